@@ -1,0 +1,39 @@
+# Everything runs in this folder's own virtual environment; nothing global is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check bench docs format clean
+
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing mqflow and what it is developed with (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## a month of real flights through a queue, a handler and a backout queue
+	@$(BIN)/python -m examples.flights.demo
+
+check: $(STAMP) ## the fast part: format, lint, types, floors
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+test: check docs ## everything
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+bench: $(STAMP) ## the budgets, measured here, into docs/performance.md
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict --quiet
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .demo site

@@ -1,0 +1,222 @@
+"""What happened, as frozen records. The runtime makes them, hooks read them; a hook can change nothing.
+
+Every record names the queue and, where it is about one message, its MsgId. Whoever writes an event down stamps the time.
+Pure: knows the records of the two floors below.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from mqflow.policy.disposition import Disposition, Outcome, Settlement
+
+__all__ = (
+    "Attempt",
+    "Decided",
+    "Delivered",
+    "Disposed",
+    "Event",
+    "HandlerStuck",
+    "Hook",
+    "HookFailed",
+    "InDoubt",
+    "ListenerPaused",
+    "ListenerResumed",
+    "ListenerStarted",
+    "ListenerStopped",
+    "Reconnected",
+    "Reconnecting",
+    "ReportSent",
+    "Settled",
+    "Warned",
+)
+
+
+class Delivered(Struct, frozen=True, kw_only=True, tag=True):
+    """A message was got and is about to be decided about and handled."""
+
+    queue: str
+    message_id: bytes
+    listener: str
+    backout_count: int
+    body_bytes: int
+
+
+class Decided(Struct, frozen=True, kw_only=True, tag=True):
+    """A backout decision was taken: a message had been backed out before, or its handling just failed."""
+
+    queue: str
+    message_id: bytes
+    listener: str
+    #: The count the decision was taken on: BackoutCount, or BackoutCount + 1 at the moment of a failure.
+    backout_count: int
+    threshold: int
+    backout_requeue_queue: str
+    #: Where the two settings came from: "BOTHRESH of ORDERS.IN", "listener", "default" ...
+    threshold_source: str
+    queue_source: str
+    plan: tuple[Disposition, ...]
+    #: What led to it, where the handling did.
+    outcome: Outcome | None = None
+
+
+class Attempt(Struct, frozen=True):
+    """One destination of a plan that was tried."""
+
+    disposition: Disposition
+    #: 0 where it held; else the reason the put was refused with.
+    reason: int = 0
+    detail: str = ""
+
+
+class Disposed(Struct, frozen=True, kw_only=True, tag=True):
+    """A plan was carried out, destination by destination; the last attempt held."""
+
+    queue: str
+    message_id: bytes
+    listener: str
+    backout_count: int
+    attempts: tuple[Attempt, ...]
+    outcome: Outcome | None = None
+
+    @property
+    def disposition(self) -> Disposition:
+        """What became of the message."""
+        return self.attempts[-1].disposition
+
+
+class Settled(Struct, frozen=True, kw_only=True, tag=True):
+    """A unit of work ended as it was meant to."""
+
+    queue: str
+    listener: str
+    settlement: Settlement
+    message_ids: tuple[bytes, ...]
+    outcome: Outcome
+    handled_s: float = 0.0
+
+
+class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
+    """A commit got no answer: the unit of work may be committed or backed out. It is never repeated."""
+
+    queue: str
+    listener: str
+    reason: int
+    message_ids: tuple[bytes, ...]
+    put_message_ids: tuple[bytes, ...] = ()
+
+
+class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
+    """An exception report was put, or where `reason` is not 0, could not be."""
+
+    queue: str
+    message_id: bytes
+    reply_to_queue: str
+    feedback: int
+    reason: int = 0
+
+
+class ListenerStarted(Struct, frozen=True, kw_only=True, tag=True):
+    """A listener has opened its queue on all its workers."""
+
+    queue: str
+    listener: str
+    concurrency: int
+
+
+class ListenerStopped(Struct, frozen=True, kw_only=True, tag=True):
+    """A listener's workers have all ended."""
+
+    queue: str
+    listener: str
+
+
+class ListenerPaused(Struct, frozen=True, kw_only=True, tag=True):
+    """A worker waits before it gets again; the message, if one is named, stays on its queue meanwhile."""
+
+    queue: str
+    listener: str
+    why: str
+    delay_s: float
+    message_id: bytes = b""
+    reason: int = 0
+
+
+class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
+    """What made a listener pause is over."""
+
+    queue: str
+    listener: str
+
+
+class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
+    """A handler has run longer than it should have; where it stands."""
+
+    queue: str
+    listener: str
+    message_id: bytes
+    running_s: float
+    stack: str
+
+
+class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
+    """A connection was lost, or an attempt to get it back failed; the next is `delay_s` away."""
+
+    queue_manager: str
+    attempt: int
+    reason: int
+    delay_s: float
+
+
+class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
+    """The connection is back and every object is open again."""
+
+    queue_manager: str
+    generation: int
+    objects: tuple[str, ...]
+    attempts: int
+    downtime_ms: float
+
+
+class Warned(Struct, frozen=True, kw_only=True, tag=True):
+    """Something an operator should know, in a sentence: a queue without backout settings, a handle that leaked."""
+
+    text: str
+    queue: str = ""
+    details: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class HookFailed(Struct, frozen=True, kw_only=True, tag=True):
+    """A hook raised; the message it was told about is not touched by that."""
+
+    hook: str
+    error: str
+    event: str
+
+
+Event = (
+    Delivered
+    | Decided
+    | Disposed
+    | Settled
+    | InDoubt
+    | ReportSent
+    | ListenerStarted
+    | ListenerStopped
+    | ListenerPaused
+    | ListenerResumed
+    | HandlerStuck
+    | Reconnecting
+    | Reconnected
+    | Warned
+    | HookFailed
+)
+
+
+class Hook(Protocol):
+    """Told about every event, in order, on the event loop's thread. What it raises becomes a `HookFailed`, once."""
+
+    def __call__(self, event: Event) -> None:
+        """Take note. Must not block."""
+        ...

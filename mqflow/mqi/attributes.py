@@ -1,0 +1,312 @@
+"""The attributes of queues and of the queue manager: one record each, and one table that says everything about every attribute.
+
+The table gives field, MQSC keyword, MQINQ selector, accepted values and the kinds of queue that have it; the records give the
+defaults. MQSC, MQINQ, DISPLAY and the checks all read it, so an attribute is added in one place. Knows no queue manager.
+Source: DEFINE QLOCAL/QALIAS/QMODEL and ALTER QMGR keywords and their defaults; MQIA_*/MQCA_* numbers.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct, convert
+
+from mqflow.mqi.options import QueueType
+
+__all__ = (
+    "NOT_APPLICABLE",
+    "QUEUE_ATTRIBUTES",
+    "QUEUE_MANAGER_ATTRIBUTES",
+    "AttributeSpec",
+    "QueueAttributes",
+    "QueueManagerAttributes",
+    "queue_attributes_from",
+    "queue_manager_attributes_from",
+)
+
+NOT_APPLICABLE: Final = -1
+"""MQIAV_NOT_APPLICABLE: what MQINQ gives for an integer attribute that this kind of queue does not have."""
+
+_LOCAL: Final = frozenset({QueueType.LOCAL})
+_MODEL: Final = frozenset({QueueType.MODEL})
+_ALIAS: Final = frozenset({QueueType.ALIAS})
+_QUEUES: Final = _LOCAL | _MODEL
+_ALL: Final = _QUEUES | _ALIAS
+_LONG_MAX: Final = 999_999_999
+
+
+class QueueAttributes(Struct, frozen=True, kw_only=True):
+    """What a queue is defined as, and for a local queue how it stands. Words for numbers are in the table."""
+
+    name: str
+    #: MQQT_*: local, model or alias.
+    kind: QueueType = QueueType.LOCAL
+    description: str = ""
+    put_inhibited: bool = False
+    get_inhibited: bool = False
+    default_priority: int = 0
+    #: DEFPSIST: 0 not persistent, 1 persistent.
+    default_persistence: int = 0
+    #: BOTHRESH: deliveries that may be backed out before a message is poison; 0 disables poison handling.
+    backout_threshold: int = 0
+    #: BOQNAME: where poison messages go.
+    backout_requeue_queue: str = ""
+    #: HARDENBO: the backout count survives even a power cut.
+    harden_get_backout: bool = False
+    #: MAXDEPTH in messages, MAXMSGL in bytes.
+    max_depth: int = 5000
+    max_message_bytes: int = 4_194_304
+    shareable: bool = True
+    #: DEFSOPT: MQOO_INPUT_SHARED (2) or MQOO_INPUT_EXCLUSIVE (4).
+    default_input_open_option: int = 2
+    #: MSGDLVSQ: 0 by priority, 1 first in first out.
+    message_delivery_sequence: int = 0
+    #: DEFTYPE: 1 predefined, 2 permanent dynamic, 3 temporary dynamic.
+    definition_type: int = 1
+    #: TARGET of an alias (BASE_OBJECT_NAME), and the type of that target: 1 queue, 8 topic.
+    target: str = ""
+    target_type: int = 1
+    default_put_response: int = 1
+    default_bind: int = 0
+    default_read_ahead: int = 0
+    #: CAPEXPRY: tenths of a second, -1 no limit.
+    cap_expiry_tenths: int = -1
+    nonpersistent_class: int = 0
+    property_control: int = 0
+    usage: int = 0
+    distribution_lists: bool = False
+    retention_interval_h: int = _LONG_MAX
+    scope: int = 1
+    trigger: bool = False
+    trigger_type: int = 1
+    trigger_depth: int = 1
+    trigger_message_priority: int = 0
+    trigger_data: str = ""
+    process: str = ""
+    initiation_queue: str = ""
+    depth_high_percent: int = 80
+    depth_low_percent: int = 20
+    depth_max_event: bool = True
+    depth_high_event: bool = False
+    depth_low_event: bool = False
+    service_interval_event: int = 0
+    service_interval_ms: int = _LONG_MAX
+    monitoring: int = -3
+    statistics: int = -3
+    accounting: int = -3
+    cluster: str = ""
+    cluster_namelist: str = ""
+    custom: str = ""
+    #: CRDATE, CRTIME, ALTDATE, ALTTIME: "2026-11-21" and "12.34.56". Output only.
+    creation_date: str = ""
+    creation_time: str = ""
+    alteration_date: str = ""
+    alteration_time: str = ""
+    #: CURDEPTH (uncommitted puts and gets included), IPPROCS, OPPROCS. Output only, local queues only.
+    depth: int = 0
+    open_input_count: int = 0
+    open_output_count: int = 0
+
+
+class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
+    """What the queue manager is set to."""
+
+    name: str
+    #: QMID: the name and when it was created. Output only.
+    identifier: str = ""
+    description: str = ""
+    dead_letter_queue: str = ""
+    #: Longest message in bytes, MAXHANDS, MAXPRTY, MAXUMSGS.
+    max_message_bytes: int = 4_194_304
+    max_handles: int = 256
+    max_priority: int = 9
+    max_uncommitted_messages: int = 10_000
+    #: MARKINT in milliseconds, -1 no limit.
+    mark_browse_interval_ms: int = 5_000
+    trigger_interval_ms: int = _LONG_MAX
+    ccsid: int = 1208
+    default_transmission_queue: str = ""
+    command_input_queue: str = "SYSTEM.ADMIN.COMMAND.QUEUE"
+    custom: str = ""
+    #: MQPL_UNIX; command level. Output only.
+    platform: int = 3
+    command_level: int = 940
+    creation_date: str = ""
+    creation_time: str = ""
+    alteration_date: str = ""
+    alteration_time: str = ""
+
+
+class AttributeSpec(Struct, frozen=True):
+    """One attribute: where it is kept, how MQSC and MQINQ call it, what it takes."""
+
+    #: The field of the record.
+    field: str
+    #: The MQSC keyword; `words` with a flag form (HARDENBO | NOHARDENBO) name the two words themselves.
+    keyword: str
+    #: MQIA_* (below 2000) or MQCA_* (from 2001); 0 where MQINQ has none.
+    selector: int
+    #: The kinds of queue that have it (empty for the queue manager's attributes).
+    kinds: frozenset[QueueType] = frozenset()
+    #: For numbers: lowest and highest.
+    low: int = 0
+    high: int = 0
+    #: For enumerations: MQSC word -> IBM's number. For `flag` the first is on, the second off.
+    words: Mapping[str, int] | None = None
+    #: For character attributes: the length; 0 for numbers.
+    chars: int = 0
+    #: The words stand alone, without brackets: SHARE | NOSHARE.
+    flag: bool = False
+    #: A name of an object, checked by the name grammar; blank allowed.
+    object_name: bool = False
+    #: Only DISPLAY and MQINQ know it.
+    read_only: bool = False
+    #: MQSET may change it.
+    settable: bool = False
+    #: Other spellings of the keyword.
+    aliases: tuple[str, ...] = ()
+
+
+def _number(field: str, keyword: str, selector: int, low: int, high: int, kinds: frozenset[QueueType]) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, kinds, low=low, high=high)
+
+
+def _words(field: str, keyword: str, selector: int, kinds: frozenset[QueueType], /, **words: int) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, kinds, words=words)
+
+
+def _flag(field: str, selector: int, kinds: frozenset[QueueType], on: str, off: str) -> AttributeSpec:
+    return AttributeSpec(field, on, selector, kinds, words={on: 1, off: 0}, flag=True)
+
+
+def _text(field: str, keyword: str, selector: int, chars: int, kinds: frozenset[QueueType]) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, kinds, chars=chars)
+
+
+def _name(field: str, keyword: str, selector: int, kinds: frozenset[QueueType], aliases: tuple[str, ...] = ()) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, kinds, chars=48, object_name=True, aliases=aliases)
+
+
+def _shown(field: str, keyword: str, selector: int, chars: int, kinds: frozenset[QueueType]) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, kinds, chars=chars, read_only=True)
+
+
+def _inhibit(field: str, keyword: str, selector: int) -> AttributeSpec:
+    return AttributeSpec(field, keyword, selector, _ALL, words={"ENABLED": 0, "DISABLED": 1}, settable=True)
+
+
+_ON_OFF: Final = {"ENABLED": 1, "DISABLED": 0}
+_LEVELS: Final = {"QMGR": -3, "OFF": 0, "ON": 1, "LOW": 17, "MEDIUM": 33, "HIGH": 65}
+_SWITCH: Final = {"QMGR": -3, "OFF": 0, "ON": 1}
+
+QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
+    AttributeSpec("kind", "TYPE", 20, _ALL, words={"QLOCAL": 1, "QMODEL": 2, "QALIAS": 3}, read_only=True),
+    _text("description", "DESCR", 2013, 64, _ALL),
+    _inhibit("put_inhibited", "PUT", 10),
+    _inhibit("get_inhibited", "GET", 9),
+    _number("default_priority", "DEFPRTY", 6, 0, 9, _ALL),
+    _words("default_persistence", "DEFPSIST", 5, _ALL, NO=0, YES=1),
+    _number("backout_threshold", "BOTHRESH", 22, 0, _LONG_MAX, _QUEUES),
+    _name("backout_requeue_queue", "BOQNAME", 2019, _QUEUES),
+    _flag("harden_get_backout", 8, _QUEUES, "HARDENBO", "NOHARDENBO"),
+    _number("max_depth", "MAXDEPTH", 15, 0, _LONG_MAX, _QUEUES),
+    _number("max_message_bytes", "MAXMSGL", 13, 0, 104_857_600, _QUEUES),
+    _flag("shareable", 23, _QUEUES, "SHARE", "NOSHARE"),
+    _words("default_input_open_option", "DEFSOPT", 4, _QUEUES, SHARED=2, EXCL=4),
+    _words("message_delivery_sequence", "MSGDLVSQ", 16, _QUEUES, PRIORITY=0, FIFO=1),
+    _words("definition_type", "DEFTYPE", 7, _MODEL, PREDEFINED=1, PERMDYN=2, TEMPDYN=3),
+    AttributeSpec("definition_type", "DEFTYPE", 7, _LOCAL, words={"PREDEFINED": 1, "PERMDYN": 2, "TEMPDYN": 3}, read_only=True),
+    _name("target", "TARGET", 2002, _ALIAS, ("TARGQ",)),
+    _words("target_type", "TARGTYPE", 193, _ALIAS, QUEUE=1, TOPIC=8),
+    _words("default_put_response", "DEFPRESP", 184, _ALL, SYNC=1, ASYNC=2),
+    _words("default_bind", "DEFBIND", 61, _LOCAL | _ALIAS, OPEN=0, NOTFIXED=1, GROUP=2),
+    _words("default_read_ahead", "DEFREADA", 188, _ALL, NO=0, YES=1, DISABLED=2),
+    AttributeSpec("cap_expiry_tenths", "CAPEXPRY", 276, _ALL, low=-1, high=_LONG_MAX, words={"NOLIMIT": -1}),
+    _words("nonpersistent_class", "NPMCLASS", 78, _QUEUES, NORMAL=0, HIGH=10),
+    _words("property_control", "PROPCTL", 190, _ALL, COMPAT=0, NONE=1, ALL=2, FORCE=3, V6COMPAT=4),
+    _words("usage", "USAGE", 12, _QUEUES, NORMAL=0, XMITQ=1),
+    _words("distribution_lists", "DISTL", 34, _QUEUES, NO=0, YES=1),
+    _number("retention_interval_h", "RETINTVL", 21, 0, _LONG_MAX, _QUEUES),
+    _words("scope", "SCOPE", 45, _LOCAL | _ALIAS, QMGR=1, CELL=2),
+    _flag("trigger", 24, _QUEUES, "TRIGGER", "NOTRIGGER"),
+    _words("trigger_type", "TRIGTYPE", 28, _QUEUES, NONE=0, FIRST=1, EVERY=2, DEPTH=3),
+    _number("trigger_depth", "TRIGDPTH", 29, 1, _LONG_MAX, _QUEUES),
+    _number("trigger_message_priority", "TRIGMPRI", 26, 0, 9, _QUEUES),
+    _text("trigger_data", "TRIGDATA", 2023, 64, _QUEUES),
+    _name("process", "PROCESS", 2012, _QUEUES),
+    _name("initiation_queue", "INITQ", 2008, _QUEUES),
+    _number("depth_high_percent", "QDEPTHHI", 40, 0, 100, _QUEUES),
+    _number("depth_low_percent", "QDEPTHLO", 41, 0, 100, _QUEUES),
+    AttributeSpec("depth_max_event", "QDPMAXEV", 42, _QUEUES, words=_ON_OFF),
+    AttributeSpec("depth_high_event", "QDPHIEV", 43, _QUEUES, words=_ON_OFF),
+    AttributeSpec("depth_low_event", "QDPLOEV", 44, _QUEUES, words=_ON_OFF),
+    _words("service_interval_event", "QSVCIEV", 46, _QUEUES, HIGH=1, OK=2, NONE=0),
+    _number("service_interval_ms", "QSVCINT", 54, 0, _LONG_MAX, _QUEUES),
+    AttributeSpec("monitoring", "MONQ", 123, _QUEUES, words=_LEVELS),
+    AttributeSpec("statistics", "STATQ", 128, _QUEUES, words=_SWITCH),
+    AttributeSpec("accounting", "ACCTQ", 134, _QUEUES, words=_SWITCH),
+    _name("cluster", "CLUSTER", 2029, _LOCAL | _ALIAS),
+    _name("cluster_namelist", "CLUSNL", 2030, _LOCAL | _ALIAS),
+    _text("custom", "CUSTOM", 2119, 128, _ALL),
+    _shown("creation_date", "CRDATE", 2004, 12, _QUEUES),
+    _shown("creation_time", "CRTIME", 2005, 8, _QUEUES),
+    _shown("alteration_date", "ALTDATE", 2027, 12, _ALL),
+    _shown("alteration_time", "ALTTIME", 2028, 8, _ALL),
+    AttributeSpec("depth", "CURDEPTH", 3, _LOCAL, high=_LONG_MAX, read_only=True),
+    AttributeSpec("open_input_count", "IPPROCS", 17, _LOCAL, high=_LONG_MAX, read_only=True),
+    AttributeSpec("open_output_count", "OPPROCS", 18, _LOCAL, high=_LONG_MAX, read_only=True),
+    # Not an MQSC attribute of its own (the name stands in the command), but MQINQ gives it.
+    AttributeSpec("name", "QUEUE", 2016, _ALL, chars=48, object_name=True, read_only=True),
+)
+"""In the order in which DISPLAY shows them by group; look-ups by keyword or selector are built from it."""
+
+_QMGR: Final[frozenset[QueueType]] = frozenset()
+
+QUEUE_MANAGER_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
+    AttributeSpec("name", "QMNAME", 2015, chars=48, object_name=True, read_only=True),
+    _shown("identifier", "QMID", 2032, 48, _QMGR),
+    _text("description", "DESCR", 2014, 64, _QMGR),
+    _name("dead_letter_queue", "DEADQ", 2006, _QMGR),
+    _number("max_message_bytes", "MAXMSGL", 13, 32_768, 104_857_600, _QMGR),
+    _number("max_handles", "MAXHANDS", 11, 1, _LONG_MAX, _QMGR),
+    AttributeSpec("max_priority", "MAXPRTY", 14, low=9, high=9, read_only=True),
+    _number("max_uncommitted_messages", "MAXUMSGS", 33, 1, _LONG_MAX, _QMGR),
+    AttributeSpec("mark_browse_interval_ms", "MARKINT", 68, low=-1, high=_LONG_MAX, words={"NOLIMIT": -1}),
+    _number("trigger_interval_ms", "TRIGINT", 25, 0, _LONG_MAX, _QMGR),
+    _number("ccsid", "CCSID", 2, 1, 65_535, _QMGR),
+    _name("default_transmission_queue", "DEFXMITQ", 2025, _QMGR),
+    AttributeSpec("command_input_queue", "COMMANDQ", 2003, chars=48, read_only=True),
+    _text("custom", "CUSTOM", 2119, 128, _QMGR),
+    AttributeSpec("platform", "PLATFORM", 32, words={"UNIX": 3}, read_only=True),
+    AttributeSpec("command_level", "CMDLEVEL", 31, high=_LONG_MAX, read_only=True),
+    _shown("creation_date", "CRDATE", 2004, 12, _QMGR),
+    _shown("creation_time", "CRTIME", 2005, 8, _QMGR),
+    _shown("alteration_date", "ALTDATE", 2027, 12, _QMGR),
+    _shown("alteration_time", "ALTTIME", 2028, 8, _QMGR),
+)
+
+_QUEUE_FIELDS: Final = {spec.selector: spec for spec in QUEUE_ATTRIBUTES}
+_QUEUE_MANAGER_FIELDS: Final = {spec.selector: spec for spec in QUEUE_MANAGER_ATTRIBUTES}
+
+
+def queue_attributes_from(name: str, answered: Mapping[int, int | str]) -> QueueAttributes:
+    """Return the record for what MQINQ answered by selector; what was not asked, or does not apply, keeps its default."""
+    return convert({"name": name} | _fields(answered, _QUEUE_FIELDS), QueueAttributes, strict=False)
+
+
+def queue_manager_attributes_from(name: str, answered: Mapping[int, int | str]) -> QueueManagerAttributes:
+    """Return the record for what MQINQ on the queue manager answered by selector."""
+    return convert({"name": name} | _fields(answered, _QUEUE_MANAGER_FIELDS), QueueManagerAttributes, strict=False)
+
+
+def _fields(answered: Mapping[int, int | str], table: Mapping[int, AttributeSpec]) -> dict[str, int | str]:
+    found: dict[str, int | str] = {}
+    for selector, value in answered.items():
+        spec = table.get(selector)
+        if spec is None:
+            continue
+        if isinstance(value, str):
+            if not value.startswith("*"):  # MQINQ fills a character attribute that does not apply with asterisks
+                found[spec.field] = value.rstrip()
+        elif value != NOT_APPLICABLE or (spec.words and NOT_APPLICABLE in spec.words.values()):
+            found[spec.field] = value
+    return found

@@ -1,0 +1,215 @@
+"""The exceptions of the MQI: one class for each reason that somebody branches on, `MQIError` for every other.
+
+An exception builds its own sentence from what was tried, on what, where, and what came back; the advice is a table. Decides
+nothing: whether a reason means "reconnect" is the policy floor's business.
+"""
+
+from typing import ClassVar, Final
+
+from mqflow.mqi.reason_codes import CompletionCode, Reason, reason_name
+
+__all__ = (
+    "ADVICE",
+    "BackedOutError",
+    "CallInterruptedError",
+    "ConnectionBrokenError",
+    "GetInhibitedError",
+    "HeaderError",
+    "MQIError",
+    "MessageTooBigError",
+    "NotAuthorizedError",
+    "ObjectInUseError",
+    "OptionsError",
+    "PutInhibitedError",
+    "QueueFullError",
+    "QueueManagerNotAvailableError",
+    "QuiescingError",
+    "UnknownObjectError",
+    "error_for",
+)
+
+#: What to do about a reason: one sentence a person can act on.
+ADVICE: Final[dict[int, str]] = {
+    Reason.ALIAS_BASE_Q_TYPE_ERROR: "An alias may name a local queue only, not another alias: ALTER QALIAS ... TARGET(...).",
+    Reason.BACKED_OUT: "The unit of work was backed out; its messages will be delivered again.",
+    Reason.CONNECTION_BROKEN: "The connection is gone; mqflow reconnects. Whether the call took effect is not known.",
+    Reason.DYNAMIC_Q_NAME_ERROR: "A dynamic queue's name is a full name, or a prefix of up to 32 characters and '*'.",
+    Reason.EXPIRY_ERROR: "Expiry is in tenths of a second: more than 0, or -1 for unlimited.",
+    Reason.GET_INHIBITED: "The queue is inhibited for gets. ALTER QLOCAL(...) GET(ENABLED) allows them again.",
+    Reason.HANDLE_NOT_AVAILABLE: "The connection has MAXHANDS open handles: close some, or ALTER QMGR MAXHANDS(...).",
+    Reason.HCONN_ERROR: "The connection was disconnected, or belongs to another thread.",
+    Reason.HOBJ_ERROR: "The object was closed, or was opened on another connection.",
+    Reason.SYNCPOINT_LIMIT_REACHED: "The unit of work holds MAXUMSGS messages: commit more often, or ALTER QMGR MAXUMSGS(...).",
+    Reason.MISSING_REPLY_TO_Q: "A request, or a message that asks for reports, must name the queue to reply to.",
+    Reason.MSG_TOO_BIG_FOR_Q: "Send less, or ALTER QLOCAL(...) MAXMSGL(...).",
+    Reason.MSG_TOO_BIG_FOR_Q_MGR: "Send less, or ALTER QMGR MAXMSGL(...).",
+    Reason.NO_MSG_AVAILABLE: "There is no message that matches; wait longer, or match less.",
+    Reason.NO_MSG_UNDER_CURSOR: "Browse first: the cursor is before the first message, or its message is gone.",
+    Reason.NOT_AUTHORIZED: "The user lacks the authority: SET AUTHREC for the object, or connect as another user.",
+    Reason.NOT_OPEN_FOR_BROWSE: "Open the queue with OpenOption.BROWSE.",
+    Reason.NOT_OPEN_FOR_INPUT: "Open the queue with one of the OpenOption.INPUT_* options.",
+    Reason.NOT_OPEN_FOR_INQUIRE: "Open the object with OpenOption.INQUIRE.",
+    Reason.NOT_OPEN_FOR_OUTPUT: "Open the queue with OpenOption.OUTPUT.",
+    Reason.NOT_OPEN_FOR_SET: "Open the queue with OpenOption.SET.",
+    Reason.OBJECT_IN_USE: "Somebody has the queue open exclusively, or it is NOSHARE: DISPLAY QSTATUS(...) says how many.",
+    Reason.OPTION_NOT_VALID_FOR_TYPE: "An alias or model cannot be opened that way; open the local queue.",
+    Reason.OPTIONS_ERROR: "These options exclude each other, or none of the required ones is given.",
+    Reason.PERSISTENT_NOT_ALLOWED: "A temporary dynamic queue takes non-persistent messages only.",
+    Reason.PUT_INHIBITED: "The queue is inhibited for puts. ALTER QLOCAL(...) PUT(ENABLED) allows them again.",
+    Reason.Q_DELETED: "The queue was deleted while it was open: define it and open it again.",
+    Reason.Q_FULL: "The queue holds MAXDEPTH messages: consume some, or ALTER QLOCAL(...) MAXDEPTH(...).",
+    Reason.Q_NOT_EMPTY: "Read or CLEAR the queue first, or close it with CloseOption.DELETE_PURGE.",
+    Reason.Q_MGR_NAME_ERROR: "Check the name of the queue manager in the URL.",
+    Reason.Q_MGR_NOT_AVAILABLE: "Start the queue manager, or check host and port.",
+    Reason.UNKNOWN_ALIAS_BASE_Q: "The queue the alias names does not exist: DEFINE it, or ALTER QALIAS(...) TARGET(...).",
+    Reason.UNKNOWN_OBJECT_NAME: "Check the spelling and the case, or DEFINE QLOCAL(...).",
+    Reason.UNKNOWN_OBJECT_Q_MGR: "Only queues of this queue manager can be reached here.",
+    Reason.OBJECT_NAME_ERROR: "A name is 1 to 48 of A-Z a-z 0-9 . _ / %.",
+    Reason.OBJECT_ALREADY_EXISTS: "Choose another name, or use what is there.",
+    Reason.RESOURCE_PROBLEM: "The queue manager ran out of something; its own log says of what.",
+    Reason.STORAGE_MEDIUM_FULL: "The disk is full: puts are refused, gets go on. Free some space, or drain the queues.",
+    Reason.Q_MGR_QUIESCING: "The queue manager is ending; no new work is accepted.",
+    Reason.Q_MGR_STOPPING: "The queue manager is stopping. Whether the call took effect is not known.",
+    Reason.CONNECTION_QUIESCING: "The connection is ending; no new work is accepted.",
+    Reason.CALL_INTERRUPTED: "The outcome is unknown: look for the messages before doing it again.",
+    Reason.CONTEXT_HANDLE_ERROR: "The input handle must be open with OpenOption.SAVE_ALL_CONTEXT.",
+    Reason.CONTEXT_NOT_AVAILABLE: "Get (not browse) a message on the input handle first.",
+    Reason.NOT_OPEN_FOR_PASS_ALL: "Open the target with OpenOption.PASS_ALL_CONTEXT.",
+    Reason.NOT_OPEN_FOR_PASS_IDENT: "Open the target with OpenOption.PASS_IDENTITY_CONTEXT.",
+    Reason.NOT_OPEN_FOR_SET_ALL: "Open the target with OpenOption.SET_ALL_CONTEXT.",
+    Reason.NOT_OPEN_FOR_SET_IDENT: "Open the target with OpenOption.SET_IDENTITY_CONTEXT.",
+    Reason.TRUNCATED_MSG_FAILED: "The message is longer than the buffer and stays on the queue: use a larger one.",
+    Reason.TRUNCATED_MSG_ACCEPTED: "The message was longer than the buffer; the rest of it is gone.",
+}
+
+
+class MQIError(Exception):
+    """A verb failed. The sentence says verb, object, queue manager, reason, and what to do.
+
+    `reason` is the number (a `Reason` where the table knows it), `completion` the completion code.
+    """
+
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+
+    def __init__(
+        self,
+        reason: int,
+        verb: str = "MQI call",
+        object_name: str = "",
+        queue_manager: str = "",
+        detail: str = "",
+        completion: CompletionCode = CompletionCode.FAILED,
+    ) -> None:
+        self.reason = Reason(reason) if reason in _KNOWN else reason
+        self.verb = verb
+        self.object_name = object_name
+        self.queue_manager = queue_manager
+        self.detail = detail
+        self.completion = completion
+        super().__init__(reason, verb, object_name, queue_manager, detail, completion)
+
+    def __str__(self) -> str:
+        where = f" on {self.object_name}" if self.object_name else ""
+        if self.queue_manager:
+            where += f" ({self.queue_manager})"
+        said = "ended with a warning" if self.completion is CompletionCode.WARNING else "failed"
+        sentences = [f"{self.verb}{where} {said}: {reason_name(self.reason)}."]
+        if self.detail:
+            sentences.append(self.detail if self.detail.endswith(".") else f"{self.detail}.")
+        advice = ADVICE.get(self.reason, "")
+        if advice:
+            sentences.append(advice)
+        return " ".join(sentences)
+
+
+class BackedOutError(MQIError):
+    """The unit of work is certainly backed out (2003)."""
+
+    reasons = (Reason.BACKED_OUT,)
+
+
+class ConnectionBrokenError(MQIError):
+    """The connection is lost (2009); a call in flight may or may not have taken effect."""
+
+    reasons = (Reason.CONNECTION_BROKEN, Reason.CONNECTION_STOPPING, Reason.Q_MGR_STOPPING, Reason.CONNECTION_ERROR)
+
+
+class CallInterruptedError(MQIError):
+    """The outcome of the call is unknown (2549): never repeat it elsewhere."""
+
+    reasons = (Reason.CALL_INTERRUPTED,)
+
+
+class QuiescingError(MQIError):
+    """The queue manager or the connection is ending (2161, 2202)."""
+
+    reasons = (Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING)
+
+
+class GetInhibitedError(MQIError):
+    """The queue, or the alias it was opened by, is inhibited for gets (2016)."""
+
+    reasons = (Reason.GET_INHIBITED,)
+
+
+class PutInhibitedError(MQIError):
+    """The queue, or the alias it was opened by, is inhibited for puts (2051)."""
+
+    reasons = (Reason.PUT_INHIBITED,)
+
+
+class QueueFullError(MQIError):
+    """The queue holds MAXDEPTH messages (2053), or the disk is full (2192)."""
+
+    reasons = (Reason.Q_FULL, Reason.STORAGE_MEDIUM_FULL)
+
+
+class MessageTooBigError(MQIError):
+    """The message is longer than the queue (2030) or the queue manager (2031) allows."""
+
+    reasons = (Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR)
+
+
+class NotAuthorizedError(MQIError):
+    """The user lacks an authority (2035)."""
+
+    reasons = (Reason.NOT_AUTHORIZED,)
+
+
+class ObjectInUseError(MQIError):
+    """The queue is open in a way that excludes this open (2042)."""
+
+    reasons = (Reason.OBJECT_IN_USE,)
+
+
+class OptionsError(MQIError):
+    """The options exclude each other (2046) or do not go with the object's type (2045)."""
+
+    reasons = (Reason.OPTIONS_ERROR, Reason.OPTION_NOT_VALID_FOR_TYPE)
+
+
+class UnknownObjectError(MQIError):
+    """There is no such queue (2085), alias base (2082), or queue manager (2086)."""
+
+    reasons = (Reason.UNKNOWN_OBJECT_NAME, Reason.UNKNOWN_ALIAS_BASE_Q, Reason.UNKNOWN_OBJECT_Q_MGR)
+
+
+class QueueManagerNotAvailableError(MQIError):
+    """No queue manager answers under that name (2058, 2059)."""
+
+    reasons = (Reason.Q_MGR_NOT_AVAILABLE, Reason.Q_MGR_NAME_ERROR)
+
+
+class HeaderError(MQIError):
+    """A header in the message data does not hold together (2142, 2334 ...); the message itself is untouched."""
+
+    reasons = (Reason.HEADER_ERROR, Reason.RFH_ERROR, Reason.RFH_STRING_ERROR, Reason.DLH_ERROR, Reason.MDE_ERROR)
+
+
+_KNOWN: Final = frozenset(int(reason) for reason in Reason)
+_CLASSES: Final[dict[int, type[MQIError]]] = {reason: error for error in MQIError.__subclasses__() for reason in error.reasons}
+
+
+def error_for(reason: int, verb: str, object_name: str = "", queue_manager: str = "", detail: str = "") -> MQIError:
+    """Return the exception for this reason, of the class that says it most exactly."""
+    return _CLASSES.get(reason, MQIError)(reason, verb, object_name, queue_manager, detail)

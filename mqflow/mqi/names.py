@@ -1,0 +1,24 @@
+"""What a name may look like: queues, queue managers, channels, users. Knows the grammar, no registry of what exists."""
+
+import string
+from typing import Final
+
+__all__ = ("OBJECT_NAME_CHARS_MAX", "is_object_name", "padded", "stripped")
+
+OBJECT_NAME_CHARS_MAX: Final = 48
+_ALLOWED: Final = frozenset(string.ascii_letters + string.digits + "._/%")
+
+
+def is_object_name(name: str) -> bool:
+    """Return whether a queue manager would accept this as the name of a queue: 1 to 48 of ``A-Z a-z 0-9 . _ / %``."""
+    return 0 < len(name) <= OBJECT_NAME_CHARS_MAX and _ALLOWED.issuperset(name)
+
+
+def padded(text: str, length: int) -> bytes:
+    """Return the text as a fixed-length character field: blank-padded, cut to length, `?` where it is not Latin-1."""
+    return text.encode("latin-1", "replace")[:length].ljust(length)
+
+
+def stripped(field: bytes) -> str:
+    """Return what a fixed-length character field says: up to the first NUL, without trailing blanks."""
+    return field.split(b"\0", 1)[0].rstrip().decode("latin-1")

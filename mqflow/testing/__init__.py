@@ -1,0 +1,1 @@
+"""The public test kit: the same application on a queue manager in memory, in virtual time, with faults on demand."""

@@ -1,0 +1,262 @@
+"""The seam: the verbs of the MQI, synchronous, as every queue manager behind mqflow offers them.
+
+`QueueManager` gives `Connection`s; a connection is MQCONN to MQDISC with one unit of work at a time, used by one thread at a
+time. Errors are `MQIError`; a warning with data is a `reason` in what is returned; "nothing there" (2033) is None.
+The embedded queue manager also offers `InlineConnection`: the same verbs where nothing but a wait or a durable commit blocks, so
+an event loop may call them directly. Knows the ground floor only; no thread, no loop.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from mqflow.mqi.attributes import (
+    QUEUE_ATTRIBUTES,
+    QUEUE_MANAGER_ATTRIBUTES,
+    QueueAttributes,
+    QueueManagerAttributes,
+    queue_attributes_from,
+    queue_manager_attributes_from,
+)
+from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import CloseOption, Encoding, GetOption, MatchOption, ObjectType, OpenOption, PutOption, QueueType
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = (
+    "WAIT_UNLIMITED",
+    "Connection",
+    "GetOptions",
+    "Got",
+    "InlineConnection",
+    "Inquired",
+    "ObjectHandle",
+    "Put",
+    "QueueManager",
+    "inquire_base_queue",
+    "inquire_queue_manager",
+)
+
+WAIT_UNLIMITED = -1
+
+
+class GetOptions(Struct, frozen=True, kw_only=True):
+    """How to get (MQGMO and the matching half of the MQMD). Make it once, use it for every get."""
+
+    options: GetOption = GetOption.NO_SYNCPOINT
+    #: With `GetOption.WAIT`: how long, in milliseconds; -1 for ever.
+    wait_ms: int = 0
+    match: MatchOption = MatchOption.NONE
+    message_id: bytes = NO_ID
+    correlation_id: bytes = NO_ID
+    group_id: bytes = NO_ID
+    sequence_number: int = 1
+    offset: int = 0
+    message_token: bytes = bytes(16)
+    #: The longest body taken; None takes any. A longer one is a 2080 or 2079 in `Got.reason`.
+    buffer_bytes_max: int | None = None
+    #: With `GetOption.CONVERT`: the character set and encoding wanted.
+    ccsid: int = CCSID_Q_MGR
+    encoding: int = Encoding.NATIVE
+
+
+class Got(Struct, frozen=True, kw_only=True, gc=False):
+    """A message as MQGET returned it."""
+
+    descriptor: MessageDescriptor
+    #: Cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
+    body: bytes
+    #: 0, or the reason of a warning: 2080 left the message on the queue, 2079 and the conversion warnings did not.
+    reason: int = Reason.NONE
+    #: DataLength: how long the whole body is.
+    data_bytes: int
+    #: The local queue it came from, behind an alias.
+    resolved_queue: str = ""
+    message_token: bytes = bytes(16)
+
+
+class Put(Struct, frozen=True, kw_only=True, gc=False):
+    """What MQPUT or MQPUT1 filled in: the descriptor with its identifier, priority, persistence, date and context."""
+
+    descriptor: MessageDescriptor
+    resolved_queue: str
+    resolved_queue_manager: str
+    #: 0, or the reason of a warning (2049, 2104).
+    reason: int = Reason.NONE
+
+
+class Inquired(Struct, frozen=True):
+    """What MQINQ answered, by selector; 2068 in `reason` where a selector does not apply (-1, or asterisks)."""
+
+    values: Mapping[int, int | str]
+    reason: int = Reason.NONE
+
+
+class ObjectHandle(Protocol):
+    """An open object (Hobj). Valid on its connection only, until closed; what a handle is made of is its maker's business."""
+
+    @property
+    def name(self) -> str:
+        """The name it was opened by, or that of the dynamic queue the open made."""
+        ...
+
+    @property
+    def options(self) -> OpenOption:
+        """What it was opened for."""
+        ...
+
+    @property
+    def resolved_queue(self) -> str:
+        """The local queue behind an alias; the name itself otherwise (MQOD.ResolvedQName)."""
+        ...
+
+
+class Connection(Protocol):
+    """Hconn: the verbs. One unit of work, begun by the first verb under syncpoint, ended by `commit` or `backout`."""
+
+    @property
+    def queue_manager_name(self) -> str:
+        """The name of the queue manager reached."""
+        ...
+
+    def open(
+        self,
+        name: str,
+        options: OpenOption,
+        *,
+        object_type: ObjectType = ObjectType.Q,
+        queue_manager: str = "",
+        dynamic_name: str = "AMQ.*",
+        alternate_user: str = "",
+    ) -> ObjectHandle:
+        """Return a handle on the object (MQOPEN). A model queue makes the dynamic queue `dynamic_name` asks for."""
+        ...
+
+    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+        """Close it (MQCLOSE); a temporary dynamic queue goes with the handle that made it."""
+        ...
+
+    def put(
+        self,
+        handle: Any,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: Any = None,
+    ) -> Put:
+        """Put a message (MQPUT); `context` is the input handle whose saved context PASS_* options pass on.
+
+        Under syncpoint it shows to others after the commit; outside, a persistent message is durable when this returns.
+        """
+        ...
+
+    def put1(
+        self,
+        name: str,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: Any = None,
+        queue_manager: str = "",
+        alternate_user: str = "",
+    ) -> Put:
+        """Open, put one message, close (MQPUT1)."""
+        ...
+
+    def get(self, handle: Any, options: GetOptions) -> Got | None:
+        """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
+        ...
+
+    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+        """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
+        ...
+
+    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+        """Change attributes (MQSET): put and get inhibition, trigger control."""
+        ...
+
+    def commit(self) -> None:
+        """End the unit of work for good (MQCMIT): when this returns, it is durable.
+
+        Raises 2003 where it was certainly backed out instead, 2009 or 2549 where the outcome is unknown.
+        """
+        ...
+
+    def backout(self) -> None:
+        """Undo the unit of work (MQBACK): its gets return to their places with BackoutCount + 1, its puts are gone."""
+        ...
+
+    def disconnect(self) -> None:
+        """End the connection (MQDISC). **Commits an open unit of work**, as IBM MQ does: back out first unless meant."""
+        ...
+
+
+@runtime_checkable
+class InlineConnection(Connection, Protocol):
+    """A connection whose verbs are memory operations: an event loop may call them, and suspends for two things only."""
+
+    def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
+        """Start MQCMIT. True: it is over and durable, `done` is not called.
+
+        False: `done` is called exactly once, from the writer's thread, with None or with the error `commit` would have raised.
+        No other verb may be called on this connection until then.
+        """
+        ...
+
+    def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
+        """Ask to be woken when a get with these options may find something, or may fail with something new.
+
+        Returns None where that is so already (get again at once), else a function that withdraws the request. `wake` is called
+        at most once, from any thread, and must only hand over. One waiter is woken for one message.
+        """
+        ...
+
+
+class QueueManager(Protocol):
+    """Something one can connect to."""
+
+    @property
+    def name(self) -> str:
+        """The queue manager's name, as asked for."""
+        ...
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        """Return a new connection (MQCONNX)."""
+        ...
+
+
+_QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
+_QUEUE_MANAGER_SELECTORS = tuple(spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector)
+
+
+def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
+    """Return the attributes of the local queue behind this name: of the target where it is an alias.
+
+    Needs inquire authority on the local queue only; closes it again at once.
+    Source: IBM q032280: "Open the local queue, or the target queue for an alias queue", MQOO_INQUIRE and FAIL_IF_QUIESCING.
+    """
+    options = OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING
+    alias = {spec.field: spec.selector for spec in QUEUE_ATTRIBUTES}
+    for _ in range(2):  # an alias may not name another alias, so two opens are the most
+        handle = connection.open(name, options)
+        try:
+            kind = connection.inquire(handle, (alias["kind"],)).values[alias["kind"]]
+            if kind != QueueType.ALIAS:
+                return queue_attributes_from(name, connection.inquire(handle, _QUEUE_SELECTORS).values)
+            name = str(connection.inquire(handle, (alias["target"],)).values[alias["target"]]).rstrip()
+        finally:
+            connection.close(handle)
+    raise MQIError(Reason.ALIAS_BASE_Q_TYPE_ERROR, "MQINQ", name, connection.queue_manager_name)
+
+
+def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
+    """Return what the queue manager is set to; DEADQ among it."""
+    handle = connection.open("", OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING, object_type=ObjectType.Q_MGR)
+    try:
+        values = connection.inquire(handle, _QUEUE_MANAGER_SELECTORS).values
+    finally:
+        connection.close(handle)
+    return queue_manager_attributes_from(connection.queue_manager_name, values)
