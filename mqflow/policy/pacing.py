@@ -48,10 +48,8 @@ def pause_s(pace: Pace, backout_count: int, random: float) -> float:
     """
     if backout_count < 1 or not pace.first_s:
         return 0.0
-    steps = backout_count - 1
-    # A logarithm, because the power overflows a float long before the count ends.
-    if pace.factor > 1 and steps >= math.log(pace.max_s / pace.first_s, pace.factor):
-        longest_s = pace.max_s
-    else:
-        longest_s = pace.first_s * pace.factor**steps
-    return longest_s * (1 - pace.jitter * random)
+    try:
+        grown = math.pow(pace.factor, backout_count - 1)
+    except OverflowError:  # a power leaves the floats long before the count ends
+        grown = math.inf
+    return min(pace.first_s * grown, pace.max_s) * (1 - pace.jitter * random)

@@ -68,8 +68,12 @@ def after(outcome: Outcome, *, decided: Plan, disposed: Plan, pause_s: float, re
 
 
 def dead_letter_reason(outcome: Outcome) -> Reason:
-    """Return the reason that the MQDLH gives for a message disposed of after this outcome."""
-    return Reason.FORMAT_ERROR if isinstance(outcome, Undecodable) else Reason.BACKOUT_THRESHOLD_REACHED
+    """Return the reason that the MQDLH gives for a message disposed of after this outcome.
+
+    Source: IBM, "Reason and feedback codes in ASF": 2364 for what cannot be interpreted, 2362 for what was backed out too
+    often. What a handler rejects has no code of its own there, so it shares that of the threshold.
+    """
+    return Reason.JMS_FORMAT_ERROR if isinstance(outcome, Undecodable) else Reason.BACKOUT_THRESHOLD_REACHED
 
 
 def _redelivered_or_disposed(decided: Plan, pause_s: float) -> Next:
