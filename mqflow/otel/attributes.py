@@ -1,0 +1,155 @@
+"""What spans and metrics say about queues, outcomes and backout decisions: records to attributes, under the conventions' names.
+
+Names follow the OpenTelemetry semantic conventions for messaging; what those have no word for is under `mqflow.`. Pure: knows
+the records of events and decisions; knows no span, meter, message body or message property, so none can leak from here.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, assert_never
+
+from mqflow.events import Decided, Disposed
+from mqflow.policy.disposition import (
+    Completed,
+    DeadLetter,
+    Deliver,
+    Discard,
+    Disposition,
+    Failed,
+    Interrupted,
+    Outcome,
+    Requeue,
+    Return,
+    Undecodable,
+)
+
+__all__ = (
+    "BACKOUT_DECISION",
+    "BODY_SIZE",
+    "CORRELATION_ID",
+    "ERROR_TYPE",
+    "MESSAGE_ID",
+    "SYSTEM",
+    "Attributes",
+    "decision_attributes",
+    "destination_of",
+    "disposition_name",
+    "error_type",
+    "operation_attributes",
+    "outcome_name",
+    "tried",
+)
+
+Attributes = Mapping[str, str | bool | int | float | Sequence[str] | Sequence[int]]
+
+#: The conventions list no value for IBM MQ; "ibm_mq" is what other instrumentations already say.
+SYSTEM: Final = "ibm_mq"
+
+#: The span event of one backout decision.
+BACKOUT_DECISION: Final = "mqflow.backout.decision"
+
+BODY_SIZE: Final = "messaging.message.body.size"
+CORRELATION_ID: Final = "messaging.message.conversation_id"
+ERROR_TYPE: Final = "error.type"
+MESSAGE_ID: Final = "messaging.message.id"
+
+#: messaging.operation.type by messaging.operation.name.
+_OPERATION_TYPES: Final = MappingProxyType({"put": "send", "process": "process", "settle": "settle"})
+
+
+@lru_cache(maxsize=1024)
+def operation_attributes(operation: str, queue: str, listener: str = "") -> Attributes:
+    """Return what every span of this operation ("put", "process", "settle") on this queue starts with; made once."""
+    attributes = {
+        "messaging.system": SYSTEM,
+        "messaging.destination.name": queue,
+        "messaging.operation.name": operation,
+        "messaging.operation.type": _OPERATION_TYPES[operation],
+    }
+    if listener:
+        attributes["mqflow.listener"] = listener
+    return MappingProxyType(attributes)
+
+
+def decision_attributes(decided: Decided, disposed: Disposed | None = None) -> Attributes:
+    """Return everything a backout decision rested on and, where its plan was carried out, what each destination answered."""
+    attempts = disposed.attempts if disposed else ()
+    final = disposed.disposition if disposed else decided.plan[0]
+    attributes: dict[str, str | bool | int | float | Sequence[str] | Sequence[int]] = {
+        "mqflow.backout.count": decided.backout_count,
+        "mqflow.backout.threshold": decided.threshold,
+        "mqflow.backout.threshold_source": decided.threshold_source,
+        "mqflow.backout.requeue_queue": decided.backout_requeue_queue,
+        "mqflow.backout.requeue_queue_source": decided.queue_source,
+        "mqflow.backout.plan": [tried(disposition) for disposition in decided.plan],
+        "mqflow.backout.tried": [tried(attempt.disposition) for attempt in attempts],
+        "mqflow.backout.reasons": [attempt.reason for attempt in attempts],
+        "mqflow.backout.disposition": disposition_name(final),
+        "mqflow.backout.destination": destination_of(final),
+    }
+    if decided.outcome is not None:
+        attributes["mqflow.backout.outcome"] = outcome_name(decided.outcome)
+        attributes[ERROR_TYPE] = error_type(decided.outcome)
+    return attributes
+
+
+def tried(disposition: Disposition) -> str:
+    """Say a disposition and its destination in few words: "requeue ORDERS.BOQ"."""
+    return f"{disposition_name(disposition)} {destination_of(disposition)}".rstrip()
+
+
+def disposition_name(disposition: Disposition) -> str:
+    """Return the disposition's name as attributes spell it."""
+    match disposition:
+        case Deliver():
+            return "deliver"
+        case Requeue():
+            return "requeue"
+        case DeadLetter():
+            return "dead_letter"
+        case Discard():
+            return "discard"
+        case Return():
+            return "return"
+        case _:
+            assert_never(disposition)
+
+
+def destination_of(disposition: Disposition) -> str:
+    """Return the queue a disposition moves the message to; empty where it moves nothing."""
+    match disposition:
+        case Requeue(queue=queue) | DeadLetter(queue=queue):
+            return queue
+        case Deliver() | Discard() | Return():
+            return ""
+        case _:
+            assert_never(disposition)
+
+
+def outcome_name(outcome: Outcome) -> str:
+    """Return the outcome's name as attributes spell it."""
+    match outcome:
+        case Completed():
+            return "completed"
+        case Failed():
+            return "failed"
+        case Undecodable():
+            return "undecodable"
+        case Interrupted():
+            return "interrupted"
+        case _:
+            assert_never(outcome)
+
+
+def error_type(outcome: Outcome) -> str:
+    """Return the class of what went wrong, never its text: that often quotes the message. Empty for `Completed`."""
+    match outcome:
+        case Completed():
+            return ""
+        case Failed(error=error) | Undecodable(error=error):
+            return error
+        case Interrupted():
+            return "interrupted"
+        case _:
+            assert_never(outcome)

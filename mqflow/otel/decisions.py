@@ -1,0 +1,125 @@
+"""One span event for each backout decision, on the span of whatever came of it.
+
+A decision that delivered the message is an event of the span around its handler. Any other follows a failure or keeps the
+message from its handler, and what came of it is known later: it is the event of a "settle" span from the decision to its end.
+Hears events; sees no message.
+"""
+
+from collections import OrderedDict
+from typing import Final, TypeVar
+
+from msgspec import Struct
+from opentelemetry.context import Context
+from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, set_span_in_context
+
+from mqflow.ambient import Clock
+from mqflow.events import Decided, Disposed, Event, InDoubt, Settled
+from mqflow.mqi.reason_codes import reason_name
+from mqflow.otel.attributes import BACKOUT_DECISION, ERROR_TYPE, decision_attributes, operation_attributes
+from mqflow.otel.tracers import Tracers
+from mqflow.policy.disposition import Deliver, Return
+
+__all__ = ("REMEMBERED_MAX", "DecisionSpans")
+
+#: Decisions under way, and failed deliveries, remembered at once. The oldest are forgotten: a trace is lost, never memory.
+REMEMBERED_MAX: Final = 4096
+
+
+_T = TypeVar("_T")
+
+
+class _UnderWay(Struct, frozen=True):
+    decided: Decided
+    since_ns: int
+
+
+class DecisionSpans:
+    """The hook: remembers a decision until its end is known, then writes it down once."""
+
+    wants: Final = (Decided, Disposed, Settled, InDoubt)
+
+    def __init__(self, tracers: Tracers, clock: Clock) -> None:
+        self._tracers = tracers
+        self._clock = clock
+        self._under_way: OrderedDict[bytes, _UnderWay] = OrderedDict()
+        self._failed_in: OrderedDict[bytes, SpanContext] = OrderedDict()
+
+    def __call__(self, event: Event) -> None:
+        """Take note of a decision, or write one down because its end is known now."""
+        match event:
+            case Decided(message_id=message_id):
+                # Taken again on what the requeuer then held, it is still the decision that began before.
+                begun = self._under_way.pop(message_id, None)
+                _keep(self._under_way, message_id, _UnderWay(event, begun.since_ns if begun else self._now_ns()))
+            case Disposed(message_id=message_id):
+                self._write_down(self._under_way.pop(message_id, None), event)
+            case Settled(message_ids=message_ids):
+                for message_id in message_ids:
+                    self._settled(message_id)
+            case InDoubt():
+                self._doubt(event)
+            case _:
+                return
+
+    def failed(self, message_id: bytes, span: SpanContext) -> None:
+        """Remember in which span the handling failed: what is decided about the message belongs to the same trace."""
+        self._failed_in.pop(message_id, None)
+        _keep(self._failed_in, message_id, span)
+
+    def delivered(self, message_id: bytes, span: Span) -> None:
+        """Write the decision that delivered this message, if there was one, down on the span around its handler."""
+        if message_id in self._under_way:
+            decided = self._under_way.pop(message_id).decided
+            if span.is_recording():
+                span.add_event(BACKOUT_DECISION, decision_attributes(decided))
+
+    def _settled(self, message_id: bytes) -> None:
+        """End a decision that had nothing to carry out; one with a plan is over when the message is disposed of."""
+        under_way = self._under_way.get(message_id)
+        if under_way is not None and isinstance(under_way.decided.plan[0], Deliver):
+            self._write_down(self._under_way.pop(message_id), None)
+
+    def _write_down(self, under_way: _UnderWay | None, disposed: Disposed | None) -> None:
+        if under_way is None:
+            return
+        decided = under_way.decided
+        span = self._settle_span(decided.queue, decided.listener, decided.message_id, under_way.since_ns)
+        if span is None:
+            return
+        now_ns = self._now_ns()
+        if span.is_recording():
+            span.add_event(BACKOUT_DECISION, decision_attributes(decided, disposed), timestamp=now_ns)
+            if disposed is not None and isinstance(disposed.disposition, Return):
+                span.set_status(Status(StatusCode.ERROR, "nothing accepted the message: it stays on its queue"))
+        span.end(now_ns)
+
+    def _doubt(self, event: InDoubt) -> None:
+        now_ns = self._now_ns()
+        for message_id in event.message_ids:
+            span = self._settle_span(event.queue, event.listener, message_id, now_ns)
+            if span is not None:
+                span.set_attribute(ERROR_TYPE, reason_name(event.reason))
+                span.set_status(Status(StatusCode.ERROR, "the commit got no answer: its outcome is unknown"))
+                span.end(now_ns)
+
+    def _settle_span(self, queue: str, listener: str, message_id: bytes, since_ns: int) -> Span | None:
+        tracer = self._tracers.tracer()
+        if tracer is None:
+            return None
+        failed_in = self._failed_in.pop(message_id, None)
+        return tracer.start_span(
+            f"settle {queue}",
+            set_span_in_context(NonRecordingSpan(failed_in), Context()) if failed_in else Context(),
+            SpanKind.CLIENT,
+            operation_attributes("settle", queue, listener),
+            start_time=since_ns,
+        )
+
+    def _now_ns(self) -> int:
+        return int(self._clock.wall() * 1e9)
+
+
+def _keep(memory: OrderedDict[bytes, _T], message_id: bytes, value: _T) -> None:
+    memory[message_id] = value
+    if len(memory) > REMEMBERED_MAX:
+        memory.popitem(last=False)

@@ -1,0 +1,184 @@
+"""One span event for each backout decision, wherever what came of it is known."""
+
+import pytest
+from opentelemetry.sdk.trace import Event as SpanEvent
+from opentelemetry.trace import SpanKind, StatusCode
+
+from mqflow.events import Attempt, Decided, Disposed, InDoubt, Settled
+from mqflow.mqi.reason_codes import Reason
+from mqflow.otel.decisions import REMEMBERED_MAX
+from mqflow.policy.disposition import (
+    Completed,
+    DeadLetter,
+    Deliver,
+    Disposition,
+    Failed,
+    Outcome,
+    Requeue,
+    Return,
+    Settlement,
+)
+from tests.otel.harness import MESSAGE_ID, Message, Telemetry
+
+pytestmark = pytest.mark.anyio
+
+FAILED = Failed("orders.OutOfStockError", "item 7")
+PLAN: tuple[Disposition, ...] = (
+    Requeue("ORDERS.BOQ"),
+    DeadLetter("QM1.DLQ", Reason.BACKOUT_THRESHOLD_REACHED),
+    Return("nothing took it"),
+)
+
+
+def decided(*plan: Disposition, count: int = 3, outcome: Outcome | None = None, message_id: bytes = MESSAGE_ID) -> Decided:
+    return Decided(
+        queue="ORDERS.IN",
+        message_id=message_id,
+        listener="orders",
+        backout_count=count,
+        threshold=3,
+        backout_requeue_queue="ORDERS.BOQ",
+        threshold_source="BOTHRESH of ORDERS.IN",
+        queue_source="the listener",
+        plan=plan,
+        outcome=outcome,
+    )
+
+
+def disposed(*attempts: Attempt, message_id: bytes = MESSAGE_ID) -> Disposed:
+    return Disposed(queue="ORDERS.IN", message_id=message_id, listener="orders", backout_count=3, attempts=attempts)
+
+
+def settled(settlement: Settlement, outcome: Outcome) -> Settled:
+    return Settled(queue="ORDERS.IN", listener="orders", settlement=settlement, message_ids=(MESSAGE_ID,), outcome=outcome)
+
+
+def decisions(telemetry: Telemetry) -> list[tuple[str, SpanEvent]]:
+    """Every decision event exported, with the name of its span."""
+    return [(span.name, event) for span in telemetry.spans for event in span.events if event.name == "mqflow.backout.decision"]
+
+
+async def test_a_decision_tells_what_it_rested_on_and_what_each_destination_answered() -> None:
+    telemetry = Telemetry()
+
+    telemetry.hook(decided(*PLAN, outcome=FAILED))
+    telemetry.hook(disposed(Attempt(PLAN[0], Reason.Q_FULL, "the queue is full"), Attempt(PLAN[1])))
+
+    [(span_name, event)] = decisions(telemetry)
+    assert "settle ORDERS.IN" == span_name
+    assert {
+        "mqflow.backout.count": 3,
+        "mqflow.backout.threshold": 3,
+        "mqflow.backout.threshold_source": "BOTHRESH of ORDERS.IN",
+        "mqflow.backout.requeue_queue": "ORDERS.BOQ",
+        "mqflow.backout.requeue_queue_source": "the listener",
+        "mqflow.backout.plan": ("requeue ORDERS.BOQ", "dead_letter QM1.DLQ", "return"),
+        "mqflow.backout.tried": ("requeue ORDERS.BOQ", "dead_letter QM1.DLQ"),
+        "mqflow.backout.reasons": (2053, 0),
+        "mqflow.backout.disposition": "dead_letter",
+        "mqflow.backout.destination": "QM1.DLQ",
+        "mqflow.backout.outcome": "failed",
+        "error.type": "orders.OutOfStockError",
+    } == dict(event.attributes or {})
+
+
+async def test_a_decision_to_deliver_is_an_event_of_the_span_around_the_handler() -> None:
+    telemetry = Telemetry()
+
+    telemetry.hook(decided(Deliver(), count=1))
+    await telemetry.handle(Message())
+    telemetry.hook(settled(Settlement.COMMIT, Completed()))
+
+    assert ["process ORDERS.IN"] == [name for name, _ in decisions(telemetry)]
+
+
+async def test_a_decision_after_a_failure_belongs_to_the_trace_of_that_failure() -> None:
+    telemetry = Telemetry()
+
+    await telemetry.handle(Message(), FAILED)
+    telemetry.hook(decided(*PLAN, outcome=FAILED))
+    telemetry.hook(settled(Settlement.BACKOUT, FAILED))
+    telemetry.hook(disposed(Attempt(PLAN[0])))
+
+    process, settle = telemetry.span("process ORDERS.IN"), telemetry.span("settle ORDERS.IN")
+    assert process.context == settle.parent
+    assert SpanKind.CLIENT == settle.kind
+    assert ["settle ORDERS.IN"] == [name for name, _ in decisions(telemetry)]
+
+
+async def test_a_failure_below_the_threshold_is_written_down_when_its_backout_is_done() -> None:
+    telemetry = Telemetry()
+
+    telemetry.hook(decided(Deliver(), count=1, outcome=FAILED))
+    assert [] == decisions(telemetry)
+    telemetry.hook(settled(Settlement.BACKOUT, FAILED))
+
+    [(span_name, event)] = decisions(telemetry)
+    assert "settle ORDERS.IN" == span_name
+    assert "deliver" == (event.attributes or {})["mqflow.backout.disposition"]
+
+
+async def test_a_decision_taken_again_on_the_same_message_is_written_down_once() -> None:
+    telemetry = Telemetry()
+
+    telemetry.hook(decided(*PLAN, count=3))
+    telemetry.clock.now_s += 2
+    telemetry.hook(decided(*PLAN, count=4))
+    telemetry.clock.now_s += 1
+    telemetry.hook(disposed(Attempt(PLAN[0])))
+    telemetry.hook(disposed(Attempt(PLAN[0])))
+
+    [(_, event)] = decisions(telemetry)
+    assert 4 == (event.attributes or {})["mqflow.backout.count"]
+    span = telemetry.span("settle ORDERS.IN")
+    assert span.start_time is not None
+    assert span.end_time is not None
+    assert 3_000_000_000 == span.end_time - span.start_time
+
+
+async def test_a_message_that_nothing_accepts_is_an_error() -> None:
+    telemetry = Telemetry()
+
+    telemetry.hook(decided(*PLAN))
+    refused = (Attempt(PLAN[0], Reason.PUT_INHIBITED), Attempt(PLAN[1], Reason.UNKNOWN_OBJECT_NAME), Attempt(PLAN[2]))
+    telemetry.hook(disposed(*refused))
+
+    span = telemetry.span("settle ORDERS.IN")
+    assert StatusCode.ERROR == span.status.status_code
+    [(_, event)] = decisions(telemetry)
+    assert (2051, 2085, 0) == (event.attributes or {})["mqflow.backout.reasons"]
+
+
+async def test_a_commit_in_doubt_is_an_error_span_for_each_message() -> None:
+    telemetry = Telemetry()
+
+    in_doubt = InDoubt(
+        queue="ORDERS.IN", listener="orders", reason=Reason.CALL_INTERRUPTED, message_ids=(MESSAGE_ID, b"other".ljust(24))
+    )
+    telemetry.hook(in_doubt)
+
+    assert ["MQRC_CALL_INTERRUPTED (2549)"] * 2 == [(span.attributes or {})["error.type"] for span in telemetry.spans]
+
+
+async def test_the_texts_of_failures_and_refusals_are_in_no_span() -> None:
+    telemetry = Telemetry()
+    canary = "canary-5f3a"
+
+    telemetry.hook(decided(*PLAN, outcome=Failed("app.Error", canary)))
+    telemetry.hook(disposed(Attempt(PLAN[0], Reason.Q_FULL, canary), Attempt(Return(canary))))
+
+    assert 1 == len(telemetry.spans)
+    assert canary not in telemetry.spans[0].to_json()
+
+
+async def test_decisions_that_never_end_are_forgotten_oldest_first() -> None:
+    telemetry = Telemetry()
+    ids = [number.to_bytes(24) for number in range(REMEMBERED_MAX + 1)]
+
+    for message_id in ids:
+        telemetry.hook(decided(*PLAN, message_id=message_id))
+    telemetry.hook(disposed(Attempt(PLAN[0]), message_id=ids[0]))
+    assert [] == telemetry.spans
+    telemetry.hook(disposed(Attempt(PLAN[0]), message_id=ids[1]))
+
+    assert 1 == len(telemetry.spans)

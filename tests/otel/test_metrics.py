@@ -1,0 +1,154 @@
+"""What is counted, under which names."""
+
+from typing import Any
+
+import pytest
+
+from mqflow.events import (
+    Attempt,
+    Delivered,
+    Disposed,
+    Event,
+    HandlerStuck,
+    HookFailed,
+    InDoubt,
+    ListenerPaused,
+    Reconnected,
+    ReportSent,
+    Settled,
+)
+from mqflow.mqi.reason_codes import Reason
+from mqflow.otel.metrics import DURATION_BOUNDS_S
+from mqflow.policy.disposition import Completed, DeadLetter, Failed, Requeue, Settlement
+from tests.otel.harness import MESSAGE_ID, Message, Telemetry
+
+IN = ("messaging.destination.name", "ORDERS.IN")
+DELIVERED = Delivered(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="orders", backout_count=0, body_bytes=2)
+
+
+def settled(handled_s: float) -> Settled:
+    return Settled(
+        queue="ORDERS.IN",
+        listener="orders",
+        settlement=Settlement.COMMIT,
+        message_ids=(MESSAGE_ID,),
+        outcome=Completed(),
+        handled_s=handled_s,
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "name", "attributes"),
+    [
+        (DELIVERED, "messaging.client.consumed.messages", {}),
+        (
+            Settled(
+                queue="ORDERS.IN", listener="l", settlement=Settlement.BACKOUT, message_ids=(MESSAGE_ID,), outcome=Failed("E")
+            ),
+            "mqflow.units_of_work",
+            {"mqflow.outcome": "failed", "mqflow.settlement": "backout"},
+        ),
+        (
+            InDoubt(queue="ORDERS.IN", listener="l", reason=Reason.CONNECTION_BROKEN, message_ids=()),
+            "mqflow.commits_in_doubt",
+            {"error.type": "MQRC_CONNECTION_BROKEN (2009)"},
+        ),
+        (ListenerPaused(queue="ORDERS.IN", listener="l", why="-", delay_s=1), "mqflow.listener.pauses", {}),
+        (
+            HandlerStuck(queue="ORDERS.IN", listener="l", message_id=MESSAGE_ID, running_s=60, stack=""),
+            "mqflow.handlers_stuck",
+            {},
+        ),
+        (
+            ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue="ORDERS.IN", feedback=1),
+            "mqflow.reports",
+            {},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_event_is_counted_once_under_its_queue(event: Event, name: str, attributes: dict[str, str]) -> None:
+    telemetry = Telemetry()
+
+    telemetry.hook(event)
+    telemetry.hook(event)
+
+    assert {frozenset({IN, *attributes.items()}): 2} == telemetry.metrics[name]
+
+
+@pytest.mark.parametrize(
+    ("event", "name", "attribute"),
+    [
+        (
+            Reconnected(queue_manager="QM1", generation=2, objects=(), attempts=1, downtime_ms=3),
+            "mqflow.reconnections",
+            ("mqflow.queue_manager", "QM1"),
+        ),
+        (HookFailed(hook="ledger", error="E", event="Settled"), "mqflow.hook_failures", ("mqflow.hook", "ledger")),
+    ],
+)
+def test_what_belongs_to_no_queue_is_counted_under_its_own_name(event: Event, name: str, attribute: tuple[str, Any]) -> None:
+    telemetry = Telemetry()
+
+    telemetry.hook(event)
+
+    assert {frozenset({attribute}): 1} == telemetry.metrics[name]
+
+
+@pytest.mark.anyio
+async def test_puts_of_the_application_are_counted_by_queue() -> None:
+    telemetry = Telemetry()
+
+    await telemetry.put(Message(queue="ORDERS.BOOKED"))
+
+    assert {frozenset({("messaging.destination.name", "ORDERS.BOOKED")}): 1} == telemetry.metrics[
+        "messaging.client.sent.messages"
+    ]
+
+
+def test_refused_destinations_and_the_one_that_held_are_counted_apart() -> None:
+    telemetry = Telemetry()
+    attempts = (Attempt(Requeue("ORDERS.BOQ"), Reason.Q_FULL), Attempt(DeadLetter("QM1.DLQ", 2362)))
+
+    telemetry.hook(Disposed(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="l", backout_count=3, attempts=attempts))
+
+    refused = frozenset({IN, ("mqflow.backout.destination", "ORDERS.BOQ"), ("error.type", "MQRC_Q_FULL (2053)")})
+    held = frozenset({IN, ("mqflow.backout.destination", "QM1.DLQ"), ("mqflow.backout.disposition", "dead_letter")})
+    assert {refused: 1} == telemetry.metrics["mqflow.backout.refusals"]
+    assert {held: 1} == telemetry.metrics["mqflow.backout.dispositions"]
+
+
+def test_durations_are_cumulative_buckets_with_their_sum() -> None:
+    telemetry = Telemetry()
+
+    for handled_s in (0.001, 0.005, 0.3, 60.0):
+        telemetry.hook(settled(handled_s))
+
+    metrics = telemetry.metrics
+    [total_s] = metrics["mqflow.process.duration.sum"].values()
+    assert pytest.approx(60.306) == total_s
+    buckets = {dict(attributes)["le"]: count for attributes, count in metrics["mqflow.process.duration.bucket"].items()}
+    assert [*map(str, DURATION_BOUNDS_S), "+Inf"] == list(buckets)
+    assert [2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4] == list(buckets.values())
+
+
+def test_a_unit_found_poison_before_it_was_handled_is_counted_and_not_timed() -> None:
+    telemetry = Telemetry()
+
+    telemetry.hook(
+        Settled(queue="ORDERS.IN", listener="l", settlement=Settlement.BACKOUT, message_ids=(MESSAGE_ID,), outcome=None)
+    )
+
+    counted = frozenset({IN, ("mqflow.outcome", "not_handled"), ("mqflow.settlement", "backout")})
+    assert {counted: 1} == telemetry.metrics["mqflow.units_of_work"]
+    assert "mqflow.process.duration.sum" not in telemetry.metrics
+
+
+def test_reading_the_meter_between_events_loses_none() -> None:
+    telemetry = Telemetry()
+
+    for _ in range(3):
+        telemetry.hook(DELIVERED)
+        assert telemetry.metrics["messaging.client.consumed.messages"]
+
+    assert {frozenset({IN}): 3} == telemetry.metrics["messaging.client.consumed.messages"]
