@@ -1,0 +1,160 @@
+"""Sorts what follows the verb of a command: keywords with their brackets, checked against the attributes a command takes.
+
+Knows what a clause looks like and how to refuse one with its place and what would be accepted; knows no command.
+Source: IBM q085100 "Rules for using MQSC commands".
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from mqflow.embedded.mqsc.commands import Value
+from mqflow.embedded.mqsc.lexer import RefusedError, Token, TokenKind
+from mqflow.embedded.mqsc.values import read_flag, read_value
+from mqflow.embedded.mqsc.vocabulary import Attributes
+from mqflow.mqi.attributes import AttributeSpec
+from mqflow.mqi.names import is_object_name
+
+__all__ = ("Clause", "Parameters", "bare", "choice", "clauses_of", "name_of", "pattern_of", "single", "sort")
+
+
+class Clause(Struct, frozen=True):
+    """A keyword and what stands in its brackets."""
+
+    keyword: Token
+    #: None where it has no brackets.
+    arguments: tuple[Token, ...] | None = None
+
+    @property
+    def word(self) -> str:
+        """The keyword, in capitals."""
+        return self.keyword.text.upper()
+
+
+class Parameters(Struct):
+    """The clauses of a command, sorted into what is set, what is asked for, and what changes how it is carried out."""
+
+    #: Field of the record -> value.
+    values: dict[str, Value] = field(default_factory=dict[str, Value])
+    #: Keywords of the attributes a DISPLAY asks for.
+    keywords: set[str] = field(default_factory=set[str])
+    options: dict[str, Clause] = field(default_factory=dict[str, Clause])
+    #: Attributes that MQSC has and the embedded queue manager has not.
+    ignored: list[str] = field(default_factory=list[str])
+
+
+def clauses_of(tokens: Sequence[Token]) -> list[Clause]:
+    """Return the keywords in order, each with its brackets."""
+    clauses: list[Clause] = []
+    position = 0
+    while position < len(tokens):
+        keyword = tokens[position]
+        if keyword.kind is not TokenKind.WORD:
+            raise RefusedError(keyword, f"A keyword is expected here, not '{keyword.text}'.")
+        position += 1
+        if position < len(tokens) and tokens[position].kind is TokenKind.OPEN:
+            arguments = _arguments(keyword, tokens, position)
+            clauses.append(Clause(keyword, arguments))
+            position += len(arguments) + len("()")
+        else:
+            clauses.append(Clause(keyword))
+    return clauses
+
+
+def sort(
+    clauses: Sequence[Clause], attributes: Attributes, options: Mapping[str, str], unsupported: frozenset[str], *, asking: bool
+) -> Parameters:
+    """Return the clauses by what they are for; `options` gives for each word the choice it belongs to (NOREPLACE: REPLACE).
+
+    Refuses what the command does not take and what is said twice. `asking`: attributes are asked for, not set.
+    """
+    found = Parameters()
+    said: set[str] = set()
+    for clause in clauses:
+        spec = attributes.get(clause.word)
+        subject = options.get(clause.word) or (spec.field if spec else clause.word)
+        if subject in said:
+            raise RefusedError(clause.keyword, f"{clause.word} is said twice, or contradicts an earlier word of the command.")
+        said.add(subject)
+        if clause.word in options:
+            found.options[clause.word] = clause
+        elif spec is not None and asking:
+            bare(clause)
+            found.keywords.add(spec.keyword)
+        elif spec is not None:
+            found.values[spec.field] = _setting(spec, clause)
+        elif clause.word in unsupported:
+            found.ignored.append(clause.word)
+        else:
+            raise _unknown(clause.keyword, attributes, options, asking=asking)
+    return found
+
+
+def single(clause: Clause) -> Token:
+    """Return the one word or string in the brackets."""
+    if clause.arguments is None:
+        raise RefusedError(clause.keyword, f"{clause.word} needs a value in brackets.")
+    if len(clause.arguments) > 1:
+        raise RefusedError(clause.arguments[1], f"{clause.word} takes one value; text with blanks is put in quotes.")
+    return clause.arguments[0]
+
+
+def bare(clause: Clause) -> None:
+    """Refuse brackets where the keyword stands alone."""
+    if clause.arguments is not None:
+        raise RefusedError(clause.arguments[0], f"{clause.word} takes no brackets here.")
+
+
+def choice(options: Mapping[str, Clause], keyword: str, words: Sequence[str]) -> str:
+    """Return the word given to an option like TYPE(HANDLE), or the first where it is not given."""
+    if keyword not in options:
+        return words[0]
+    token = single(options[keyword])
+    if token.folded not in words:
+        raise RefusedError(token, f"{keyword}({token.folded}) is not valid. {keyword} takes {', '.join(words)}.")
+    return token.folded
+
+
+def name_of(clause: Clause) -> str:
+    """Return the name of an object in the brackets."""
+    token = single(clause)
+    if not is_object_name(token.folded):
+        raise RefusedError(token, f"'{token.folded}' is not a name: a name is 1 to 48 of A-Z a-z 0-9 . _ / %.")
+    return token.folded
+
+
+def pattern_of(clause: Clause) -> str:
+    """Return the name, or the generic name that ends in an asterisk."""
+    token = single(clause)
+    stem = token.folded.removesuffix("*")
+    if not is_object_name(stem) and token.folded != "*":
+        what = "a name is 1 to 48 of A-Z a-z 0-9 . _ / %, with an asterisk at the end for all that begin alike"
+        raise RefusedError(token, f"'{token.folded}' is not a name: {what}.")
+    return token.folded
+
+
+def _arguments(keyword: Token, tokens: Sequence[Token], opening: int) -> tuple[Token, ...]:
+    for position in range(opening + 1, len(tokens)):
+        token = tokens[position]
+        if token.kind is TokenKind.OPEN:
+            raise RefusedError(token, f"The brackets of {keyword.text} cannot hold brackets: put its value in quotes.")
+        if token.kind is TokenKind.CLOSE:
+            if position == opening + 1:
+                raise RefusedError(token, f"{keyword.text}() says nothing: write ' ' for a blank.")
+            return tuple(tokens[opening + 1 : position])
+    raise RefusedError(tokens[opening], f"The brackets of {keyword.text} are never closed.")
+
+
+def _setting(spec: AttributeSpec, clause: Clause) -> Value:
+    if spec.read_only:
+        raise RefusedError(clause.keyword, f"{clause.word} is shown by DISPLAY and cannot be set.")
+    if spec.flag:
+        bare(clause)
+        return read_flag(spec, clause.word)
+    return read_value(spec, single(clause))
+
+
+def _unknown(keyword: Token, attributes: Attributes, options: Mapping[str, str], *, asking: bool) -> RefusedError:
+    settable = {word for word, spec in attributes.items() if asking or not spec.read_only}
+    taken = ", ".join(sorted({*settable, *options}))
+    return RefusedError(keyword, f"'{keyword.text}' is not an attribute that this command takes. It takes {taken or 'none'}.")

@@ -1,0 +1,177 @@
+"""What a script asks for, as records: one for each command that the embedded queue manager carries out. Knows no syntax."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from mqflow.mqi.options import QueueType
+
+__all__ = (
+    "Act",
+    "Action",
+    "Alter",
+    "AlterQueueManager",
+    "Clear",
+    "Command",
+    "Define",
+    "Delete",
+    "Display",
+    "DisplayQueueManager",
+    "DisplayQueues",
+    "DisplayStatus",
+    "End",
+    "Operator",
+    "Ping",
+    "Selection",
+    "SyntaxProblem",
+    "Unsupported",
+    "Value",
+    "Where",
+)
+
+Value = bool | int | str
+"""What an attribute is set to."""
+
+
+class Operator(StrEnum):
+    """How WHERE compares."""
+
+    LT = "LT"
+    GT = "GT"
+    EQ = "EQ"
+    NE = "NE"
+    LE = "LE"
+    GE = "GE"
+    LK = "LK"
+    NL = "NL"
+
+
+class Where(Struct, frozen=True):
+    """Only what compares like this is shown; what does not have the attribute is not."""
+
+    keyword: str
+    operator: Operator
+    operand: Value
+
+
+class Selection(Struct, frozen=True):
+    """What a DISPLAY shows of each object: everything, or its name, its type and these."""
+
+    everything: bool
+    keywords: frozenset[str] = frozenset()
+    where: Where | None = None
+
+
+class Define(Struct, frozen=True):
+    """DEFINE QLOCAL, QALIAS or QMODEL. What `values` leaves out comes from `like`, or from the default queue of the kind."""
+
+    kind: QueueType
+    name: str
+    values: Mapping[str, Value]
+    like: str = ""
+    replace: bool = False
+
+
+class Alter(Struct, frozen=True):
+    """ALTER QLOCAL, QALIAS or QMODEL; what `values` leaves out stays."""
+
+    kind: QueueType
+    name: str
+    values: Mapping[str, Value]
+    force: bool = False
+
+
+class AlterQueueManager(Struct, frozen=True):
+    """ALTER QMGR."""
+
+    values: Mapping[str, Value]
+
+
+class Delete(Struct, frozen=True):
+    """DELETE QLOCAL, QALIAS or QMODEL."""
+
+    kind: QueueType
+    name: str
+    purge: bool = False
+    #: IGNSTATE(YES): no queue of that name is no failure.
+    ignore_state: bool = False
+
+
+class Clear(Struct, frozen=True):
+    """CLEAR QLOCAL."""
+
+    name: str
+
+
+class DisplayQueues(Struct, frozen=True):
+    """DISPLAY QUEUE, QLOCAL, QALIAS or QMODEL."""
+
+    #: A name, or a generic one that ends in an asterisk.
+    pattern: str
+    #: None for queues of every kind.
+    kind: QueueType | None
+    selection: Selection
+
+
+class DisplayStatus(Struct, frozen=True):
+    """DISPLAY QSTATUS."""
+
+    pattern: str
+    #: TYPE(HANDLE) rather than TYPE(QUEUE).
+    handles: bool
+    selection: Selection
+
+
+class DisplayQueueManager(Struct, frozen=True):
+    """DISPLAY QMGR."""
+
+    selection: Selection
+
+
+class Ping(Struct, frozen=True):
+    """PING QMGR: is it there."""
+
+
+class End(Struct, frozen=True):
+    """END, QUIT or EXIT: nothing after it is read."""
+
+
+class Unsupported(Struct, frozen=True):
+    """A command that MQSC has and the embedded queue manager has not."""
+
+    #: Verb and noun: "DEFINE CHANNEL".
+    what: str
+
+
+Display = DisplayQueues | DisplayStatus | DisplayQueueManager
+"""What only looks."""
+
+Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End
+"""What is done and has nothing to show."""
+
+Action = Act | Display | Unsupported
+
+
+class Command(Struct, frozen=True):
+    """A command that was understood."""
+
+    action: Action
+    #: As it was written, in one line.
+    text: str
+    #: The line it starts on, from 1.
+    line: int
+    #: Attributes that MQSC has and the embedded queue manager has not; the rest of the command holds without them.
+    ignored: tuple[str, ...] = ()
+
+
+class SyntaxProblem(Struct, frozen=True):
+    """A command that could not be understood, and where it stops making sense."""
+
+    message: str
+    #: As it was written, in one line; where it has no end, its last line.
+    text: str
+    line: int
+    column: int
+    #: The line of the script that `line` and `column` point into.
+    source: str

@@ -1,0 +1,150 @@
+"""What DISPLAY shows: records chosen, their attributes chosen, and how both are laid out for people and for programs.
+
+Pure. A row is a queue's, a status's or the queue manager's fields by name; the table says how each is shown.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Final, assert_never
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from mqflow.embedded.administration import QueueStatus
+from mqflow.embedded.mqsc.commands import DisplayQueueManager, DisplayQueues, DisplayStatus, Operator, Selection, Value, Where
+from mqflow.embedded.mqsc.values import printable, word_of
+from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
+from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+
+__all__ = ("Cell", "Record", "as_json", "as_text", "matches", "show_queue_manager", "show_queues", "show_status")
+
+_INDENT: Final = "   "
+_COLUMN: Final = 40
+
+_COMPARE: Final = {Operator.LT: lt, Operator.GT: gt, Operator.EQ: eq, Operator.NE: ne, Operator.LE: le, Operator.GE: ge}
+
+
+class Cell(Struct, frozen=True):
+    """One attribute of one object."""
+
+    keyword: str
+    #: As MQSC writes it, unquoted; of a pair like SHARE, NOSHARE the word that holds.
+    word: str
+    #: What a program reads: a number, a word, or for a pair whether the first holds.
+    value: Value
+    #: The word stands alone, without brackets.
+    alone: bool = False
+
+
+class Record(Struct, frozen=True):
+    """One object shown."""
+
+    #: What kind of thing it is, as one line.
+    heading: str
+    cells: tuple[Cell, ...]
+
+
+_Row = Mapping[str, Any]
+
+
+def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tuple[Record, ...]:
+    """Return the queues whose name, kind and attributes the command asks for."""
+    records: list[Record] = []
+    for queue in queues:
+        if not matches(command.pattern, queue.name) or command.kind not in {None, queue.kind}:
+            continue
+        records += _records(
+            "AMQ8409: Queue details.", [asdict(queue)], QUEUES[queue.kind], ("QUEUE", "TYPE"), command.selection
+        )
+    return tuple(records)
+
+
+def show_status(statuses: Iterable[QueueStatus], command: DisplayStatus) -> tuple[Record, ...]:
+    """Return how the queues stand, or who has them open; one record for each handle."""
+    attributes = HANDLE_STATUS if command.handles else QUEUE_STATUS
+    rows = _handle_rows(statuses) if command.handles else (_status_row(status) for status in statuses)
+    return tuple(_records("AMQ8450: Queue status details.", rows, attributes, ("QUEUE", "TYPE"), command.selection))
+
+
+def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQueueManager) -> tuple[Record, ...]:
+    """Return the queue manager's attributes, as one record."""
+    heading = "AMQ8408: Queue manager details."
+    return tuple(_records(heading, [asdict(queue_manager)], QUEUE_MANAGER, ("QMNAME",), command.selection))
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Return whether the text is what the pattern says, or begins with it where the pattern ends in an asterisk."""
+    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
+
+
+def as_text(record: Record) -> str:
+    """Return the record as lines: its heading, then two attributes to a line; one where the first is wide."""
+    lines = [record.heading]
+    waiting = ""
+    for cell in record.cells:
+        shown = printable(cell.word) if cell.alone else f"{cell.keyword}({printable(cell.word) or ' '})"
+        if waiting and len(waiting) < _COLUMN:
+            lines.append(f"{_INDENT}{waiting:<{_COLUMN}}{shown}")
+            waiting = ""
+        else:
+            if waiting:
+                lines.append(_INDENT + waiting)
+            waiting = shown
+    if waiting:
+        lines.append(_INDENT + waiting)
+    return "\n".join(lines)
+
+
+def as_json(record: Record) -> dict[str, Value]:
+    """Return the record by keyword: numbers as they are, pairs like SHARE, NOSHARE as true or false, else words."""
+    return {cell.keyword: cell.value for cell in record.cells}
+
+
+def _records(
+    heading: str, rows: Iterable[_Row], attributes: Attributes, always: tuple[str, ...], selection: Selection
+) -> Iterator[Record]:
+    wanted = set(selection.keywords)
+    if selection.where is not None:
+        wanted.add(selection.where.keyword)
+    if selection.everything:
+        wanted = {spec.keyword for spec in attributes.values()}
+    first = [keyword for keyword in always if keyword in attributes]
+    keywords = [*first, *sorted(wanted.intersection(attributes).difference(always))]
+    for row in rows:
+        if selection.where is None or _holds(selection.where, row, attributes):
+            yield Record(heading, tuple(_cell(keyword, row, attributes) for keyword in keywords))
+
+
+def _cell(keyword: str, row: _Row, attributes: Attributes) -> Cell:
+    spec = attributes[keyword]
+    value: Value | None = row[spec.field]
+    word = word_of(spec, value)
+    if spec.flag:
+        return Cell(keyword, word, bool(value), alone=True)
+    return Cell(keyword, word, value if isinstance(value, int) and word.removeprefix("-").isdecimal() else word)
+
+
+def _holds(where: Where, row: _Row, attributes: Attributes) -> bool:
+    spec = attributes.get(where.keyword)
+    value = row[spec.field] if spec else None
+    if value is None:  # this kind of queue does not have it, or there is nothing to compare yet
+        return False
+    match where.operator:
+        case Operator.LK:
+            return matches(str(where.operand), value)
+        case Operator.NL:
+            return not matches(str(where.operand), value)
+        case Operator.LT | Operator.GT | Operator.EQ | Operator.NE | Operator.LE | Operator.GE:
+            return bool(_COMPARE[where.operator](value, where.operand))
+        case unknown:
+            assert_never(unknown)
+
+
+def _status_row(status: QueueStatus) -> _Row:
+    return asdict(status) | {"type": "QUEUE", "uncommitted": bool(status.uncommitted)}
+
+
+def _handle_rows(statuses: Iterable[QueueStatus]) -> Iterator[_Row]:
+    for status in statuses:
+        for handle in status.handles:
+            yield asdict(handle) | {"name": status.name, "type": "HANDLE"}

@@ -1,0 +1,209 @@
+"""Carries commands out on a queue manager's `Administration`, and says what came of each.
+
+A command that fails does not stop the script: the next one is carried out, as runmqsc does. Knows no file and no terminal.
+Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER the given ones), q085100.
+"""
+
+from enum import Enum, auto
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.mqsc.commands import (
+    Act,
+    Alter,
+    AlterQueueManager,
+    Clear,
+    Command,
+    Define,
+    Delete,
+    Display,
+    DisplayQueueManager,
+    DisplayQueues,
+    DisplayStatus,
+    End,
+    Ping,
+    SyntaxProblem,
+    Unsupported,
+)
+from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
+from mqflow.embedded.mqsc.parser import parse
+from mqflow.embedded.mqsc.vocabulary import KINDS
+from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QueueAttributes
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import QueueType
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "execute", "run")
+
+EXIT_FAILED: Final = 10
+"""What runmqsc exits with when a command of the script failed."""
+
+_NOUNS: Final = {kind: noun for noun, kind in KINDS.items()}
+_DEFAULTS: Final = {
+    QueueType.LOCAL: QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
+    QueueType.ALIAS: QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
+    QueueType.MODEL: QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=3),
+}
+"""Where DEFINE takes what it was not told; these where somebody deleted them."""
+
+_NUMBERS: Final[dict[int, str]] = {
+    Reason.OBJECT_IN_USE: "AMQ8148",
+    Reason.Q_NOT_EMPTY: "AMQ8143",
+    Reason.UNKNOWN_OBJECT_NAME: "AMQ8147",
+    Reason.OBJECT_ALREADY_EXISTS: "AMQ8150",
+}
+"""The numbers of runmqsc's messages that scripts look for."""
+
+
+class Verdict(Enum):
+    """What came of a command."""
+
+    DONE = auto()
+    FAILED = auto()
+    SYNTAX_ERROR = auto()
+    UNSUPPORTED = auto()
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    """What came of one command."""
+
+    verdict: Verdict
+    command: Command | SyntaxProblem
+    #: A sentence; with the number that runmqsc's message has, where there is one that scripts look for.
+    text: str = ""
+    records: tuple[Record, ...] = ()
+    #: The reason code of a failure; 0 where there is none.
+    reason: int = 0
+
+
+class Results(Struct, frozen=True):
+    """What came of a script, command by command."""
+
+    responses: tuple[Response, ...]
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many commands ended like this."""
+        return sum(response.verdict is verdict for response in self.responses)
+
+    @property
+    def ignored(self) -> int:
+        """How many attributes were left out of commands that were carried out."""
+        return sum(len(response.command.ignored) for response in self.responses if isinstance(response.command, Command))
+
+    def exit_code(self, *, strict: bool = False) -> int:
+        """Return 0 where everything was carried out, else 10; what is not supported counts only if `strict`."""
+        failed = self.count(Verdict.FAILED) + self.count(Verdict.SYNTAX_ERROR)
+        unsupported = self.count(Verdict.UNSUPPORTED) + self.ignored
+        return EXIT_FAILED if failed or (strict and unsupported) else 0
+
+
+def run(text: str, administration: Administration) -> Results:
+    """Carry out the commands of a script up to its END, each whether or not the one before it failed."""
+    responses: list[Response] = []
+    for command in parse(text):
+        response = execute(command, administration)
+        responses.append(response)
+        if isinstance(command, Command) and isinstance(command.action, End):
+            break
+    return Results(tuple(responses))
+
+
+def execute(command: Command | SyntaxProblem, administration: Administration) -> Response:
+    """Carry out one command; what the queue manager refuses is a response like any other."""
+    if isinstance(command, SyntaxProblem):
+        text = f"AMQ8405: Syntax error in line {command.line}, column {command.column}: {command.message}"
+        return Response(verdict=Verdict.SYNTAX_ERROR, command=command, text=text)
+    action = command.action
+    if isinstance(action, Unsupported):
+        text = f"{action.what} is a known MQSC command, not supported by the embedded queue manager yet: it is left out."
+        return Response(verdict=Verdict.UNSUPPORTED, command=command, text=text)
+    try:
+        if isinstance(action, Display):
+            return Response(verdict=Verdict.DONE, command=command, records=_display(action, administration))
+        return Response(verdict=Verdict.DONE, command=command, text=_carry_out(action, administration))
+    except MQIError as error:
+        number = _NUMBERS.get(error.reason, "")
+        text = f"{number}: {error}" if number else str(error)
+        return Response(verdict=Verdict.FAILED, command=command, text=text, reason=int(error.reason))
+
+
+def _carry_out(action: Act, administration: Administration) -> str:
+    """Do it, and return the sentence that says it is done."""
+    match action:
+        case Define():
+            _define(action, administration)
+            said = f"AMQ8006: {_NOUNS[action.kind]}({action.name}) is defined."
+        case Alter():
+            _require(administration, action.kind, action.name, "ALTER")
+            administration.alter(action.name, action.values, force=action.force)
+            said = f"AMQ8008: {_NOUNS[action.kind]}({action.name}) is changed."
+        case AlterQueueManager():
+            administration.alter_queue_manager(action.values)
+            said = f"AMQ8005: Queue manager {administration.queue_manager.name} is changed."
+        case Delete():
+            said = _delete(action, administration)
+        case Clear():
+            _require(administration, QueueType.LOCAL, action.name, "CLEAR")
+            administration.clear(action.name)
+            said = f"AMQ8022: QLOCAL({action.name}) is cleared."
+        case Ping():
+            said = f"AMQ8415: Queue manager {administration.queue_manager.name} answers."
+        case End():
+            said = ""
+        case unknown:
+            assert_never(unknown)
+    return said
+
+
+def _define(action: Define, administration: Administration) -> None:
+    base = _DEFAULTS[action.kind]
+    if action.like:
+        base = _require(administration, action.kind, action.like, "DEFINE LIKE")
+    else:
+        base = administration.queue(base.name) or base
+    # Not what only DISPLAY knows of it: when it was made, how many messages it holds.
+    settings = {
+        spec.field: getattr(base, spec.field) for spec in QUEUE_ATTRIBUTES if action.kind in spec.kinds and not spec.read_only
+    }
+    attributes = QueueAttributes(name=action.name, kind=action.kind, **{**settings, **action.values})
+    administration.define(attributes, replace=action.replace)
+
+
+def _delete(action: Delete, administration: Administration) -> str:
+    if action.ignore_state and administration.queue(action.name) is None:
+        return f"There is no {_NOUNS[action.kind]}({action.name}) to delete; IGNSTATE(YES) takes that for done."
+    _require(administration, action.kind, action.name, "DELETE")
+    administration.delete(action.name, purge=action.purge)
+    return f"AMQ8007: {_NOUNS[action.kind]}({action.name}) is deleted."
+
+
+def _display(action: Display, administration: Administration) -> tuple[Record, ...]:
+    match action:
+        case DisplayQueues():
+            records = show_queues(administration.queues(), action)
+            subject = action.pattern
+        case DisplayStatus():
+            local = (queue.name for queue in administration.queues() if queue.kind is QueueType.LOCAL)
+            names = [name for name in local if matches(action.pattern, name)]
+            records = show_status((administration.queue_status(name) for name in names), action)
+            subject = action.pattern
+        case DisplayQueueManager():
+            return show_queue_manager(administration.queue_manager, action)
+        case unknown:
+            assert_never(unknown)
+    if not records:
+        raise error_for(Reason.UNKNOWN_OBJECT_NAME, "DISPLAY", subject, administration.queue_manager.name)
+    return records
+
+
+def _require(administration: Administration, kind: QueueType, name: str, verb: str) -> QueueAttributes:
+    """Return the queue; refuse a name that is unknown, or that is a queue of another kind."""
+    queue = administration.queue(name)
+    if queue is None:
+        raise error_for(Reason.UNKNOWN_OBJECT_NAME, verb, name, administration.queue_manager.name)
+    if queue.kind != kind:
+        detail = f"It is a {_NOUNS[queue.kind]}, not a {_NOUNS[kind]}"
+        raise error_for(Reason.OBJECT_TYPE_ERROR, verb, name, administration.queue_manager.name, detail)
+    return queue

@@ -1,0 +1,246 @@
+"""Understands a script: text into commands, each checked against the table of attributes before any is carried out.
+
+Pure. Any text gives commands and problems, in order and never an exception. Knows verbs and nouns; whether a queue exists
+is the queue manager's business. Source: IBM q085100, q085110, and the reference page of each command.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, pattern_of, sort
+from mqflow.embedded.mqsc.commands import (
+    Action,
+    Alter,
+    AlterQueueManager,
+    Clear,
+    Command,
+    Define,
+    Delete,
+    DisplayQueueManager,
+    DisplayQueues,
+    DisplayStatus,
+    End,
+    Operator,
+    Ping,
+    Selection,
+    SyntaxProblem,
+    Unsupported,
+    Value,
+    Where,
+)
+from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, Token, TokenKind, sentences, source_lines
+from mqflow.embedded.mqsc.values import read_value
+from mqflow.embedded.mqsc.vocabulary import (
+    HANDLE_STATUS,
+    KINDS,
+    QUEUE_MANAGER,
+    QUEUE_STATUS,
+    QUEUES,
+    SYNONYMS,
+    UNSUPPORTED_ATTRIBUTES,
+    VERBS,
+    Attributes,
+)
+
+__all__ = ("parse",)
+
+
+class _Form(Struct, frozen=True):
+    """How a command is written, and what it becomes."""
+
+    build: Callable[[str, Clause, Parameters], Action]
+    attributes: Attributes
+    #: Each word that changes how the command is carried out -> the choice it belongs to.
+    options: Mapping[str, str]
+    unsupported: frozenset[str]
+    asking: bool = False
+
+
+def parse(text: str) -> tuple[Command | SyntaxProblem, ...]:
+    """Return the commands of a script in order, and in place of each that cannot be understood, what is wrong and where.
+
+    Reads to the end, past END as well: whoever carries the commands out stops there.
+    """
+    lines = source_lines(text)
+    return tuple(_read(found, lines) for found in sentences(lines))
+
+
+def _read(found: Sentence | RefusedError, lines: Sequence[str]) -> Command | SyntaxProblem:
+    if isinstance(found, RefusedError):
+        return _problem(found, lines, "")
+    try:
+        return _command(found)
+    except RefusedError as refused:
+        return _problem(refused, lines, found.text)
+
+
+def _problem(refused: RefusedError, lines: Sequence[str], text: str) -> SyntaxProblem:
+    at = refused.token
+    source = lines[at.line - 1]
+    return SyntaxProblem(refused.message, text or source.strip(), at.line, at.column, source)
+
+
+def _command(sentence: Sentence) -> Command:
+    first, *rest = sentence.tokens
+    verb = _word(first)
+    if verb not in VERBS:
+        known = ", ".join(sorted({*VERBS, "EXIT", "QUIT"}))
+        raise RefusedError(first, f"'{first.text}' is not an MQSC command. The commands are {known}.")
+    if verb == "END":
+        if rest:
+            raise RefusedError(rest[0], f"Nothing may follow {first.text.upper()}.")
+        return Command(End(), sentence.text, first.line)
+    noun = _noun(verb, sentence.tokens)
+    form = _FORMS.get((verb, noun))
+    if form is None:
+        return Command(Unsupported(f"{verb} {noun}"), sentence.text, first.line)
+    subject, *clauses = clauses_of(rest)
+    parameters = sort(clauses, form.attributes, form.options, form.unsupported, asking=form.asking)
+    return Command(form.build(noun, subject, parameters), sentence.text, first.line, tuple(parameters.ignored))
+
+
+def _word(token: Token) -> str:
+    """Return the word with its synonym resolved; a string is no word."""
+    if token.kind is not TokenKind.WORD:
+        return ""
+    return SYNONYMS.get(token.text.upper(), token.text.upper())
+
+
+def _noun(verb: str, tokens: Sequence[Token]) -> str:
+    known = {*VERBS[verb], *(noun for other, noun in _FORMS if other == verb)}
+    taken = f"{verb} takes {', '.join(sorted(known))}."
+    if len(tokens) == 1:
+        raise RefusedError(tokens[0], f"{verb} what? {taken}")
+    noun = _word(tokens[1])
+    if noun not in known:
+        raise RefusedError(tokens[1], f"There is no {verb} {tokens[1].text.upper()}. {taken}")
+    return noun
+
+
+def _define(noun: str, subject: Clause, parameters: Parameters) -> Define:
+    options = parameters.options
+    for word in options.keys() - {"LIKE"}:
+        bare(options[word])
+    like = name_of(options["LIKE"]) if "LIKE" in options else ""
+    return Define(KINDS[noun], name_of(subject), parameters.values, like, "REPLACE" in options)
+
+
+def _alter(noun: str, subject: Clause, parameters: Parameters) -> Alter:
+    for clause in parameters.options.values():
+        bare(clause)
+    return Alter(KINDS[noun], name_of(subject), parameters.values, "FORCE" in parameters.options)
+
+
+def _alter_queue_manager(_noun: str, subject: Clause, parameters: Parameters) -> AlterQueueManager:
+    for clause in (subject, *parameters.options.values()):
+        bare(clause)
+    return AlterQueueManager(parameters.values)
+
+
+def _delete(noun: str, subject: Clause, parameters: Parameters) -> Delete:
+    options = parameters.options
+    for word in options.keys() - {"IGNSTATE"}:
+        bare(options[word])
+    ignore_state = choice(options, "IGNSTATE", ("NO", "YES")) == "YES"
+    return Delete(KINDS[noun], name_of(subject), "PURGE" in options, ignore_state)
+
+
+def _clear(_noun: str, subject: Clause, _parameters: Parameters) -> Clear:
+    return Clear(name_of(subject))
+
+
+def _ping(_noun: str, subject: Clause, _parameters: Parameters) -> Ping:
+    bare(subject)
+    return Ping()
+
+
+def _display_queues(noun: str, subject: Clause, parameters: Parameters) -> DisplayQueues:
+    pattern = pattern_of(subject)
+    kind = KINDS.get(choice(parameters.options, "TYPE", ("ALL", *KINDS)), KINDS.get(noun))
+    return DisplayQueues(pattern, kind, _selection(parameters, _ANY_QUEUE, everything=not pattern.endswith("*")))
+
+
+def _display_status(_noun: str, subject: Clause, parameters: Parameters) -> DisplayStatus:
+    pattern = pattern_of(subject)
+    handles = choice(parameters.options, "TYPE", ("QUEUE", "HANDLE")) == "HANDLE"
+    attributes = HANDLE_STATUS if handles else QUEUE_STATUS
+    return DisplayStatus(pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*")))
+
+
+def _display_queue_manager(_noun: str, subject: Clause, parameters: Parameters) -> DisplayQueueManager:
+    bare(subject)
+    return DisplayQueueManager(_selection(parameters, QUEUE_MANAGER, everything=True))
+
+
+def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
+    """Return what to show; where no attribute is asked for, `everything` says whether that means all of them."""
+    if "ALL" in parameters.options:
+        bare(parameters.options["ALL"])
+    where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None
+    asked_for = bool(parameters.keywords or parameters.ignored or where)
+    return Selection("ALL" in parameters.options or (everything and not asked_for), frozenset(parameters.keywords), where)
+
+
+def _where(clause: Clause, attributes: Attributes) -> Where:
+    match clause.arguments:
+        case (keyword, operator, operand):
+            pass
+        case _:
+            raise RefusedError(clause.keyword, "WHERE takes three words: WHERE(CURDEPTH GT 0).")
+    spec = attributes.get(keyword.folded)
+    if spec is None:
+        raise RefusedError(keyword, f"WHERE does not know '{keyword.text}'. It knows {', '.join(sorted(attributes))}.")
+    how = _operator(operator, comparable=spec.words is None or spec.low < spec.high, text=bool(spec.chars))
+    if how in {Operator.LK, Operator.NL}:
+        value: Value = operand.folded
+    else:
+        # Source: DISPLAY QUEUE, filter-value: "use either EQ YES or EQ NO" for HARDENBO, SHARE and TRIGGER.
+        value = read_value(replace(spec, words={"NO": 0, "YES": 1}) if spec.flag else spec, operand)
+    return Where(spec.keyword, how, value)
+
+
+def _operator(token: Token, *, comparable: bool, text: bool) -> Operator:
+    """Return the operator; words can only be equal or not, and only text is matched."""
+    taken = [Operator.EQ, Operator.NE]
+    if comparable:
+        taken += [Operator.LT, Operator.GT, Operator.LE, Operator.GE]
+    if text:
+        taken += [Operator.LK, Operator.NL]
+    for operator in taken:
+        if token.folded == operator:
+            return operator
+    raise RefusedError(token, f"'{token.text}' cannot be used here. This attribute is compared by {', '.join(taken)}.")
+
+
+_ANY_QUEUE: Final[Attributes] = {word: spec for table in QUEUES.values() for word, spec in table.items()}
+_ANY_STATUS: Final[Attributes] = {**QUEUE_STATUS, **HANDLE_STATUS}
+_OF_QUEUES: Final = UNSUPPORTED_ATTRIBUTES["QUEUE"]
+_DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE"}
+_ALTERING: Final = {"FORCE": "FORCE", "NOFORCE": "FORCE"}
+_DELETING: Final = {"PURGE": "PURGE", "NOPURGE": "PURGE", "IGNSTATE": "IGNSTATE"}
+_SHOWING: Final = {word: word for word in ("ALL", "TYPE", "WHERE")}
+
+
+def _forms() -> dict[tuple[str, str], _Form]:
+    forms = {
+        ("CLEAR", "QLOCAL"): _Form(_clear, {}, {}, _OF_QUEUES),
+        ("PING", "QMGR"): _Form(_ping, {}, {}, frozenset()),
+        ("ALTER", "QMGR"): _Form(_alter_queue_manager, QUEUE_MANAGER, {"FORCE": "FORCE"}, UNSUPPORTED_ATTRIBUTES["QMGR"]),
+        ("DISPLAY", "QMGR"): _Form(
+            _display_queue_manager, QUEUE_MANAGER, {"ALL": "ALL"}, UNSUPPORTED_ATTRIBUTES["QMGR"], asking=True
+        ),
+        ("DISPLAY", "QSTATUS"): _Form(_display_status, _ANY_STATUS, _SHOWING, UNSUPPORTED_ATTRIBUTES["QSTATUS"], asking=True),
+        ("DISPLAY", "QUEUE"): _Form(_display_queues, _ANY_QUEUE, _SHOWING, _OF_QUEUES, asking=True),
+    }
+    for noun, kind in KINDS.items():
+        forms["DEFINE", noun] = _Form(_define, QUEUES[kind], _DEFINING, _OF_QUEUES)
+        forms["ALTER", noun] = _Form(_alter, QUEUES[kind], _ALTERING, _OF_QUEUES)
+        forms["DELETE", noun] = _Form(_delete, {}, _DELETING, _OF_QUEUES)
+        forms["DISPLAY", noun] = forms["DISPLAY", "QUEUE"]
+    return forms
+
+
+_FORMS: Final = _forms()

@@ -1,0 +1,69 @@
+"""Says to a person what came of a script: a command at a time, and in sum. Text only; whoever prints it adds colour.
+
+Everything that came from data is stripped of control characters.
+"""
+
+from collections.abc import Iterator
+
+from mqflow.embedded.mqsc.commands import Command, SyntaxProblem
+from mqflow.embedded.mqsc.display import as_text
+from mqflow.embedded.mqsc.interpreter import Response, Results, Verdict
+from mqflow.embedded.mqsc.values import printable
+
+__all__ = ("caret", "report", "summary")
+
+
+def report(response: Response) -> Iterator[str]:
+    """Yield what to print about one command; a record or a sentence at a time."""
+    command = response.command
+    match command:
+        case SyntaxProblem():
+            yield from caret(command)
+        case Command():
+            if command.ignored:
+                names = ", ".join(command.ignored)
+                yield f"Known to MQSC, not supported by the embedded queue manager yet, and left out: {printable(names)}."
+    if response.text:
+        yield printable(response.text)
+    for record in response.records:
+        yield as_text(record)
+
+
+def caret(problem: SyntaxProblem) -> tuple[str, str]:
+    """Return the line of the script that makes no sense, and a line that points at where."""
+    before = max(0, problem.column - 1 - _CONTEXT_CHARS)
+    shown = printable(problem.source)[before : problem.column + _CONTEXT_CHARS]
+    return f"   {shown}", f"   {' ' * (problem.column - 1 - before)}^"
+
+
+def summary(results: Results) -> str:
+    """Return what came of the script, in sentences with the counts."""
+    read = len(results.responses)
+    failed, syntax = results.count(Verdict.FAILED), results.count(Verdict.SYNTAX_ERROR)
+    sentences = [
+        f"{_commands(read)} read.",
+        f"{_commands(syntax)} with a syntax error.",
+        f"{_commands(failed)} could not be processed." if failed else "All valid commands were processed.",
+    ]
+    unsupported = results.count(Verdict.UNSUPPORTED)
+    if unsupported:
+        sentences.append(
+            f"{_commands(unsupported)} not supported by the embedded queue manager yet: "
+            "the queues of this script are defined all the same."
+        )
+    if results.ignored:
+        sentences.append(f"{results.ignored} attribute{'s' if results.ignored > 1 else ''} not supported yet and left out.")
+    return "\n".join(sentences)
+
+
+_CONTEXT_CHARS = 60
+
+
+def _commands(count: int) -> str:
+    match count:
+        case 0:
+            return "No command"
+        case 1:
+            return "One command"
+        case _:
+            return f"{count} commands"

@@ -1,0 +1,85 @@
+"""One attribute's value: from the words of a command, and back to words. The table's row says everything about it."""
+
+import unicodedata
+from typing import Final
+
+from msgspec.structs import fields
+
+from mqflow.embedded.mqsc.commands import Value
+from mqflow.embedded.mqsc.lexer import RefusedError, Token
+from mqflow.mqi.attributes import AttributeSpec, QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.names import is_object_name
+
+__all__ = ("accepted", "printable", "quoted", "read_flag", "read_value", "word_of")
+
+_DIGITS_MAX: Final = 10
+_BOOLEANS: Final = frozenset(
+    field.name for record in (QueueAttributes, QueueManagerAttributes) for field in fields(record) if field.type is bool
+)
+
+
+def read_value(spec: AttributeSpec, token: Token) -> Value:
+    """Return what the attribute is set to by this word, as its record keeps it; blanks at the end are not kept."""
+    text = token.folded.rstrip()
+    if spec.chars:
+        return _text(spec, text, token)
+    if spec.words is not None and text.upper() in spec.words:
+        return _typed(spec, spec.words[text.upper()])
+    digits = text.removeprefix("-")
+    if spec.low < spec.high and digits.isdecimal() and digits.isascii() and len(digits) <= _DIGITS_MAX:
+        number = int(text)
+        if spec.low <= number <= spec.high:
+            return number
+    raise RefusedError(token, f"{spec.keyword}({text}) is not valid. {spec.keyword} takes {accepted(spec)}.")
+
+
+def read_flag(spec: AttributeSpec, word: str) -> Value:
+    """Return what one word of a pair says: SHARE, NOSHARE."""
+    return _typed(spec, (spec.words or {})[word])
+
+
+def accepted(spec: AttributeSpec) -> str:
+    """Return what the attribute takes, as a phrase."""
+    if spec.object_name:
+        return f"a name of up to {spec.chars} of A-Z a-z 0-9 . _ / %, or ' ' for none"
+    if spec.chars:
+        return f"text of up to {spec.chars} characters, in quotes where it has blanks or small letters"
+    phrases = [" or ".join(spec.words)] if spec.words else []
+    if spec.low < spec.high:
+        phrases.append(f"a number from {spec.low} to {spec.high}")
+    return ", or ".join(phrases)
+
+
+def word_of(spec: AttributeSpec, value: Value | None) -> str:
+    """Return the value as MQSC writes it, unquoted; nothing for a blank."""
+    if value is None:
+        return ""
+    if spec.words is not None:
+        for word, number in spec.words.items():
+            if number == value:
+                return word
+    return value if isinstance(value, str) else str(int(value))
+
+
+def quoted(text: str) -> str:
+    """Return the text as an MQSC string. What no string can hold (a line end) becomes a blank."""
+    return "'" + (printable(text).replace("'", "''") or " ") + "'"
+
+
+def printable(text: str) -> str:
+    """Return the text without what would act on a terminal: control and formatting characters become blanks."""
+    if text.isprintable():
+        return text
+    return "".join(" " if unicodedata.category(character)[0] in "CZ" else character for character in text)
+
+
+def _text(spec: AttributeSpec, text: str, token: Token) -> str:
+    if spec.object_name and text and not is_object_name(text):
+        raise RefusedError(token, f"{spec.keyword}('{text}') is not a name. {spec.keyword} takes {accepted(spec)}.")
+    if len(text) > spec.chars:
+        raise RefusedError(token, f"{spec.keyword} is {len(text)} characters long. It takes {accepted(spec)}.")
+    return text
+
+
+def _typed(spec: AttributeSpec, number: int) -> Value:
+    return bool(number) if spec.field in _BOOLEANS else number

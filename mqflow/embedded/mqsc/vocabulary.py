@@ -1,0 +1,150 @@
+"""The words of MQSC: verbs, nouns, their synonyms, which attributes a kind of queue has, and what is known but not supported.
+
+Data only. The attributes come from the one table in `mqflow.mqi.attributes`, and those of DISPLAY QSTATUS are described in the
+same way here. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.options import QueueType
+
+__all__ = (
+    "HANDLE_STATUS",
+    "KINDS",
+    "QUEUES",
+    "QUEUE_MANAGER",
+    "QUEUE_STATUS",
+    "SYNONYMS",
+    "UNSUPPORTED_ATTRIBUTES",
+    "VERBS",
+    "Attributes",
+    "keyword_table",
+)
+
+_COUNT_MAX: Final = 999_999_999
+
+Attributes = Mapping[str, AttributeSpec]
+"""Attributes by every word that names them: keyword, other spellings, and both words of a pair like SHARE, NOSHARE."""
+
+KINDS: Final = {"QLOCAL": QueueType.LOCAL, "QALIAS": QueueType.ALIAS, "QMODEL": QueueType.MODEL}
+"""The queues that can be defined."""
+
+SYNONYMS: Final = {
+    "DEF": "DEFINE",
+    "ALT": "ALTER",
+    "DIS": "DISPLAY",
+    "REF": "REFRESH",
+    "RES": "RESOLVE",
+    "STA": "START",
+    "QUIT": "END",
+    "EXIT": "END",
+    "QL": "QLOCAL",
+    "QA": "QALIAS",
+    "QM": "QMODEL",
+    "Q": "QUEUE",
+    "QS": "QSTATUS",
+    "QR": "QREMOTE",
+    "QC": "QCLUSTER",
+    "CHL": "CHANNEL",
+    "CHS": "CHSTATUS",
+    "LSTR": "LISTENER",
+    "NL": "NAMELIST",
+    "PRO": "PROCESS",
+}
+"""MQSC has no abbreviation by cutting off: DEFI is nothing. CLEAR and DELETE have no short form on purpose."""
+
+_OBJECTS: Final = ("AUTHINFO", "CHANNEL", "COMMINFO", "LISTENER", "NAMELIST", "PROCESS", "QREMOTE", "SERVICE", "SUB", "TOPIC")
+
+VERBS: Final[dict[str, tuple[str, ...]]] = {
+    "ALTER": _OBJECTS,
+    "CLEAR": ("TOPICSTR",),
+    "DEFINE": _OBJECTS,
+    "DELETE": (*_OBJECTS, "AUTHREC", "POLICY"),
+    "DISPLAY": (
+        *_OBJECTS,
+        *("APSTATUS", "AUTHREC", "AUTHSERV", "CHLAUTH", "CHSTATUS", "CLUSQMGR", "CONN", "ENTAUTH", "LSSTATUS", "POLICY"),
+        *("PUBSUB", "QCLUSTER", "QMSTATUS", "SBSTATUS", "SVSTATUS", "TCLUSTER", "TPSTATUS"),
+    ),
+    "END": (),
+    "PING": ("CHANNEL",),
+    "PURGE": ("CHANNEL",),
+    "REFRESH": ("CLUSTER", "QMGR", "SECURITY"),
+    "RESET": ("CHANNEL", "CLUSTER", "QMGR", "QSTATS"),
+    "RESOLVE": ("CHANNEL",),
+    "RESUME": ("QMGR",),
+    "SET": ("AUTHREC", "CHLAUTH", "LOG", "POLICY", "SYSTEM"),
+    "START": ("CHANNEL", "CHINIT", "LISTENER", "SERVICE"),
+    "STOP": ("CHANNEL", "CONN", "LISTENER", "SERVICE"),
+    "SUSPEND": ("QMGR",),
+}
+"""Every verb, and the nouns that MQSC takes with it and the embedded queue manager does not."""
+
+UNSUPPORTED_ATTRIBUTES: Final = {
+    noun: frozenset(words.split())
+    for noun, words in {
+        "QUEUE": """
+            AUTHREC CFSTRUCT CLCHNAME CLUSINFO CLWLPRTY CLWLRANK CLWLUSEQ CMDSCOPE IMGRCOVQ INDXTYPE MAXFSIZE OTELPCTL OTELTRAC
+            QSGDISP STGCLASS STREAMQ STRMQOS TPIPE""",
+        "QMGR": """
+            ACCTCONO ACCTINT ACCTMQI ACCTQ ACTCHL ACTIVREC ACTVCONO ACTVTRC ADOPTCHK ADOPTMCA ADVCAP AUTHOREV AUTOCLUS BRIDGEEV
+            CERTLABL CERTVPOL CFCONLOS CHAD CHADEV CHADEXIT CHLAUTH CHLEV CLWLDATA CLWLEXIT CLWLLEN CLWLMRUC CLWLUSEQ CMDEV
+            CMDSCOPE CONFIGEV CONNAUTH CPILEVEL DEFCLXQ DISTL EXPRYINT GROUPUR IGQ IGQAUT IGQUSER IMGINTVL IMGLOGLN IMGRCOVO
+            IMGRCOVQ IMGSCHED INHIBTEV INITKEY IPADDRV KEYRPWD LOCALEV LOGGEREV MAXPROPL MONACLS MONCHL MONQ OTELPCTL OTELTRAC
+            PARENT PERFMEV PSCLUS PSMODE PSNPMSG PSNPRES PSRTYCNT PSSYNCPT REMOTEEV REVDNS ROUTEREC SCHINIT SCMDSERV SCYCASE
+            SPLCAP SQQMNAME SSLCRLNL SSLCRYP SSLEV SSLFIPS SSLKEYR SSLRKEYC STATACLS STATCHL STATINT STATMQI STATQ STRSTPEV
+            SUITEB SYNCPT TREELIFE XRCAP""",
+        "QSTATUS": """
+            APPLDESC APPLTYPE ASTATE CHANNEL CMDSCOPE CURFSIZE CURMAXFS HSTATE MAXFSIZE MEDIALOG MONITOR MONQ OPENTYPE PID
+            QMURID QSGDISP QTIME TID URID""",
+    }.items()
+}
+"""Attributes that the embedded queue manager has not: a command that names one holds without it, and says so."""
+
+
+def keyword_table(specs: Iterable[AttributeSpec]) -> Attributes:
+    """Return the attributes by every word that names them."""
+    table: dict[str, AttributeSpec] = {}
+    for spec in specs:
+        for word in (spec.keyword, *spec.aliases, *(spec.words or () if spec.flag else ())):
+            table[word] = spec
+    return table
+
+
+_YES_NO: Final = {"NO": 0, "YES": 1}
+_WHOSE: Final = (
+    AttributeSpec("name", "QUEUE", 0, chars=48, object_name=True, read_only=True),
+    AttributeSpec("type", "TYPE", 0, chars=8, read_only=True),
+)
+
+QUEUES: Final = {kind: keyword_table(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds) for kind in KINDS.values()}
+QUEUE_MANAGER: Final = keyword_table(QUEUE_MANAGER_ATTRIBUTES)
+# Selector 0: MQINQ knows no status.
+QUEUE_STATUS: Final = keyword_table(
+    (
+        *_WHOSE,
+        AttributeSpec("depth", "CURDEPTH", 0, high=_COUNT_MAX),
+        AttributeSpec("open_input_count", "IPPROCS", 0, high=_COUNT_MAX),
+        AttributeSpec("open_output_count", "OPPROCS", 0, high=_COUNT_MAX),
+        AttributeSpec("uncommitted", "UNCOM", 0, words=_YES_NO),
+        AttributeSpec("oldest_message_age_s", "MSGAGE", 0, high=_COUNT_MAX),
+        AttributeSpec("last_get_date", "LGETDATE", 0, chars=12),
+        AttributeSpec("last_get_time", "LGETTIME", 0, chars=8),
+        AttributeSpec("last_put_date", "LPUTDATE", 0, chars=12),
+        AttributeSpec("last_put_time", "LPUTTIME", 0, chars=8),
+    )
+)
+HANDLE_STATUS: Final = keyword_table(
+    (
+        *_WHOSE,
+        AttributeSpec("application", "APPLTAG", 0, chars=28),
+        AttributeSpec("user", "USERID", 0, chars=12),
+        AttributeSpec("connection", "CONNAME", 0, chars=264),
+        AttributeSpec("input_mode", "INPUT", 0, chars=8),
+        AttributeSpec("browse", "BROWSE", 0, words=_YES_NO),
+        AttributeSpec("inquire", "INQUIRE", 0, words=_YES_NO),
+        AttributeSpec("output", "OUTPUT", 0, words=_YES_NO),
+        AttributeSpec("set", "SET", 0, words=_YES_NO),
+    )
+)

@@ -1,0 +1,55 @@
+"""An `Administration` that holds definitions in a dictionary and knows of no message: what MQSC is tested against."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from mqflow.embedded.administration import QueueStatus
+from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+
+
+class Definitions:
+    """What a queue manager is told, kept; `status` and `refusals` are what a test wants it to answer."""
+
+    def __init__(self) -> None:
+        self.queue_manager = QueueManagerAttributes(name="QM1")
+        self.by_name: dict[str, QueueAttributes] = {}
+        self.status: dict[str, QueueStatus] = {}
+        self.refusals: dict[str, Reason] = {}
+        self.calls: list[tuple[object, ...]] = []
+
+    def queues(self) -> tuple[QueueAttributes, ...]:
+        return tuple(self.by_name[name] for name in sorted(self.by_name))
+
+    def queue(self, name: str) -> QueueAttributes | None:
+        return self.by_name.get(name)
+
+    def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
+        existing = self.by_name.get(attributes.name)
+        if existing and not (replace and existing.kind == attributes.kind):
+            raise error_for(Reason.OBJECT_ALREADY_EXISTS, "DEFINE", attributes.name, "QM1")
+        self.by_name[attributes.name] = attributes
+
+    def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
+        self._called("alter", name, force)
+        self.by_name[name] = replace(self.by_name[name], **changes)
+
+    def delete(self, name: str, *, purge: bool = False) -> None:
+        self._called("delete", name, purge)
+        del self.by_name[name]
+
+    def clear(self, name: str) -> None:
+        self._called("clear", name)
+
+    def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
+        self.queue_manager = replace(self.queue_manager, **changes)
+
+    def queue_status(self, name: str) -> QueueStatus:
+        return self.status[name]
+
+    def _called(self, verb: str, name: str, *arguments: object) -> None:
+        if name in self.refusals:
+            raise error_for(self.refusals[name], verb.upper(), name, "QM1")
+        self.calls.append((verb, name, *arguments))
