@@ -1,0 +1,150 @@
+"""Coded character set identifiers: which text the bytes of a message are, EBCDIC code pages included.
+
+Knows numbers, Python's codecs and the code pages Python lacks; knows no descriptor, so the special values 0 (the queue
+manager's own), -1 and -2 are unknown here: `headers` resolves them. Registers nothing with Python.
+Source: the CCSIDs of the IBM MQ code page tables; the EBCDIC pages by IBM's registered code page definitions, in which 0x15 is
+NEL (U+0085) and 0x25 is LF, so that every byte comes back as it went in.
+"""
+
+import codecs
+from functools import cache
+from typing import Final
+
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("UTF_16_CCSIDS", "codec_for", "decode", "encode", "is_ebcdic", "is_known")
+
+UTF_16_CCSIDS: Final = frozenset({1200, 13488, 17584})
+"""Two-byte character sets whose byte order is that of the numbers around them."""
+
+#: Which CCSIDs each of Python's codecs reads: of a Japanese, Korean or Chinese page, with its whole repertoire.
+_CODECS: Final = {
+    "ascii": (367,),
+    "big5": (947,),
+    "cp932": (932, 943),
+    "cp949": (949, 1363),
+    "cp950": (950, 1370),
+    "euc-jp": (954, 5050, 33722),
+    "euc-kr": (970,),
+    "gb18030": (1392, 5488, 54936),
+    "gb2312": (1381, 1383),
+    "gbk": (936, 1386),
+    "iso8859-10": (919,),
+    "iso8859-13": (921,),
+    "iso8859-15": (923,),
+    "iso8859-2": (912,),
+    "iso8859-3": (913,),
+    "iso8859-4": (914,),
+    "iso8859-5": (915,),
+    "iso8859-6": (1089,),
+    "iso8859-7": (813,),
+    "iso8859-8": (916,),
+    "iso8859-9": (920,),
+    "koi8-r": (878,),
+    "koi8-u": (1168,),
+    "latin-1": (819,),
+    "utf-8": (1208, 1209),
+    # EBCDIC
+    **{f"cp{page:03}": (page,) for page in (37, 424, 500, 875, 1026, 1140)},
+    # Personal computers
+    **{f"cp{page}": (page,) for page in (437, 720, 737, 775, 850, 852, 855, 857, 858, *range(860, 867), 869, 874)},
+    # Windows, by the number from before the euro sign and by the one since
+    **{f"cp{page}": (page, page + 4096) for page in range(1250, 1259)},
+}
+
+#: EBCDIC code pages that Python lacks (or, of 273, has with another 0xBC): where they differ from CCSID 37, and in what.
+_DIFFERENCES: Final[dict[int, tuple[str, str]]] = {
+    273: ("434a4f595a5f636a7ca1b0b5babbc0ccd0dce0ecfc", "{Ä!~Ü^[ö§ß¢@¬|ä¦ü}Ö\\]"),
+    277: ("474a4f5a5b5f676a707b7c809c9e9fa1b0babbc0d0dc", "}#!¤Å^$ø¦ÆØ@{[]ü¢¬|æå~"),
+    278: ("43474a4f515a5b5f63676a71797b7c9fa1b0b5babbc0ccd0dce0ec", "{}§!`¤Å^#$ö\\éÄÖ]ü¢[¬|ä¦å~É@"),
+    280: ("44484a4f5154585a5f6a797b7c90a1b0b1b5babbc0cdd0dde0", "{\\°!]}~é^òù£§[ì¢#@¬|à¦è`ç"),
+    284: ("494a5a696a7ba1b0babbbd", "¦[]#ñÑ¨¢^!~"),
+    285: ("4a5ba1b0b1babc", "$£¯¢[^~"),
+    297: ("44484a4f51545a5f6a797b7c90a0a1b0b1b5babbbdc0d0dde0", "@\\°!{}§^ùµ£à[`¨¢#]¬|~éè¦ç"),
+    871: ("4a4f5a5f797c8c8e9c9ea1acaeb0babbbec0ccd0e0ec", "Þ!ÆÖðÐ`{}]ö@[¢¬|\\þ~æ´^"),  # noqa: RUF001 - the page has an acute accent
+    1047: ("5fadb0babbbd", "^[¬Ý¨]"),
+}
+
+#: The euro variant of a page has € where the page has ¤.
+_EURO_VARIANTS: Final = {1141: 273, 1142: 277, 1143: 278, 1144: 280, 1145: 284, 1146: 285, 1147: 297, 1148: 500, 1149: 871}
+
+_CODEC_OF: Final = {ccsid: codec for codec, ccsids in _CODECS.items() for ccsid in ccsids}
+_EBCDIC: Final = frozenset({37, 424, 500, 875, 1026, 1140, *_DIFFERENCES, *_EURO_VARIANTS})
+
+
+def is_known(ccsid: int) -> bool:
+    """Return whether text in this character set can be decoded and encoded here."""
+    return ccsid in _CODEC_OF or ccsid in UTF_16_CCSIDS or ccsid in _EBCDIC
+
+
+def is_ebcdic(ccsid: int) -> bool:
+    """Return whether this is an EBCDIC code page, in which a blank is 0x40 and a letter is no ASCII letter."""
+    return ccsid in _EBCDIC
+
+
+def codec_for(ccsid: int, *, big_endian: bool = True) -> str:
+    """Return the name of Python's codec for it; the byte order matters to UTF-16 only.
+
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) where it is unknown, and for the EBCDIC pages that Python has no codec for:
+    `decode` and `encode` take those too.
+    """
+    if ccsid in UTF_16_CCSIDS:
+        return "utf-16-be" if big_endian else "utf-16-le"
+    try:
+        return _CODEC_OF[ccsid]
+    except KeyError:
+        why = "Python has no codec of that name; decode() and encode() know it" if is_ebcdic(ccsid) else _unknown(ccsid)
+        raise error_for(Reason.SOURCE_CCSID_ERROR, "Choosing a codec", detail=why) from None
+
+
+def decode(data: bytes, ccsid: int, *, big_endian: bool = True) -> str:
+    """Return the text that the bytes are in this character set; nothing is replaced or left out.
+
+    Raises `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for an unknown set, and 2119 (MQRC_NOT_CONVERTED) naming the offset of the
+    first byte that is no text in it.
+    """
+    try:
+        if table := _ebcdic_table(ccsid):
+            return codecs.charmap_decode(data, "strict", table)[0]
+        return data.decode(codec_for(ccsid, big_endian=big_endian))
+    except UnicodeDecodeError as error:
+        where = f"The byte 0x{data[error.start]:02X} at offset {error.start} is no text in CCSID {ccsid} ({error.reason})"
+        raise error_for(Reason.NOT_CONVERTED, f"Decoding {len(data)} bytes of text", detail=where) from None
+
+
+def encode(text: str, ccsid: int, *, big_endian: bool = True) -> bytes:
+    """Return the text as bytes of this character set; nothing is replaced or left out.
+
+    Raises `MQIError` 2115 (MQRC_TARGET_CCSID_ERROR) for an unknown set, and 2119 (MQRC_NOT_CONVERTED) naming the first
+    character that the set lacks.
+    """
+    if not is_known(ccsid):
+        raise error_for(Reason.TARGET_CCSID_ERROR, "Encoding text", detail=_unknown(ccsid))
+    try:
+        if table := _ebcdic_table(ccsid):
+            return codecs.charmap_encode(text, "strict", codecs.charmap_build(table))[0]
+        return text.encode(codec_for(ccsid, big_endian=big_endian))
+    except UnicodeEncodeError as error:
+        where = f"CCSID {ccsid} has no U+{ord(text[error.start]):04X}, which is at offset {error.start}"
+        raise error_for(Reason.NOT_CONVERTED, f"Encoding {len(text)} characters of text", detail=where) from None
+
+
+@cache
+def _ebcdic_table(ccsid: int) -> str:
+    """Return the 256 characters of a code page that Python lacks; empty for every other CCSID."""
+    if base := _EURO_VARIANTS.get(ccsid):
+        return (_ebcdic_table(base) or bytes(range(256)).decode(_CODEC_OF[base])).replace("¤", "€")
+    if ccsid not in _DIFFERENCES:
+        return ""
+    table = list(bytes(range(256)).decode("cp037"))
+    where, what = _DIFFERENCES[ccsid]
+    for position, character in zip(bytes.fromhex(where), what, strict=True):
+        table[position] = character
+    return "".join(table)
+
+
+def _unknown(ccsid: int) -> str:
+    if ccsid <= 0:
+        return f"{ccsid} stands for another CCSID (0: the queue manager's, -1: in the data, -2: as before it); resolve it first"
+    return f"CCSID {ccsid} is not known here; send UTF-8 (1208), or ask for it to be added"

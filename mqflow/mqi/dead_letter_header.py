@@ -1,0 +1,89 @@
+"""MQDLH, the dead-letter header: why a message is on the dead-letter queue, and where it was meant to go.
+
+Knows one layout, 172 bytes in front of the message data. Whether a message is dead-lettered is the policy floor's business.
+Source: IBM, MQDLH; the layout table of the MQDLH (version 1).
+"""
+
+import struct
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.mqi.descriptor import CCSID_INHERIT
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.options import ApplicationType, Encoding
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("DLH_BYTES", "DeadLetterHeader", "parse", "to_bytes")
+
+DLH_BYTES: Final = 172
+
+_LAYOUT: Final = "4sii48s48sii8si28s8s8s"
+_VERSION: Final = 1
+
+
+class DeadLetterHeader(Struct, frozen=True, kw_only=True):
+    """Why the message is here (MQDLH version 1). Character fields are without their blank padding."""
+
+    #: A reason code (2362, 2053 ...) or MQFB_* feedback.
+    reason: int = 0
+    #: DestQName and DestQMgrName: the queue the message was for.
+    destination_queue: str = ""
+    destination_queue_manager: str = ""
+    #: Encoding, CodedCharSetId and Format of what follows this header.
+    encoding: int = Encoding.NATIVE
+    ccsid: int = CCSID_INHERIT
+    format: str = ""
+    #: PutApplType (MQAT_*) and PutApplName of who put the message on the dead-letter queue.
+    put_application_type: int = ApplicationType.NO_CONTEXT
+    put_application_name: str = ""
+    #: When, in GMT: YYYYMMDD and HHMMSSTH.
+    put_date: str = ""
+    put_time: str = ""
+
+
+def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> DeadLetterHeader:
+    """Return the header that the data starts with; what follows begins at `DLH_BYTES`.
+
+    `encoding` and `ccsid` are those of what precedes it. Raises `HeaderError` 2141 (MQRC_DLH_ERROR) where the data is too
+    short, starts with something else, or is of another version.
+    """
+    if len(data) < DLH_BYTES or data[:4] != to_field("DLH", 4, ccsid):
+        raise error_for(Reason.DLH_ERROR, "Reading an MQDLH", detail=f"{len(data)} bytes that start with {data[:4]!r} are none")
+    _, version, reason, queue, queue_manager, *rest = struct.unpack_from(byte_order(encoding) + _LAYOUT, data)
+    if version != _VERSION:
+        detail = f"It states version {version}, not {_VERSION} (read with encoding {encoding})"
+        raise error_for(Reason.DLH_ERROR, "Reading an MQDLH", detail=detail)
+    next_encoding, next_ccsid, next_format, application_type, application_name, date, time = rest
+    return DeadLetterHeader(
+        reason=reason,
+        destination_queue=from_field(queue, ccsid),
+        destination_queue_manager=from_field(queue_manager, ccsid),
+        encoding=next_encoding,
+        ccsid=next_ccsid,
+        format=from_field(next_format, ccsid),
+        put_application_type=application_type,
+        put_application_name=from_field(application_name, ccsid),
+        put_date=from_field(date, ccsid),
+        put_time=from_field(time, ccsid),
+    )
+
+
+def to_bytes(header: DeadLetterHeader, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
+    """Return the 172 bytes of the header, as what precedes it (`encoding`, `ccsid`) announces them."""
+    return struct.pack(
+        byte_order(encoding) + _LAYOUT,
+        to_field("DLH", 4, ccsid),
+        _VERSION,
+        header.reason,
+        to_field(header.destination_queue, 48, ccsid),
+        to_field(header.destination_queue_manager, 48, ccsid),
+        header.encoding,
+        header.ccsid,
+        to_field(header.format, 8, ccsid),
+        header.put_application_type,
+        to_field(header.put_application_name, 28, ccsid),
+        to_field(header.put_date, 8, ccsid),
+        to_field(header.put_time, 8, ccsid),
+    )

@@ -1,0 +1,32 @@
+"""What the headers inside message data share: the byte order of their numbers and the character set of their fields.
+
+Knows no header. Source: the numbers of a header follow the Encoding, and its character fields the CodedCharSetId, of what
+precedes it (the MQMD or another header).
+"""
+
+from typing import Final, Literal
+
+from mqflow.mqi.ccsid import decode, encode, is_ebcdic
+from mqflow.mqi.names import padded, stripped
+from mqflow.mqi.options import Encoding
+
+__all__ = ("FIELD_CCSID", "byte_order", "from_field", "to_field")
+
+FIELD_CCSID: Final = 1208
+"""In which character set header fields are read and written unless told: in every ASCII-based one they look the same."""
+
+
+def byte_order(encoding: int) -> Literal["<", ">"]:
+    """Return how `struct` calls the byte order of the integers; an encoding that says none is big-endian, as Java writes."""
+    return "<" if encoding & Encoding.INTEGER_MASK == Encoding.INTEGER_REVERSED else ">"
+
+
+def to_field(text: str, length: int, ccsid: int) -> bytes:
+    """Return the text as a fixed-length character field, blank-padded or cut to length."""
+    field = padded(text, length)
+    return encode(field.decode("latin-1"), ccsid) if is_ebcdic(ccsid) else field
+
+
+def from_field(field: bytes, ccsid: int) -> str:
+    """Return what a fixed-length character field says, without its padding of blanks or NULs."""
+    return stripped(decode(field, ccsid).encode("latin-1", "replace")) if is_ebcdic(ccsid) else stripped(field)
