@@ -4,7 +4,9 @@ Knows what a clause looks like and how to refuse one with its place and what wou
 Source: IBM q085100 "Rules for using MQSC commands".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -15,7 +17,9 @@ from mqflow.embedded.mqsc.vocabulary import Attributes
 from mqflow.mqi.attributes import AttributeSpec
 from mqflow.mqi.names import is_object_name
 
-__all__ = ("Clause", "Parameters", "bare", "choice", "clauses_of", "name_of", "pattern_of", "single", "sort")
+__all__ = ("Clause", "Parameters", "bare", "choice", "clauses_of", "name_of", "nearest", "pattern_of", "single", "sort")
+
+_SLIP_CHARS_MAX: Final = 16
 
 
 class Clause(Struct, frozen=True):
@@ -92,11 +96,13 @@ def sort(
 
 def single(clause: Clause) -> Token:
     """Return the one word or string in the brackets."""
-    if clause.arguments is None:
-        raise RefusedError(clause.keyword, f"{clause.word} needs a value in brackets.")
-    if len(clause.arguments) > 1:
-        raise RefusedError(clause.arguments[1], f"{clause.word} takes one value; text with blanks is put in quotes.")
-    return clause.arguments[0]
+    match clause.arguments:
+        case (token,):
+            return token
+        case (_, second, *_):
+            raise RefusedError(second, f"{clause.word} takes one value; text with blanks is put in quotes.")
+        case _:
+            raise RefusedError(clause.keyword, f"{clause.word} needs a value in brackets.")
 
 
 def bare(clause: Clause) -> None:
@@ -133,6 +139,13 @@ def pattern_of(clause: Clause) -> str:
     return token.folded
 
 
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return the question whether another word was meant, with a blank before it; nothing where none is alike."""
+    # A longer word is no slip of the fingers, and comparing it takes time that grows with its square.
+    near = get_close_matches(word.upper(), words, n=1) if len(word) <= _SLIP_CHARS_MAX else []
+    return f" Did you mean {near[0]}?" if near else ""
+
+
 def _arguments(keyword: Token, tokens: Sequence[Token], opening: int) -> tuple[Token, ...]:
     for position in range(opening + 1, len(tokens)):
         token = tokens[position]
@@ -156,5 +169,8 @@ def _setting(spec: AttributeSpec, clause: Clause) -> Value:
 
 def _unknown(keyword: Token, attributes: Attributes, options: Mapping[str, str], *, asking: bool) -> RefusedError:
     settable = {word for word, spec in attributes.items() if asking or not spec.read_only}
-    taken = ", ".join(sorted({*settable, *options}))
-    return RefusedError(keyword, f"'{keyword.text}' is not an attribute that this command takes. It takes {taken or 'none'}.")
+    words = sorted({*settable, *options})
+    hint = nearest(keyword.text, words)
+    return RefusedError(
+        keyword, f"This command does not take '{keyword.text}'.{hint} It takes {', '.join(words) or 'nothing'}."
+    )

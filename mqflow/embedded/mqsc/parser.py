@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, pattern_of, sort
+from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, nearest, pattern_of, sort
 from mqflow.embedded.mqsc.commands import (
     Action,
     Alter,
@@ -28,7 +28,6 @@ from mqflow.embedded.mqsc.commands import (
     Selection,
     SyntaxProblem,
     Unsupported,
-    Value,
     Where,
 )
 from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, Token, TokenKind, sentences, source_lines
@@ -88,7 +87,8 @@ def _command(sentence: Sentence) -> Command:
     verb = _word(first)
     if verb not in VERBS:
         known = ", ".join(sorted({*VERBS, "EXIT", "QUIT"}))
-        raise RefusedError(first, f"'{first.text}' is not an MQSC command. The commands are {known}.")
+        hint = nearest(first.text, VERBS)
+        raise RefusedError(first, f"'{first.text}' is not an MQSC command.{hint} The commands are {known}.")
     if verb == "END":
         if rest:
             raise RefusedError(rest[0], f"Nothing may follow {first.text.upper()}.")
@@ -116,7 +116,7 @@ def _noun(verb: str, tokens: Sequence[Token]) -> str:
         raise RefusedError(tokens[0], f"{verb} what? {taken}")
     noun = _word(tokens[1])
     if noun not in known:
-        raise RefusedError(tokens[1], f"There is no {verb} {tokens[1].text.upper()}. {taken}")
+        raise RefusedError(tokens[1], f"There is no {verb} {tokens[1].text.upper()}.{nearest(tokens[1].text, known)} {taken}")
     return noun
 
 
@@ -187,25 +187,26 @@ def _selection(parameters: Parameters, attributes: Attributes, *, everything: bo
 def _where(clause: Clause, attributes: Attributes) -> Where:
     match clause.arguments:
         case (keyword, operator, operand):
-            pass
+            return _condition(keyword, operator, operand, attributes)
         case _:
             raise RefusedError(clause.keyword, "WHERE takes three words: WHERE(CURDEPTH GT 0).")
+
+
+def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attributes) -> Where:
     spec = attributes.get(keyword.folded)
     if spec is None:
         raise RefusedError(keyword, f"WHERE does not know '{keyword.text}'. It knows {', '.join(sorted(attributes))}.")
-    how = _operator(operator, comparable=spec.words is None or spec.low < spec.high, text=bool(spec.chars))
+    how = _operator(operator, ordered=spec.words is None or spec.low < spec.high, text=bool(spec.chars))
     if how in {Operator.LK, Operator.NL}:
-        value: Value = operand.folded
-    else:
-        # Source: DISPLAY QUEUE, filter-value: "use either EQ YES or EQ NO" for HARDENBO, SHARE and TRIGGER.
-        value = read_value(replace(spec, words={"NO": 0, "YES": 1}) if spec.flag else spec, operand)
-    return Where(spec.keyword, how, value)
+        return Where(spec.keyword, how, operand.folded)
+    # Source: DISPLAY QUEUE, filter-value: "use either EQ YES or EQ NO" for HARDENBO, SHARE and TRIGGER.
+    return Where(spec.keyword, how, read_value(replace(spec, words={"NO": 0, "YES": 1}) if spec.flag else spec, operand))
 
 
-def _operator(token: Token, *, comparable: bool, text: bool) -> Operator:
+def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
     """Return the operator; words can only be equal or not, and only text is matched."""
     taken = [Operator.EQ, Operator.NE]
-    if comparable:
+    if ordered:
         taken += [Operator.LT, Operator.GT, Operator.LE, Operator.GE]
     if text:
         taken += [Operator.LK, Operator.NL]

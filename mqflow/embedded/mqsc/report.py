@@ -4,16 +4,19 @@ Everything that came from data is stripped of control characters.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from mqflow.embedded.mqsc.commands import Command, SyntaxProblem
 from mqflow.embedded.mqsc.display import as_text
 from mqflow.embedded.mqsc.interpreter import Response, Results, Verdict
 from mqflow.embedded.mqsc.values import printable
 
-__all__ = ("caret", "report", "summary")
+__all__ = ("caret", "lines_of", "summary")
+
+_CONTEXT_CHARS: Final = 60
 
 
-def report(response: Response) -> Iterator[str]:
+def lines_of(response: Response) -> Iterator[str]:
     """Yield what to print about one command; a record or a sentence at a time."""
     command = response.command
     match command:
@@ -54,9 +57,6 @@ def summary(results: Results) -> str:
     if results.ignored:
         sentences.append(f"{results.ignored} attribute{'s' if results.ignored > 1 else ''} not supported yet and left out.")
     return "\n".join(sentences)
-
-
-_CONTEXT_CHARS = 60
 
 
 def _commands(count: int) -> str:
