@@ -1,0 +1,280 @@
+"""Time that costs nothing: an event loop that jumps to its next timer as soon as nobody has anything to do.
+
+Thirty seconds of reconnecting take a millisecond, and the same run happens the same way each time. Works for asyncio (a loop
+of its own) and for trio (a clock of its own), behind one `run`. A run in which nothing can happen any more ends with a
+`DeadlockError` that names who waits for what, instead of hanging. Knows no queue manager; the ambient seams are its only ties.
+"""
+
+import asyncio
+import random
+import selectors
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, Literal, TypeVar, assert_never
+
+import anyio
+import anyio.to_thread
+
+from mqflow.ambient import SYSTEM_CLOCK, Running
+
+__all__ = (
+    "PATIENCE_S",
+    "POLL_S",
+    "Backend",
+    "DeadlockError",
+    "InlineRunner",
+    "SeededRandom",
+    "TurnCounter",
+    "VirtualClock",
+    "deadlock",
+    "run",
+)
+
+T = TypeVar("T")
+
+Backend = Literal["asyncio", "trio"]
+
+EPOCH_S: Final = 1_767_225_600.0
+"""Where virtual time starts unless told otherwise: 2026-01-01 00:00:00 UTC."""
+PATIENCE_S: Final = 0.25
+"""How long, in real seconds, to listen for a thread nobody announced before calling it a deadlock."""
+POLL_S: Final = 0.01
+_TURNS_FREE: Final = 1_000
+_TURN_S: Final = 0.001
+
+
+class DeadlockError(AssertionError):
+    """Nothing can happen any more: every task waits, and no timer is set that would wake one."""
+
+
+class VirtualClock:
+    """A clock that stands still until somebody moves it: the event loop of `run` while it idles, or a test with `advance`.
+
+    `monotonic` starts at 0; `wall` is the same time on a calendar, and can be moved on its own.
+    """
+
+    def __init__(self, epoch_s: float = EPOCH_S, *, real_work_s_max: float = 5.0) -> None:
+        self._epoch_s = epoch_s
+        #: How long time stands still for work in real threads, in real seconds; then it runs on without them.
+        self.real_work_s_max: Final = real_work_s_max
+        self._now_s = 0.0
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._busy: list[Callable[[], bool]] = []
+
+    def wall(self) -> float:
+        """Seconds since 1970-01-01 UTC, in virtual time."""
+        return self._epoch_s + self._now_s
+
+    def monotonic(self) -> float:
+        """Virtual seconds since the start."""
+        return self._now_s
+
+    def advance(self, seconds: float) -> None:
+        """Let this many seconds pass; timers that are due by then fire when the loop runs next."""
+        if seconds < 0:
+            raise ValueError(
+                f"Time does not run backwards, so it cannot advance by {seconds:g} s; jump_wall() moves the calendar"
+            )
+        self._now_s += seconds
+
+    def jump_wall(self, seconds: float) -> None:
+        """Set the calendar forward or back, as an operator or NTP does; no timer notices."""
+        self._epoch_s += seconds
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Time stands still inside: for work in real threads, which a jump would overtake."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def hold(self) -> None:
+        """Stop time until as many `release` calls were made, from whichever thread."""
+        with self._lock:
+            self._holders += 1
+
+    def release(self) -> None:
+        """Undo one `hold`."""
+        with self._lock:
+            self._holders -= 1
+
+    def stand_still_while(self, busy: Callable[[], bool]) -> None:
+        """Stop time whenever this says that real work is under way."""
+        self._busy.append(busy)
+
+    @property
+    def standing_still(self) -> bool:
+        """Whether real work is under way, which a jump of the clock would overtake."""
+        return self._holders > 0 or any(busy() for busy in self._busy)
+
+
+class SeededRandom:
+    """Chance that repeats itself: the same seed, the same numbers."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed: Final = seed
+        self._random: Final = random.Random(seed)  # noqa: S311 - repeatable, not secret
+
+    def random(self) -> float:
+        """Return a number in [0, 1)."""
+        return self._random.random()
+
+    def __repr__(self) -> str:
+        return f"SeededRandom({self.seed})"
+
+
+class _Finished:
+    """A thread that is over before anybody can ask."""
+
+    def join(self, timeout: float | None = None) -> None:  # noqa: ARG002 - nothing to wait for
+        return
+
+    def is_alive(self) -> bool:
+        return False
+
+
+class InlineRunner:
+    """Runs a "thread" where it was started, to its end: no second thread, so no chance. For work that ends by itself."""
+
+    def start(self, target: Callable[[], None], name: str) -> Running:  # noqa: ARG002 - no thread to give the name to
+        """Run it now; return what is over."""
+        target()
+        return _Finished()
+
+
+def run(
+    main: Callable[[], Coroutine[Any, Any, T]],
+    *,
+    backend: Backend = "asyncio",
+    clock: VirtualClock | None = None,
+    seed: int = 0,
+) -> T:
+    """Return what `main` returns, run on a new event loop whose time is the clock's.
+
+    On trio, `seed` decides which of several runnable tasks runs first; asyncio's order is always that of arrival.
+    Raises `DeadlockError` where every task waits and no timer is set; whatever `main` raises comes through.
+    """
+    time = VirtualClock() if clock is None else clock
+
+    async def watched() -> T:
+        limiter = anyio.to_thread.current_default_thread_limiter()
+        time.stand_still_while(lambda: limiter.borrowed_tokens > 0)
+        return await main()
+
+    match backend:
+        case "asyncio":
+            options = {"loop_factory": partial(_VirtualLoop, time)}
+            return anyio.run(watched, backend="asyncio", backend_options=options)
+        case "trio":
+            from mqflow.testing.virtual_trio import run_on_trio  # noqa: PLC0415 - trio is optional
+
+            return run_on_trio(watched, time, seed)
+        case _:
+            assert_never(backend)
+
+
+class TurnCounter:
+    """Turns of a loop at one moment are free, up to a number; then each takes a little, or a busy loop would stop time."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._turns = 0
+
+    def turn(self) -> None:
+        """Count one turn in which somebody had something to do."""
+        self._turns += 1
+        if self._turns > _TURNS_FREE:
+            self._clock.advance(_TURN_S)
+
+    def idle(self) -> None:
+        """Start again: nobody had anything to do."""
+        self._turns = 0
+
+
+def deadlock(clock: VirtualClock, waiting: Iterable[tuple[str, object]]) -> DeadlockError:
+    """Return the error that says who waits, by name and coroutine, and where."""
+    lines = sorted(f"  {name}: {_where(coroutine)}" for name, coroutine in waiting)
+    return DeadlockError(
+        f"After {clock.monotonic():g} virtual seconds nothing can happen any more: no timer is set, and these tasks wait for "
+        "each other, or for a thread that nobody announced (VirtualClock.held() announces one):\n" + "\n".join(lines)
+    )
+
+
+class _Jumping(selectors.DefaultSelector):
+    """Waits for real only while real work is under way; otherwise the wait is a jump of the clock."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._turns = TurnCounter(clock)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        events = super().select(0)
+        if events or timeout == 0:
+            self._turns.turn()
+            return events
+        self._turns.idle()
+        if self._clock.standing_still and (events := self._listen()):
+            return events
+        if timeout is not None:
+            self._clock.advance(timeout)
+            return []
+        events = super().select(PATIENCE_S)
+        if not events:
+            raise deadlock(self._clock, ((task.get_name(), task.get_coro()) for task in asyncio.all_tasks(self.loop)))
+        return events
+
+    def _listen(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return what happens while real work is under way."""
+        until = SYSTEM_CLOCK.monotonic() + self._clock.real_work_s_max
+        while self._clock.standing_still and SYSTEM_CLOCK.monotonic() < until:
+            if events := super().select(POLL_S):
+                return events
+        return super().select(0)
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    """An asyncio loop on the virtual clock."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        selector = _Jumping(clock)
+        self._clock = clock
+        super().__init__(selector)
+        selector.loop = self
+
+    def time(self) -> float:
+        return self._clock.monotonic()
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # typeshed's variadics
+        future = super().run_in_executor(executor, func, *args)
+        self._clock.hold()
+        future.add_done_callback(lambda _: self._clock.release())
+        return future
+
+
+_PLUMBING: Final = ("/asyncio/", "/anyio/", "/trio/", "/contextlib.py")
+
+
+def _where(coroutine: object) -> str:
+    """Return where a coroutine stands: the innermost frame that is not an event loop's own."""
+    best = "not started"
+    inner: object = coroutine
+    for _ in range(100):  # a chain of awaits; bounded, because a broken one must not hang the message about a hang
+        frame = _first(inner, "cr_frame", "gi_frame", "ag_frame")
+        if frame is not None and not (best != "not started" and any(part in frame.f_code.co_filename for part in _PLUMBING)):
+            best = f"{frame.f_code.co_qualname} ({frame.f_code.co_filename}:{frame.f_lineno})"
+        inner = _first(inner, "cr_await", "gi_yieldfrom", "ag_await")
+        if inner is None:
+            break
+    return best
+
+
+def _first(holder: object, *names: str) -> Any:
+    return next((found for name in names if (found := getattr(holder, name, None)) is not None), None)

@@ -1,0 +1,135 @@
+"""Virtual time on trio: a clock that jumps, and an instrument that knows when. Public parts of trio only, but for its dice.
+
+Apart from `virtual_time` because trio is optional.
+"""
+
+import math
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import anyio
+import trio
+from trio._core import _run as trio_run
+
+from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.testing.virtual_time import PATIENCE_S, POLL_S, DeadlockError, TurnCounter, VirtualClock, deadlock
+
+__all__ = ("run_on_trio",)
+
+T = TypeVar("T")
+
+_IDLE_S: Final = 1e-9
+"""Asked for as a wait, it comes back in `before_io_wait` unless somebody waits for all tasks to block: they go first."""
+
+
+def run_on_trio(main: Callable[[], Coroutine[Any, Any, T]], time: VirtualClock, seed: int) -> T:
+    """Return what `main` returns; as `virtual_time.run`."""
+    jumping = _Jumping(time)
+
+    async def watched() -> T:
+        with trio.CancelScope() as scope:
+            jumping.scope = scope
+            return await main()
+        raise jumping.error or AssertionError("only a deadlock cancels this scope")
+
+    with _dice(seed):
+        return anyio.run(watched, backend="trio", backend_options={"clock": _Clock(time, jumping), "instruments": [jumping]})
+
+
+class _Clock(trio.abc.Clock):
+    """Reads the virtual clock, and tells the instrument what the loop would wait for."""
+
+    def __init__(self, time: VirtualClock, jumping: "_Jumping") -> None:
+        self._time = time
+        self._jumping = jumping
+
+    def start_clock(self) -> None:
+        """Nothing to start: it moves only when it is moved."""
+
+    def current_time(self) -> float:
+        return self._time.monotonic()
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        return self._jumping.idle(deadline)
+
+
+class _Jumping(trio.abc.Instrument):
+    """Moves the clock to the next deadline at the moment the loop would wait for it."""
+
+    def __init__(self, time: VirtualClock) -> None:
+        self._time = time
+        self._turns = TurnCounter(time)
+        self._deadline: float | None = None
+        self._listening_since: float | None = None
+        self.scope: trio.CancelScope | None = None
+        self.error: DeadlockError | None = None
+
+    def idle(self, deadline: float) -> float:
+        """Return how many real seconds the loop may wait, now that no task can run before `deadline`."""
+        self._turns.idle()
+        self._deadline = deadline
+        if deadline <= self._time.monotonic():
+            return 0.0
+        if self._time.standing_still and self._listens(self._time.real_work_s_max):
+            return POLL_S
+        if deadline == math.inf:
+            if self._listens(PATIENCE_S):
+                return POLL_S
+            if self.error is not None:  # cancelled already, and still nobody moves
+                raise self.error
+        return _IDLE_S
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Jump, unless a thread is listened for, or somebody waits for all tasks to block."""
+        deadline, self._deadline = self._deadline, None
+        if deadline is None:
+            self._turns.turn()
+        elif timeout == _IDLE_S and deadline < math.inf:
+            self._time.advance(deadline - self._time.monotonic())
+            _soon(_nothing)
+        elif timeout == _IDLE_S and self.scope is not None:
+            self.error = deadlock(self._time, ((task.name, task.coro) for task in _tasks(trio.lowlevel.current_root_task())))
+            _soon(self.scope.cancel)
+
+    def task_scheduled(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - trio's signature
+        """Something happens: patience starts again."""
+        self._listening_since = None
+
+    def _listens(self, real_s: float) -> bool:
+        now = SYSTEM_CLOCK.monotonic()
+        if self._listening_since is None:
+            self._listening_since = now
+        return now - self._listening_since < real_s
+
+
+def _soon(function: Callable[[], object]) -> None:
+    """Run it in the loop, and end the wait that is about to begin at once: epoll rounds a nanosecond up to a millisecond."""
+    trio.lowlevel.current_trio_token().run_sync_soon(function)
+
+
+def _nothing() -> None:
+    return
+
+
+def _tasks(root: trio.lowlevel.Task | None) -> Iterator[trio.lowlevel.Task]:
+    """Give the tasks that somebody wrote: trio's own stand directly below the root, beside the main task."""
+    below = [] if root is None else [task for nursery in root.child_nurseries for task in nursery.child_tasks]
+    while below:
+        task = below.pop()
+        if "trio._core" not in task.name:
+            yield task
+        below += [child for nursery in task.child_nurseries for child in nursery.child_tasks]
+
+
+@contextmanager
+def _dice(seed: int) -> Iterator[None]:
+    """Let trio choose among runnable tasks by this seed. Its switch and its dice are private; there is no public way."""
+    switch, state = trio_run._ALLOW_DETERMINISTIC_SCHEDULING, trio_run._r.getstate()  # noqa: SLF001 - see above
+    trio_run.__dict__["_ALLOW_DETERMINISTIC_SCHEDULING"] = True
+    trio_run._r.seed(seed)  # noqa: SLF001 - see above
+    try:
+        yield
+    finally:
+        trio_run.__dict__["_ALLOW_DETERMINISTIC_SCHEDULING"] = switch
+        trio_run._r.setstate(state)  # noqa: SLF001 - see above
