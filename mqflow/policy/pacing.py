@@ -25,7 +25,7 @@ class Pace(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for claim, holds in (
-            ("first_s is 0 or more seconds", 0 <= self.first_s < math.inf),
+            ("first_s is 0 or more seconds", self.first_s >= 0),
             ("factor is 1 or more", 1 <= self.factor < math.inf),
             ("max_s is first_s or more seconds", self.first_s <= self.max_s < math.inf),
             ("jitter is between 0 and 1", 0 <= self.jitter <= 1),
@@ -37,7 +37,7 @@ class Pace(Struct, frozen=True, kw_only=True):
 REDELIVERY: Final = Pace()
 """Between the deliveries of a message that fails: 50 ms, 100 ms ... up to 30 s, each up to a quarter shorter."""
 
-REFUSED: Final = Pace(first_s=1.0, factor=2.0, max_s=60.0, jitter=0.25)
+REFUSED: Final = Pace(first_s=1.0, max_s=60.0)
 """Between the attempts to move a poison message that no queue takes: 1 s, 2 s ... up to a minute."""
 
 

@@ -15,17 +15,17 @@ from mqflow.policy.disposition import Completed, Deliver, Failed, Interrupted, O
 __all__ = ("Dispose", "Done", "Next", "Redeliver", "after", "dead_letter_reason", "settle")
 
 
-class Done(Struct, frozen=True, tag=True):
+class Done(Struct, frozen=True):
     """Nothing follows: the message is off its queue for good."""
 
 
-class Redeliver(Struct, frozen=True, tag=True):
+class Redeliver(Struct, frozen=True):
     """The message is on its queue again; whoever got it waits that long before getting again."""
 
     pause_s: float
 
 
-class Dispose(Struct, frozen=True, tag=True):
+class Dispose(Struct, frozen=True):
     """The message is on its queue again, and is moved away by this plan before it can be delivered once more."""
 
     plan: Plan
