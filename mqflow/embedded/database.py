@@ -1,0 +1,104 @@
+"""The SQLite file of a data folder: how it is opened, what its tables are, and which files are refused.
+
+Knows the format; knows no change of a queue and no thread.
+"""
+
+import os
+import sqlite3
+from typing import Final
+
+from mqflow.embedded.folder import DamagedFolderError, DataFolder, FolderVersionError, ForeignFolderError
+
+__all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "is_full", "open_database")
+
+APPLICATION_ID: Final = int.from_bytes(b"mqfl")
+FORMAT_VERSION: Final = 1
+PAGE_BYTES: Final = 4096
+
+# One connection, which nobody else may have beside it: SQLite before 3.51.3 can corrupt a write-ahead log that two connections
+# checkpoint at once. No automatic checkpoint, because it hides a failed sync; no mmap, because a failed read would be a signal.
+_SETTINGS: Final = (
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA checkpoint_fullfsync = ON",
+    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA journal_size_limit = 16777216",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA cache_size = -65536",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA trusted_schema = OFF",
+)
+
+# A message is found by its serial only: every other index is the state machine's, in memory, where a random key costs nothing.
+# Its backout count lies apart, so that counting a backout does not write a large body again.
+_TABLES: Final = (
+    "CREATE TABLE state (key TEXT PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE queue (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, attributes BLOB NOT NULL, crc INTEGER NOT NULL)",
+    """CREATE TABLE message (
+        serial INTEGER PRIMARY KEY, queue INTEGER NOT NULL, order_priority INTEGER NOT NULL, expires_at REAL,
+        put_at REAL NOT NULL, crc INTEGER NOT NULL, body_crc INTEGER NOT NULL, descriptor BLOB NOT NULL, body BLOB NOT NULL)""",
+    "CREATE TABLE backout (serial INTEGER PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL)",
+    "CREATE TABLE quarantine (serial INTEGER PRIMARY KEY, why TEXT NOT NULL, found_at REAL NOT NULL)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {FORMAT_VERSION}",
+)
+
+
+def open_database(folder: DataFolder) -> sqlite3.Connection:
+    """Return the one connection to the folder's file, made where there is none. May be used from any thread, one at a time.
+
+    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError`, each before anything was changed.
+    """
+    # SQLite would make the file readable by everybody; its log takes the mode of the file.
+    os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
+    database.text_factory = bytes  # a damaged text must not fail before its CRC is looked at
+    try:
+        _recognise(database, folder)
+        for setting in _SETTINGS:
+            database.execute(setting).fetchall()
+        if _number(database, "PRAGMA application_id") == 0:
+            _create(database)
+    except sqlite3.DatabaseError as error:
+        database.close()
+        if is_full(error):
+            raise
+        raise DamagedFolderError(folder.database, str(error)) from error
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def is_full(error: sqlite3.Error) -> bool:
+    """Return whether SQLite found no room. That is said of a write only, never of a sync, so nothing of it was committed."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def _recognise(database: sqlite3.Connection, folder: DataFolder) -> None:
+    try:
+        application = _number(database, "PRAGMA application_id")
+        version = _number(database, "PRAGMA user_version")
+        tables = _number(database, "SELECT count(*) FROM sqlite_schema")
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+            raise ForeignFolderError(folder.database, "it is not an SQLite database") from error
+        raise
+    if application not in {0, APPLICATION_ID} or (application == 0 and tables):
+        raise ForeignFolderError(folder.database, f"it is another application's database (application id {application:#x})")
+    if version > FORMAT_VERSION:
+        raise FolderVersionError(folder.path, version, FORMAT_VERSION)
+
+
+def _create(database: sqlite3.Connection) -> None:
+    database.execute("BEGIN IMMEDIATE")  # the identity is part of it: a half-made file is an empty one
+    for statement in _TABLES:
+        database.execute(statement)
+    database.execute("COMMIT")
+
+
+def _number(database: sqlite3.Connection, query: str) -> int:
+    return int(database.execute(query).fetchone()[0])

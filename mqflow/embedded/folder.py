@@ -1,0 +1,159 @@
+"""The folder of a durable queue manager: which files it has, who may use it, and why it cannot be used.
+
+Knows paths and modes; knows no SQL, no lock and no rule of MQ.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from msgspec import Struct
+
+__all__ = (
+    "DamagedFolderError",
+    "DataFolder",
+    "FileIdentity",
+    "FolderError",
+    "FolderInUseError",
+    "FolderVersionError",
+    "ForeignFolderError",
+    "UnsafeFolderError",
+    "file_identity",
+    "prepare_folder",
+)
+
+FileIdentity = tuple[int, int]
+"""Device and inode: the same file, whatever it is called now."""
+
+
+class FolderError(Exception):
+    """A data folder cannot be used. The sentence says which, why, and what to do."""
+
+
+class FolderInUseError(FolderError):
+    """Another process owns the folder."""
+
+    def __init__(self, path: Path, pid: int | None) -> None:
+        super().__init__(path, pid)
+        self.path = path
+        self.pid = pid
+
+    def __str__(self) -> str:
+        holder = "another process" if self.pid is None else f"process {self.pid}"
+        return (
+            f"The data folder {self.path} is in use by {holder}. A queue manager has one owner: stop that process, connect to "
+            "it instead of opening its folder, or choose another folder."
+        )
+
+
+class FolderVersionError(FolderError):
+    """The folder was written by a newer mqflow."""
+
+    def __init__(self, path: Path, found: int, known: int) -> None:
+        super().__init__(path, found, known)
+        self.path = path
+        self.found = found
+        self.known = known
+
+    def __str__(self) -> str:
+        return (
+            f"The data folder {self.path} has format version {self.found}; this mqflow knows versions up to {self.known}. "
+            "Nothing was changed. Open it with the newer mqflow that wrote it."
+        )
+
+
+class ForeignFolderError(FolderError):
+    """What lies there is not a queue manager's."""
+
+    def __init__(self, path: Path, found: str) -> None:
+        super().__init__(path, found)
+        self.path = path
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"{self.path} is not a queue manager's data: {self.found}. Nothing was changed. Choose another folder."
+
+
+class UnsafeFolderError(FolderError):
+    """Others could change what is in the folder, or the file system cannot keep them out."""
+
+    def __init__(self, path: Path, found: str, advice: str) -> None:
+        super().__init__(path, found, advice)
+        self.path = path
+        self.found = found
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"The data folder {self.path} is not safe to use: {self.found}. {self.advice}."
+
+
+class DamagedFolderError(FolderError):
+    """The file does not hold together, beyond single messages."""
+
+    def __init__(self, path: Path, found: str) -> None:
+        super().__init__(path, found)
+        self.path = path
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is damaged: {self.found}. Keep a copy of the folder, check the disk, and restore a backup or choose "
+            "another folder."
+        )
+
+
+class DataFolder(Struct, frozen=True):
+    """A folder and the files in it."""
+
+    path: Path
+
+    @property
+    def database(self) -> Path:
+        """Definitions and persistent messages; SQLite keeps its log beside it."""
+        return self.path / "queue_manager.db"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the owner; says its process id."""
+        return self.path / "owner.lock"
+
+    @property
+    def in_flight(self) -> Path:
+        """Which messages are held by units of work."""
+        return self.path / "in_flight"
+
+    @property
+    def ballast(self) -> Path:
+        """Space that is given up when the disk is full."""
+        return self.path / "ballast"
+
+
+def prepare_folder(path: Path, *, create: bool) -> DataFolder:
+    """Return the folder, made with mode 0700 where there was none.
+
+    Raises `ForeignFolderError` where it is no folder, or holds no queue manager and `create` is False, and `UnsafeFolderError`
+    where other users could replace what is in it.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link that may be turned later
+    folder = DataFolder(path)
+    if not create and not folder.database.exists():
+        raise ForeignFolderError(path, f"there is no {folder.database.name} in it")
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ForeignFolderError(path, "it is a file, and a folder is needed") from None
+    if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UnsafeFolderError(path, "other users may write to it", f"chmod go-w {path}")
+    parent = path.parent.stat().st_mode
+    if parent & stat.S_IWOTH and not parent & stat.S_ISVTX:
+        raise UnsafeFolderError(path, f"every user may rename what is in {path.parent}", "Choose a folder elsewhere")
+    return folder
+
+
+def file_identity(path: Path) -> FileIdentity | None:
+    """Return which file is there now, or None where there is none."""
+    try:
+        found = path.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,112 @@
+"""Which persistent messages are held by units of work, noted so that a killed process can still be told what it held.
+
+One file of 16-byte slots, mapped into memory: a note costs a microsecond and survives the process because the page cache does.
+Knows serial numbers and counts; knows no message and no SQL.
+"""
+
+import mmap
+import os
+import struct
+import threading
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("InFlightMarks",)
+
+_NOTE = struct.Struct("<QI")
+_SLOT = struct.Struct("<QII")
+_EMPTY = bytes(_SLOT.size)
+_SLOTS_PER_CHUNK = 16_384
+_CHUNK_BYTES = _SLOTS_PER_CHUNK * _SLOT.size  # a multiple of every page size in use
+
+
+class InFlightMarks:
+    """The notes of one queue manager. `mark` and `release` may be called from different threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._chunks: list[mmap.mmap] = []
+        self._free: deque[int] = deque()
+        self._growing = threading.Lock()
+        for _ in range(os.fstat(self._descriptor).st_size // _CHUNK_BYTES):
+            self._map_next_chunk()
+
+    def recorded(self) -> dict[int, int]:
+        """Return the serials that were held when the process ended, with the highest BackoutCount each was delivered with.
+
+        A slot that was half written is left out: the get it belongs to never returned.
+        """
+        found: dict[int, int] = {}
+        for serial, count, check in self._slots():
+            if serial and check == zlib.crc32(_NOTE.pack(serial, count)):
+                found[serial] = max(count, found.get(serial, 0))
+        return found
+
+    def clear(self) -> None:
+        """Forget every note, and have room for new ones. Called once what the old ones say is durable elsewhere."""
+        for chunk in self._chunks:
+            chunk[:] = bytes(_CHUNK_BYTES)
+        self._free = deque(range(len(self._chunks) * _SLOTS_PER_CHUNK))
+        if not self._chunks:
+            self._grow()
+
+    def mark(self, serial: int, backout_count: int, *, harden: bool) -> int:
+        """Note that a unit of work holds this message; return the mark. With `harden` the note is on the disk.
+
+        Raises `MQIError` 2192 where all slots are taken and the disk has no room for more.
+        """
+        mark = self._take()
+        check = zlib.crc32(_NOTE.pack(serial, backout_count))
+        chunk, slot = divmod(mark, _SLOTS_PER_CHUNK)
+        _SLOT.pack_into(self._chunks[chunk], slot * _SLOT.size, serial, backout_count, check)
+        if harden:
+            os.fsync(self._descriptor)  # writes the dirty pages of the mapping too, and lets other threads run meanwhile
+        return mark
+
+    def release(self, marks: Iterable[int]) -> None:
+        """Forget these notes."""
+        for mark in marks:
+            chunk, slot = divmod(mark, _SLOTS_PER_CHUNK)
+            start = slot * _SLOT.size
+            self._chunks[chunk][start : start + _SLOT.size] = _EMPTY
+            self._free.append(mark)
+
+    def close(self) -> None:
+        """Unmap the file; the notes stay in it."""
+        for chunk in self._chunks:
+            chunk.close()
+        os.close(self._descriptor)
+
+    def _slots(self) -> Iterator[tuple[int, int, int]]:
+        for chunk in self._chunks:
+            yield from _SLOT.iter_unpack(chunk)
+
+    def _take(self) -> int:
+        while True:
+            try:
+                return self._free.popleft()
+            except IndexError:
+                self._grow()
+
+    def _grow(self) -> None:
+        with self._growing:
+            if self._free:
+                return
+            first = len(self._chunks) * _SLOTS_PER_CHUNK
+            try:
+                # Written, not only made longer: a store into a hole of a full disk would end the process with SIGBUS.
+                os.pwrite(self._descriptor, bytes(_CHUNK_BYTES), len(self._chunks) * _CHUNK_BYTES)
+                os.fsync(self._descriptor)
+            except OSError as error:
+                detail = f"{first} messages are in units of work, and there is no room to note another: {error}"
+                raise error_for(Reason.STORAGE_MEDIUM_FULL, "MQGET", detail=detail) from error
+            self._map_next_chunk()
+            self._free.extend(range(first, first + _SLOTS_PER_CHUNK))
+
+    def _map_next_chunk(self) -> None:
+        self._chunks.append(mmap.mmap(self._descriptor, _CHUNK_BYTES, offset=len(self._chunks) * _CHUNK_BYTES))

@@ -1,0 +1,106 @@
+"""The lock that makes one process the owner of a data folder, and everybody else not.
+
+An advisory `flock` on a file of its own. Knows nothing of what is in the folder.
+"""
+
+import contextlib
+import fcntl
+import os
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+from mqflow.embedded.folder import DataFolder, FolderInUseError, UnsafeFolderError, file_identity
+
+__all__ = ("OwnerLock", "take_ownership")
+
+_ATTEMPTS = 8
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class OwnerLock:
+    """Ownership of a folder, from `take_ownership` until `release`, the end of the process, or a fork (in the child)."""
+
+    def __init__(self, path: Path, descriptor: int, on_fork: Callable[[], None]) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._identity = file_identity(path)
+        _after_fork_in_child(self, on_fork)
+
+    @property
+    def held(self) -> bool:
+        """Whether the lock file is still the one that was locked: not deleted, not replaced with its folder."""
+        return self._descriptor >= 0 and file_identity(self._path) == self._identity
+
+    def release(self) -> None:
+        """Let another process own the folder."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def take_ownership(folder: DataFolder, on_fork: Callable[[], None]) -> OwnerLock:
+    """Return the lock on this folder; `on_fork` is called in every forked child, which owns nothing.
+
+    Raises `FolderInUseError` with the owner's process id, and `UnsafeFolderError` where locks keep nobody out.
+    """
+    for _ in range(_ATTEMPTS):
+        descriptor = os.open(folder.lock, _FLAGS, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            owner = _owner(descriptor)
+            os.close(descriptor)
+            raise FolderInUseError(folder.path, owner) from None
+        if _same_file(descriptor, folder.lock):
+            break
+        os.close(descriptor)  # the file was deleted between open and lock: what was locked is nobody's
+    else:
+        raise UnsafeFolderError(folder.path, f"{folder.lock.name} is being deleted by others", "Find out who does it")
+    if not _keeps_out(folder.lock):
+        os.close(descriptor)
+        raise UnsafeFolderError(folder.path, "locks do not work on this file system", "Use a local disk")
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return OwnerLock(folder.lock, descriptor, on_fork)
+
+
+def _same_file(descriptor: int, path: Path) -> bool:
+    found = os.fstat(descriptor)
+    return file_identity(path) == (found.st_dev, found.st_ino)
+
+
+def _keeps_out(path: Path) -> bool:
+    """Whether a second open file of ours is refused: flock belongs to the open file, so no second process is needed to see."""
+    second = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(second)
+
+
+def _owner(descriptor: int) -> int | None:
+    with contextlib.suppress(OSError, ValueError):
+        return int(os.pread(descriptor, 32, 0))
+    return None  # it was taken a moment ago and does not say yet by whom
+
+
+def _after_fork_in_child(lock: OwnerLock, on_fork: Callable[[], None]) -> None:
+    # flock belongs to the open file, which a forked child shares: without this, a standby would wait for a dead owner's
+    # children. Closed, never unlocked: LOCK_UN in the child would free the parent's lock. The registration cannot be taken
+    # back, so it holds neither lock nor callback.
+    found = weakref.ref(lock)
+    callback = weakref.WeakMethod(on_fork)
+
+    def disown() -> None:
+        held, tell = found(), callback()
+        if held is not None:
+            held.release()
+        if tell is not None:
+            tell()
+
+    os.register_at_fork(after_in_child=disown)

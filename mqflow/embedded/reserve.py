@@ -1,0 +1,58 @@
+"""The disk space a queue manager keeps back, so that a full disk can still be drained.
+
+On a full disk a log cannot note a removal either, so a queue would be stuck exactly when it must be emptied. Two measures: puts
+are refused while there is still some room, and a ballast file is given up when there is none. Knows bytes; knows no message.
+"""
+
+import os
+
+from mqflow.embedded.folder import DataFolder
+
+__all__ = ("BALLAST_BYTES", "Reserve")
+
+BALLAST_BYTES = 8 * 1024 * 1024
+"""More than a checkpoint of the longest log can make the database grow by."""
+
+# What is added is written twice before its room in the log is free again: into the log, then into the database.
+_WRITTEN_TIMES = 2
+
+
+class Reserve:
+    """Room on the disk of one data folder."""
+
+    def __init__(self, folder: DataFolder, free_bytes_min: int) -> None:
+        self._folder = folder
+        self._free_bytes_min = free_bytes_min
+        self._held = folder.ballast.exists() and folder.ballast.stat().st_size == BALLAST_BYTES
+
+    def admits(self, added_bytes: int) -> bool:
+        """Return whether so much may be added. Makes the ballast again first, where it was given up and there is room now."""
+        free = self._free_bytes()
+        if not self._held:
+            if free < self._free_bytes_min + BALLAST_BYTES or not self._make():
+                return False
+            free -= BALLAST_BYTES
+        return free - _WRITTEN_TIMES * added_bytes >= self._free_bytes_min
+
+    def release(self) -> None:
+        """Give the ballast up: its room is free now."""
+        self._folder.ballast.unlink(missing_ok=True)
+        self._held = False
+
+    def _free_bytes(self) -> int:
+        found = os.statvfs(self._folder.path)
+        return found.f_bavail * found.f_frsize
+
+    def _make(self) -> bool:
+        ballast = self._folder.ballast
+        try:
+            descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                self._held = os.write(descriptor, bytes(BALLAST_BYTES)) == BALLAST_BYTES
+            finally:
+                os.close(descriptor)
+        except OSError:
+            self._held = False
+        if not self._held:
+            ballast.unlink(missing_ok=True)
+        return self._held

@@ -1,0 +1,243 @@
+"""Changes as SQL, and rows as messages: the only place that knows which column holds what.
+
+Every row carries a CRC over all that is read from it, because SQLite does not notice a flipped bit. Executes nothing; knows no
+thread and no sync.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.embedded.store import (
+    BackoutCounted,
+    Change,
+    MessageAdded,
+    MessageRemoved,
+    QueueCleared,
+    QueueDefined,
+    QueueDeleted,
+    QueueManagerDefined,
+    StoredMessage,
+)
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+
+__all__ = (
+    "COUNT",
+    "QUARANTINE",
+    "SERIALS_RESERVED",
+    "SET_STATE",
+    "Catalogue",
+    "DamagedRowError",
+    "Statement",
+    "body_of",
+    "count_of",
+    "count_row",
+    "message_of",
+    "queue_of",
+    "state_of",
+    "state_row",
+)
+
+SERIALS_RESERVED: Final = 1 << 20
+"""How far ahead of use serial numbers are noted as given, so that not every put needs to note its own."""
+
+SET_STATE: Final = "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)"
+COUNT: Final = "INSERT OR REPLACE INTO backout (serial, count, crc) VALUES (?, ?, ?)"
+QUARANTINE: Final = "INSERT OR IGNORE INTO quarantine (serial, why, found_at) VALUES (?, ?, ?)"
+_ADD: Final = (
+    "INSERT INTO message (serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, body) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_REMOVE: Final = "DELETE FROM message WHERE serial = ?"
+_FORGET_COUNT: Final = "DELETE FROM backout WHERE serial = ?"
+_DEFINE: Final = "INSERT OR REPLACE INTO queue (id, name, attributes, crc) VALUES (?, ?, ?, ?)"
+_CLEAR: Final = "DELETE FROM message WHERE queue = ?"
+_DELETE: Final = "DELETE FROM queue WHERE id = ?"
+
+_HEAD: Final = struct.Struct("<qqq?ddqI")
+_PAIR: Final = struct.Struct("<qq")
+_encode = msgspec.msgpack.Encoder().encode
+_decode_descriptor = msgspec.msgpack.Decoder(MessageDescriptor).decode
+
+Statement = tuple[str, list[tuple[Any, ...]]]
+"""SQL, and the parameters of each of its executions."""
+
+
+class DamagedRowError(Exception):
+    """A row does not say what was written to it."""
+
+
+class Catalogue(Struct):
+    """What the translation of changes has to remember: as the file says it, and as the transaction under way will make it."""
+
+    #: Queue names by the short number that stands for them in a message's row.
+    queue_ids: dict[str, int]
+    #: Serials that may have a row in `backout`.
+    counted: set[int]
+    #: Serials below this are noted as given.
+    serials_noted: int
+
+    def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
+        """Return what makes the changes, like statements together.
+
+        Among changes to messages the order is adds, counts, removals: a serial is never added again, so nothing differs.
+        """
+        run = _Run()
+        for change in changes:
+            match change:
+                case MessageAdded(message):
+                    yield from self._note_serial(message.serial)
+                    run.added.append(_message_row(message, self.queue_ids[message.queue]))
+                case MessageRemoved(serial):
+                    run.removed.append((serial,))
+                    if serial in self.counted:
+                        self.counted.discard(serial)
+                        run.forgotten.append((serial,))
+                case BackoutCounted(serial, backout_count):
+                    self.counted.add(serial)
+                    run.counted.append(count_row(serial, backout_count))
+                case QueueDefined() | QueueDeleted() | QueueCleared() | QueueManagerDefined():
+                    yield from run.statements()
+                    run = _Run()
+                    yield from self._definition(change)
+                case _:
+                    assert_never(change)
+        yield from run.statements()
+
+    def _note_serial(self, serial: int) -> Iterator[Statement]:
+        if serial >= self.serials_noted:
+            self.serials_noted = serial + SERIALS_RESERVED
+            yield SET_STATE, [state_row("next_serial", self.serials_noted)]
+
+    def _definition(self, change: QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined) -> Iterator[Statement]:
+        match change:
+            case QueueDefined(attributes):
+                number = self.queue_ids.setdefault(attributes.name, max(self.queue_ids.values(), default=0) + 1)
+                value = _encode(attributes)
+                yield _DEFINE, [(number, attributes.name, value, zlib.crc32(value, number))]
+            case QueueDeleted(name):
+                number = self.queue_ids.pop(name)
+                yield _CLEAR, [(number,)]
+                yield _DELETE, [(number,)]
+            case QueueCleared(name):
+                yield _CLEAR, [(self.queue_ids[name],)]
+            case QueueManagerDefined(attributes):
+                yield SET_STATE, [state_row("queue_manager", attributes)]
+            case _:
+                assert_never(change)
+
+
+class _Run:
+    """Changes to messages that may be made in any order but this one's."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[Any, ...]] = []
+        self.counted: list[tuple[Any, ...]] = []
+        self.removed: list[tuple[Any, ...]] = []
+        self.forgotten: list[tuple[Any, ...]] = []
+
+    def statements(self) -> Iterator[Statement]:
+        kinds = ((_ADD, self.added), (COUNT, self.counted), (_REMOVE, self.removed), (_FORGET_COUNT, self.forgotten))
+        return ((sql, rows) for sql, rows in kinds if rows)
+
+
+def count_row(serial: int, backout_count: int) -> tuple[int, int, int]:
+    """Return the row that says how often a message was backed out."""
+    return serial, backout_count, zlib.crc32(_PAIR.pack(serial, backout_count))
+
+
+def count_of(row: tuple[int, int, int]) -> int:
+    """Return the count a row says. Raises `DamagedRowError`."""
+    if count_row(row[0], row[1]) != row:
+        raise DamagedRowError("its backout count is damaged")
+    return row[1]
+
+
+def state_row(key: str, value: object) -> tuple[str, bytes, int]:
+    """Return the row of one fact about the whole store."""
+    encoded = _encode(value)
+    return key, encoded, zlib.crc32(encoded, zlib.crc32(key.encode()))
+
+
+def state_of(rows: Iterable[tuple[bytes, bytes, int]]) -> dict[str, bytes]:
+    """Return the facts about the whole store, each still encoded. Raises `DamagedRowError`."""
+    found: dict[str, bytes] = {}
+    for key, value, check in rows:
+        if zlib.crc32(value, zlib.crc32(key)) != check:
+            raise DamagedRowError("what it says of the queue manager is damaged")
+        found[key.decode()] = value
+    return found
+
+
+def queue_of(row: tuple[int, bytes, int]) -> tuple[int, QueueAttributes]:
+    """Return the number and the definition of a queue (id, attributes, crc). Raises `DamagedRowError`."""
+    number, value, check = row
+    if zlib.crc32(value, number) != check:
+        raise DamagedRowError("the definition of a queue is damaged")
+    return number, msgspec.msgpack.decode(value, type=QueueAttributes)
+
+
+def message_of(row: tuple[Any, ...], queues: dict[int, str], backout_count: int) -> StoredMessage:
+    """Return the message of a row (serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, bytes, body).
+
+    The body may be None: left on the disk. Raises `DamagedRowError` where anything in the row was altered.
+    """
+    serial, queue, order_priority, expires_at, put_at, check, body_check, encoded, body_bytes, body = row
+    try:
+        found = _head_crc(serial, queue, order_priority, expires_at, put_at, body_bytes, body_check, encoded)
+    except (struct.error, TypeError):  # a column has become one of another type
+        found = None
+    if found != check:
+        raise DamagedRowError("its descriptor is damaged")
+    if body is not None:
+        body_of(body, body_check)
+    if queue not in queues:
+        raise DamagedRowError(f"its queue (number {queue}) is gone")
+    descriptor = _decode_descriptor(encoded)
+    if backout_count > descriptor.backout_count:
+        descriptor = msgspec.structs.replace(descriptor, backout_count=backout_count)
+    return StoredMessage(
+        serial=serial,
+        queue=queues[queue],
+        order_priority=order_priority,
+        descriptor=descriptor,
+        expires_at=expires_at,
+        put_at=put_at,
+        body=body,
+        body_bytes=body_bytes,
+    )
+
+
+def body_of(body: object, check: int) -> bytes:
+    """Return the body. Raises `DamagedRowError` where it was altered."""
+    if not isinstance(body, bytes) or zlib.crc32(body) != check:
+        raise DamagedRowError("its body is damaged")
+    return body
+
+
+def _message_row(message: StoredMessage, queue: int) -> tuple[Any, ...]:
+    assert message.body is not None, "a message is added whole"  # noqa: S101 - the state machine's promise, not a user's
+    encoded = _encode(message.descriptor)
+    body_check = zlib.crc32(message.body)
+    head = (message.serial, queue, message.order_priority, message.expires_at, message.put_at)
+    check = _head_crc(*head, len(message.body), body_check, encoded)
+    return *head, check, body_check, encoded, message.body
+
+
+def _head_crc(
+    serial: int,
+    queue: int,
+    order_priority: int,
+    expires_at: float | None,
+    put_at: float,
+    body_bytes: int,
+    body_check: int,
+    encoded: bytes,
+) -> int:
+    head = _HEAD.pack(serial, queue, order_priority, expires_at is None, expires_at or 0.0, put_at, body_bytes, body_check)
+    return zlib.crc32(encoded, zlib.crc32(head))

@@ -1,0 +1,403 @@
+"""Storage that survives: one SQLite file, one connection, one writer thread, many units of work to a sync.
+
+Implements `store.Store`. Decides when to sync, what to do when the disk is full, and when to stop for good; how a change
+becomes SQL is `rows`, how the file is opened is `database`, what it held is `loading`. Knows no rule of MQ.
+"""
+
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.embedded import rows
+from mqflow.embedded.database import PAGE_BYTES, is_full, open_database
+from mqflow.embedded.folder import DamagedFolderError, UnsafeFolderError, file_identity, prepare_folder
+from mqflow.embedded.in_flight import InFlightMarks
+from mqflow.embedded.loading import load_snapshot, read_catalogue
+from mqflow.embedded.owner_lock import take_ownership
+from mqflow.embedded.reserve import Reserve
+from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, Snapshot
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("FREE_BYTES_MIN", "SqliteStore")
+
+FREE_BYTES_MIN: Final = 16 * 1024 * 1024
+"""Below so much free space on the disk no message is added."""
+
+_GROUP_CALLS_MAX: Final = 1024
+# The log may get this long before it is copied into the database: the ballast has to cover what the database grows by then.
+_LOG_PAGES_MAX: Final = 1000
+# What a change is taken to need in the log beside its body, and what a commit needs beside its changes.
+_CHANGE_BYTES: Final = 1024
+_COMMIT_PAGES: Final = 2
+
+Done = Callable[[Exception | None], None]
+
+
+class _Call(Struct, frozen=True, gc=False, eq=False):
+    """Changes to make, all or nothing."""
+
+    changes: Sequence[Change]
+    done: Done | None
+
+
+class _Release(Struct, frozen=True, gc=False):
+    """In-flight marks to forget after what came before."""
+
+    marks: Sequence[int]
+
+
+class _Quarantine(Struct, frozen=True, gc=False):
+    """A message whose body turned out to be damaged."""
+
+    serial: int
+    why: str
+
+
+class _Close(Struct, frozen=True, gc=False):
+    """Nothing comes after this."""
+
+    #: False where the file could not be loaded: what is in it stays as it is.
+    write: bool
+
+
+_Item = _Call | _Release | _Quarantine | _Close
+
+
+class SqliteStore:
+    """The storage of a queue manager in a folder, owned by this process from construction to `close`.
+
+    `free_bytes_min`: below so much free space messages are refused with 2192, while removals go on. Raises a `FolderError`
+    where the folder is another process's, a newer version's, or something else's.
+    """
+
+    durable = True
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        create: bool = True,
+        runner: Runner = THREADS,
+        clock: Clock = SYSTEM_CLOCK,
+        free_bytes_min: int = FREE_BYTES_MIN,
+    ) -> None:
+        self._folder = prepare_folder(folder, create=create)
+        self._clock = clock
+        #: None while calls are taken; then what every later one is answered.
+        self._ended: MQIError | None = None
+        #: Held to look at `_ended` and post, or to set it: nothing is posted that nobody would answer.
+        self._gate = threading.Lock()
+        self._mailbox: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._lock = take_ownership(self._folder, self._disown)
+        try:
+            #: Held while the connection is used.
+            self._connection = threading.Lock()
+            self._database = open_database(self._folder)
+            self._identity = file_identity(self._folder.database)
+            self._marks = InFlightMarks(self._folder.in_flight)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._reserve = Reserve(self._folder, free_bytes_min)
+        self._catalogue = rows.Catalogue({}, set(), 0)
+        #: Calls of the group under way that have no answer yet.
+        self._unanswered: list[_Call] = []
+        #: Calls nobody waits for that found the disk full: tried again with the next group.
+        self._owed: list[_Call] = []
+        #: Messages whose backout count is written and not synced.
+        self._unsynced_counts: set[int] = set()
+        self._log_pages = 0
+        #: Set when the writer has closed everything, or has stopped for good.
+        self._over = threading.Event()
+        runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
+
+    def load(self) -> Snapshot:
+        """Return what is there; deliveries that a crash cut off are counted as backed out, durably.
+
+        Raises `DamagedFolderError` where more than single messages is damaged, and `MQIError` 2192 where the disk is too full
+        to note those deliveries. Either way the folder is let go.
+        """
+        try:
+            with self._connection:
+                snapshot = load_snapshot(self._database, self._marks.recorded(), self._clock.wall())
+                self._catalogue = read_catalogue(self._database)
+            self._marks.clear()
+        except (sqlite3.DatabaseError, rows.DamagedRowError) as error:
+            self._end(_Close(write=False))
+            if isinstance(error, sqlite3.DatabaseError) and is_full(error):
+                raise self._full("MQCONN") from error
+            raise DamagedFolderError(self._folder.database, str(error)) from error
+        return snapshot
+
+    def write(self, changes: Sequence[Change], done: Done | None) -> None:
+        """Have the changes made, all or nothing, after every earlier call's; see `Store.write` for what `done` is told."""
+        if not self._post(_Call(changes, done)) and done is not None:
+            done(self._ended)
+
+    def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
+        """Note that a unit of work holds this message; return the mark. With `harden` it is synced when this returns."""
+        return self._marks.mark(serial, backout_count, harden=harden)
+
+    def release_in_flight(self, marks: Sequence[int]) -> None:
+        """Have these marks forgotten, after every earlier `write` is written."""
+        self._post(_Release(marks))
+
+    def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
+        """Return the bodies of these messages; None where one is damaged (it is quarantined). From any thread.
+
+        Raises `MQIError` 2549 after `close`, and after the store has stopped.
+        """
+        found: dict[int, bytes | None] = {}
+        with self._connection:
+            if self._ended is not None:
+                raise self._ended
+            for serial in serials:
+                try:
+                    found[serial] = self._read_body(serial)
+                except (rows.DamagedRowError, sqlite3.DatabaseError) as error:
+                    found[serial] = None
+                    self._post(_Quarantine(serial, str(error)))
+        return found
+
+    def close(self) -> None:
+        """Write and sync what is outstanding, and let go of the folder.
+
+        Raises `MQIError` 2549 where that failed. After a failure, then or earlier, the folder stays held until the process ends.
+        """
+        self._end(_Close(write=True))
+
+    def _end(self, how: _Close) -> None:
+        with self._gate:
+            if self._ended is not None:
+                return
+            closed = self._ended = self._interrupted("it was closed")
+            self._mailbox.put(how)
+        self._over.wait()
+        if self._ended is not closed:
+            raise self._ended
+
+    def _read_body(self, serial: int) -> bytes:
+        row = self._database.execute("SELECT body, body_crc FROM message WHERE serial = ?", (serial,)).fetchone()
+        if row is None:
+            raise rows.DamagedRowError("it is gone")
+        return rows.body_of(*row)
+
+    def _post(self, item: _Item) -> bool:
+        with self._gate:
+            if self._ended is not None:
+                return False
+            self._mailbox.put(item)
+            return True
+
+    def _disown(self) -> None:
+        """Take part in nothing: this is a forked child, without the writer's thread and without the lock."""
+        self._gate = threading.Lock()
+        self._ended = self._interrupted("this process was forked from the owner and has no part in its folder")
+
+    # ---- everything below runs in the writer's thread
+
+    def _write_until_closed(self) -> None:
+        try:
+            while self._work(self._next_items()):
+                pass
+        except Exception as error:  # noqa: BLE001 - whatever it was, callers wait: each gets the one answer that is true
+            self._stop_for_good(error)
+
+    def _next_items(self) -> list[_Item]:
+        first = self._mailbox.get()
+        return [first, *(self._mailbox.get() for _ in range(min(self._mailbox.qsize(), _GROUP_CALLS_MAX)))]
+
+    def _work(self, items: Sequence[_Item]) -> bool:
+        """Do one mailbox-full: one transaction, one sync, then the answers. Return whether there is more to come."""
+        marks: list[int] = []
+        damaged: list[_Quarantine] = []
+        closing: _Close | None = None
+        for item in items:
+            match item:
+                case _Call():
+                    self._unanswered.append(item)
+                case _Release():
+                    marks.extend(item.marks)
+                case _Quarantine():
+                    damaged.append(item)
+                case _Close():
+                    closing = item
+                case _:
+                    assert_never(item)
+        self._make_all()
+        self._marks.release(marks)
+        if damaged:
+            self._set_aside(damaged)
+        if self._log_pages > _LOG_PAGES_MAX:
+            self._checkpoint("PASSIVE")
+        if closing is not None:
+            self._close_everything(closing)
+        return closing is None
+
+    def _make_all(self) -> None:
+        """Make and answer the calls of the group: together, or one by one where the disk is full."""
+        self._unanswered = self._owed + self._unanswered
+        self._owed = []
+        admitted = self._admitted(self._unanswered)
+        try:
+            self._make(admitted)
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            self._make_room()
+            for call in self._admitted(admitted):
+                self._make_alone(call)
+
+    def _make_alone(self, call: _Call) -> None:
+        try:
+            self._make([call])
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            self._refuse(call)
+
+    def _make(self, calls: Sequence[_Call]) -> None:
+        """Make these calls in one transaction, and answer them. Raises what SQLite raises, with nothing made."""
+        if not calls:
+            return
+        synced = self._needs_sync(calls)
+        self._transact(self._catalogue.statements(chain.from_iterable(call.changes for call in calls)), synced=synced)
+        if synced:
+            self._unsynced_counts.clear()
+        else:
+            self._unsynced_counts.update(_counted(calls))
+        self._log_pages += _COMMIT_PAGES + sum(_log_bytes(call.changes) for call in calls) // PAGE_BYTES
+        for call in calls:
+            self._answer(call, None)
+
+    def _transact(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
+        if not (self._lock.held and file_identity(self._folder.database) == self._identity):
+            raise UnsafeFolderError(
+                self._folder.path, "its files were deleted or replaced while it was in use", "Find out who did it"
+            )
+        with self._connection:
+            self._database.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                for sql, parameters in statements:
+                    self._database.executemany(sql, parameters)
+                self._database.execute("COMMIT")
+            except sqlite3.Error as error:
+                if is_full(error):
+                    if self._database.in_transaction:
+                        self._database.execute("ROLLBACK")
+                    self._catalogue = read_catalogue(self._database)
+                raise
+
+    def _needs_sync(self, calls: Sequence[_Call]) -> bool:
+        """Whether somebody waits for it, or a power cut could take more than one backout off a message's count."""
+        if any(call.done is not None for call in calls):
+            return True
+        counted = list(_counted(calls))
+        return len(set(counted)) < len(counted) or not self._unsynced_counts.isdisjoint(counted)
+
+    def _admitted(self, calls: Sequence[_Call]) -> list[_Call]:
+        """Return the calls there is room for, and refuse the others: those that only take away always fit."""
+        total = sum(_added_bytes(call.changes) for call in calls)
+        if not total or self._reserve.admits(total):
+            return list(calls)
+        admitted, total = [], 0
+        for call in calls:
+            added = _added_bytes(call.changes)
+            if added and not self._reserve.admits(total + added):
+                self._refuse(call)
+            else:
+                admitted.append(call)
+                total += added
+        return admitted
+
+    def _make_room(self) -> None:
+        self._reserve.release()
+        self._checkpoint("TRUNCATE")
+
+    def _checkpoint(self, mode: str) -> None:
+        """Copy the log into the database, so that it may start again. A full disk puts that off; any other failure is final."""
+        with self._connection:
+            try:
+                self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            except sqlite3.Error as error:
+                if not is_full(error):
+                    raise
+                self._reserve.release()
+            else:
+                self._log_pages = 0
+
+    def _set_aside(self, damaged: Sequence[_Quarantine]) -> None:
+        now = self._clock.wall()
+        try:
+            self._transact([(rows.QUARANTINE, [(found.serial, found.why, now) for found in damaged])], synced=False)
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            # Not noted: the damage is still there to be found again.
+
+    def _answer(self, call: _Call, error: MQIError | None) -> None:
+        self._unanswered.remove(call)
+        if call.done is not None:
+            call.done(error)
+
+    def _refuse(self, call: _Call) -> None:
+        self._answer(call, self._full("MQCMIT"))
+        if call.done is None:
+            self._owed.append(call)
+
+    def _close_everything(self, how: _Close) -> None:
+        if how.write:
+            self._checkpoint("TRUNCATE")
+        with self._connection:
+            self._database.close()
+        self._marks.close()
+        self._lock.release()
+        self._over.set()
+
+    def _stop_for_good(self, error: Exception) -> None:
+        """Answer everybody that the outcome is unknown, now and from now on, and never touch the files again.
+
+        After a failed sync the kernel may have dropped what it could not write, and a second sync would report success
+        (PostgreSQL's finding of 2018); after a restart the unit of work is there or not. Even closing the connection would
+        write, so this thread keeps it, and with it the folder, until the process ends.
+        """
+        with self._gate:
+            self._ended = self._interrupted(f"{type(error).__name__}: {error}")
+        while not self._mailbox.empty():
+            item = self._mailbox.get()
+            if isinstance(item, _Call):
+                self._unanswered.append(item)
+        for call in self._unanswered:
+            if call.done is not None:
+                call.done(self._ended)
+        self._over.set()
+        threading.Event().wait()
+
+    def _full(self, verb: str) -> MQIError:
+        return error_for(Reason.STORAGE_MEDIUM_FULL, verb, detail=f"There is no room left in {self._folder.path}")
+
+    def _interrupted(self, why: str) -> MQIError:
+        return error_for(
+            Reason.CALL_INTERRUPTED, "MQCMIT", detail=f"The store in {self._folder.path} takes no more calls: {why}"
+        )
+
+
+def _counted(calls: Iterable[_Call]) -> Iterator[int]:
+    return (change.serial for call in calls for change in call.changes if isinstance(change, BackoutCounted))
+
+
+def _added_bytes(changes: Iterable[Change]) -> int:
+    return sum(change.message.body_bytes + _CHANGE_BYTES for change in changes if isinstance(change, MessageAdded))
+
+
+def _log_bytes(changes: Sequence[Change]) -> int:
+    return _added_bytes(changes) + _CHANGE_BYTES * len(changes)
