@@ -93,7 +93,8 @@ class Settled(Struct, frozen=True, kw_only=True, tag=True):
     listener: str
     settlement: Settlement
     message_ids: tuple[bytes, ...]
-    outcome: Outcome
+    #: What the handling came to; None where the message was found poison before it was handled.
+    outcome: Outcome | None
     handled_s: float = 0.0
 
 

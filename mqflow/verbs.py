@@ -7,7 +7,7 @@ an event loop may call them directly. Knows the ground floor only; no thread, no
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -30,6 +30,7 @@ __all__ = (
     "GetOptions",
     "Got",
     "InlineConnection",
+    "InlineQueueManager",
     "Inquired",
     "ObjectHandle",
     "Put",
@@ -224,6 +225,23 @@ class QueueManager(Protocol):
         ...
 
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        """Return a new connection (MQCONNX)."""
+        ...
+
+
+@runtime_checkable
+class InlineQueueManager(Protocol):
+    """A queue manager in this process: connecting does not block, and what `connect` returns is an `InlineConnection`."""
+
+    #: Says so; the class attribute is what tells it from a queue manager that one waits for.
+    inline: Literal[True]
+
+    @property
+    def name(self) -> str:
+        """As `QueueManager.name`."""
+        ...
+
+    def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:
         """Return a new connection (MQCONNX)."""
         ...
 

@@ -1,0 +1,212 @@
+"""`App`: declarations, and the way to run them. An ordinary object; nothing happens before it is run.
+
+Knows everything a user types and hands it to the runtime; moves no message itself.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any, Final, TypeVar
+
+import anyio
+
+from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
+from mqflow.app.codecs import Codec
+from mqflow.app.consumer import Consumer
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.handler import Handler, Where
+from mqflow.app.listening import Listener, ListenerOptions, Publisher
+from mqflow.app.running import Running
+from mqflow.app.settings import Settings
+from mqflow.events import Hook
+from mqflow.policy import backout
+from mqflow.runtime.delivery import Decide
+from mqflow.verbs import Put, QueueManager
+
+__all__ = ("App",)
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+Startup = Callable[[], Awaitable[None] | None]
+Lifespan = Callable[["App"], AbstractAsyncContextManager[None]]
+
+
+class App:
+    """An application: listeners, publishers, and the queue manager they work on."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        name: str = "",
+        middleware: Sequence[Any] = (),
+        hooks: Sequence[Hook] = (),
+        codec: Codec | None = None,
+        decide: Decide = backout.decide,
+        lifespan: Lifespan | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        #: What the environment and mqflow.toml say when the application runs; arguments given here are stronger.
+        self.settings: Settings | None = settings
+        self.url: Final = url
+        self.name: Final = name
+        self.middleware: Final[list[Any]] = list(middleware)
+        self.hooks: Final[list[Hook]] = list(hooks)
+        self.codec: Final = codec
+        #: The backout decision: another function changes it, no subclass.
+        self.decide: Final = decide
+        self._lifespan = lifespan
+        self._listeners: dict[str, Listener] = {}
+        self._on_start: list[Startup] = []
+        self._on_stop: list[Startup] = []
+        self._running: Running | None = None
+
+    # -- declaring
+
+    def listener(
+        self,
+        queue: str,
+        *,
+        where: Where | None = None,
+        codec: Codec | None = None,
+        name: str = "",
+        **options: Any,
+    ) -> Callable[[F], F]:
+        """Declare the function below as a handler of the messages of a queue; the function itself stays as it is.
+
+        `options` are the fields of `ListenerOptions`: concurrency, backout, batch, unit_of_work, time_limit_s, strict_order,
+        stuck_after_s. They belong to the queue: of several handlers on one queue, one gives them. `where` is asked with the
+        `Message`, in the order of declaration; the first that says yes handles it.
+        """
+
+        def declare(function: F) -> F:
+            threads = int(options.get("concurrency", 1))
+            handler = Handler(function, where=where, codec=codec or self.codec, threads=threads)
+            self._listener(queue, options, name or function.__name__, handler.name).add(handler)
+            return function
+
+        return declare
+
+    def publisher(
+        self,
+        queue: str,
+        *,
+        persistent: bool | None = None,
+        priority: int | None = None,
+        expiry_s: float | None = None,
+        codec: Codec | None = None,
+    ) -> Publisher:
+        """Return a decorator that sends what a handler returns to a queue, in the unit of work of the delivery."""
+        return Publisher(queue=queue, persistent=persistent, priority=priority, expiry_s=expiry_s, codec=codec or self.codec)
+
+    def on_start(self, function: Startup) -> Startup:
+        """Run the function before the first message is got."""
+        self._on_start.append(function)
+        return function
+
+    def on_stop(self, function: Startup) -> Startup:
+        """Run the function after the last unit of work was settled."""
+        self._on_stop.append(function)
+        return function
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """What was declared, one for each queue."""
+        return tuple(self._listeners.values())
+
+    # -- doing
+
+    async def put(self, queue: str, payload: Any, **wishes: Any) -> Put:
+        """Put a message outside any unit of work of a delivery: durable, and visible to all, when this returns.
+
+        `wishes`: properties, persistent, priority, expiry (timedelta or seconds), correlation_id, message_id, reply_to, codec,
+        descriptor. Raises the `MQIError` of the put; 2009 or 2549 where it is not known whether the message is there.
+        """
+        return await self._run().put(queue, payload, **wishes)
+
+    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **wishes: Any) -> T:
+        """Put a request and return its reply, decoded as `reply`.
+
+        Raises `RequestTimeoutError`, with the request's MsgId, where none came in time, and `UndecodableError` where the reply
+        is not what was expected.
+        """
+        return await self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **wishes)
+
+    def consumer(self, queue: str, *, transacted: bool = True) -> AbstractAsyncContextManager[Consumer]:
+        """Return a synchronous consumer of a queue, to be used with `async with`; what is open at its end is backed out."""
+        return self._run().consumer(queue, transacted=transacted)
+
+    # -- running
+
+    @asynccontextmanager
+    async def running(
+        self,
+        queue_manager: QueueManager | None = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        random: Random = SYSTEM_RANDOM,
+        runner: Runner = THREADS,
+        drain_s: float | None = None,
+        listen: bool = True,
+    ) -> AsyncIterator[Running]:
+        """Run the application inside: listeners listen, `put`, `request` and `consumer` work; drained on leaving.
+
+        On this queue manager, or on the one the URL leads to. With `listen=False` no listener starts: for who only puts.
+        """
+        if self._running is not None:
+            raise ConfigurationError(f"{self.name or 'This application'} is running already; one object runs once at a time.")
+        async with AsyncExitStack() as stack:
+            running = Running(self, queue_manager, clock=clock, random=random, runner=runner)
+            stack.callback(running.close)
+            self._running = running
+            stack.callback(setattr, self, "_running", None)
+            if self._lifespan is not None:
+                await stack.enter_async_context(self._lifespan(self))
+            for function in reversed(self._on_stop):
+                stack.push_async_callback(_call, function)
+            for function in self._on_start:
+                await _call(function)
+            stack.push_async_callback(running.close_sessions)
+            if listen:
+                await stack.enter_async_context(running.listening(drain_s))
+            yield running
+
+    def run(self, *, backend: str = "asyncio") -> int:
+        """Run until SIGTERM or SIGINT, drain, and return the exit code; 0 when everything under way was finished.
+
+        A second signal backs out what is under way and ends with 75.
+        """
+        from mqflow.app.signals import run_until_signal  # noqa: PLC0415 - only who runs for ever handles signals
+
+        logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
+        return anyio.run(run_until_signal, self, backend=backend)
+
+    def _run(self) -> Running:
+        if self._running is None:
+            raise ConfigurationError("The application is not running: `async with app.running(): ...` runs it.")
+        return self._running
+
+    def _listener(self, queue: str, options: dict[str, Any], name: str, handler: str) -> Listener:
+        """Return the listener of the queue, made with these options or agreeing with them."""
+        try:
+            wanted = ListenerOptions(**options)
+        except (TypeError, ValueError, ConfigurationError) as error:
+            accepted = ", ".join(ListenerOptions.__struct_fields__)
+            raise ConfigurationError(f"{handler} on {queue}: {error} (options: {accepted})") from error
+        listener = self._listeners.get(queue)
+        if listener is None:
+            listener = self._listeners[queue] = Listener(queue, wanted, name)
+        elif options and listener.options == ListenerOptions():
+            listener.options = wanted
+        elif options and wanted != listener.options:
+            raise ConfigurationError(
+                f"{handler}: {queue} has other options already, from {listener.handlers[0].name}; one handler gives them for all."
+            )
+        return listener
+
+
+async def _call(function: Startup) -> None:
+    result = function()
+    if result is not None:
+        await result

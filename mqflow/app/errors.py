@@ -1,0 +1,23 @@
+"""What an application can get wrong before any message moves."""
+
+__all__ = ("ConfigurationError", "RequestTimeoutError")
+
+
+class ConfigurationError(Exception):
+    """A declaration, a setting or a URL does not make sense; the text says which, and what would."""
+
+
+class RequestTimeoutError(TimeoutError):
+    """No reply came in time. The request may still be handled: its MsgId finds it."""
+
+    def __init__(self, queue: str, message_id: bytes, timeout_s: float) -> None:
+        self.queue = queue
+        self.message_id = message_id
+        self.timeout_s = timeout_s
+        super().__init__(queue, message_id, timeout_s)
+
+    def __str__(self) -> str:
+        return (
+            f"No reply to the request {self.message_id.hex()} on {self.queue} came within {self.timeout_s:g} s. "
+            "Whether it was handled is not known; a listener that failed on it has backed it out."
+        )

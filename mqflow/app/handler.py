@@ -1,0 +1,126 @@
+"""Reads a handler's signature once: what each parameter wants, how its payload decodes, how it is called.
+
+Knows annotations; knows no queue and no session.
+"""
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+
+import anyio.to_thread
+
+from mqflow.app.codecs import Codec, Decode, decoder_for
+from mqflow.app.context import Context
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.message import Message
+from mqflow.runtime.delivery import Delivery
+
+__all__ = ("Handler", "Where")
+
+Where = Callable[[Message], bool]
+
+_PAYLOAD, _MESSAGE, _CONTEXT = range(3)
+
+
+class Handler:
+    """A function that handles messages of a queue, or those of them that `where` accepts."""
+
+    def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None, threads: int) -> None:
+        self.function: Final = function
+        self.name: Final = f"{function.__module__}.{function.__qualname__}"
+        self.where: Final = where
+        self.is_async: Final = inspect.iscoroutinefunction(function)
+        wanted = _wanted(function, self.name)
+        payload_type = wanted.payload_type
+        #: The handler takes a whole unit: its payload is annotated `list[T]`.
+        self.takes_batch: Final = get_origin(payload_type) is list
+        element = get_args(payload_type)[0] if self.takes_batch else payload_type
+        self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
+        self.wants_context: Final = _CONTEXT in wanted.positions.values()
+        self._positions: Final = tuple(wanted.positions.items())
+        self._call: Final = _injected(function) if wanted.injects else function
+        self._limiter_size: Final = threads
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def __call__(
+        self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
+    ) -> Any:
+        """Return what the function returns; a plain function runs in a thread of its own pool."""
+        values = (payload, message, context)
+        arguments = {name: values[position] for name, position in self._positions}
+        if self.is_async:
+            delivery.running = coroutine = self._call(**arguments)
+            return await coroutine
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(self._limiter_size)
+        work = partial(_in_thread, delivery, self._call, arguments)
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+
+
+class _Nothing:
+    """The handler takes no payload."""
+
+
+class _Wanted:
+    def __init__(self) -> None:
+        self.positions: dict[str, int] = {}
+        self.payload_type: Any = _Nothing
+        self.injects = False
+
+
+def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
+    """Return what each parameter of the function wants."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise ConfigurationError(f"{name}: an annotation cannot be read: {error}. Import what it names.") from error
+    wanted = _Wanted()
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, inspect.Parameter.empty)
+        if _is_injected(parameter, hint):
+            wanted.injects = True
+        elif hint is Message or hint == list[Message] or hint == Sequence[Message]:
+            wanted.positions[parameter.name] = _MESSAGE
+        elif hint is Context:
+            wanted.positions[parameter.name] = _CONTEXT
+        elif parameter.default is inspect.Parameter.empty:
+            _take_payload(wanted, parameter, hint, name)
+    return wanted
+
+
+def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> None:
+    if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
+        raise ConfigurationError(f"{name}: {parameter} cannot be filled: a handler's parameters are plain names.")
+    if hint is inspect.Parameter.empty:
+        raise ConfigurationError(
+            f"{name}: parameter {parameter.name!r} has no annotation. Annotate the payload (bytes, str, dict, a Struct, a "
+            "dataclass, list[...] for batches), Message, Context, or Annotated[..., Depends(...)]."
+        )
+    if _PAYLOAD in wanted.positions.values():
+        other = next(key for key, position in wanted.positions.items() if position == _PAYLOAD)
+        raise ConfigurationError(f"{name}: both {other!r} and {parameter.name!r} would be the payload; a handler takes one.")
+    wanted.positions[parameter.name] = _PAYLOAD
+    wanted.payload_type = hint
+
+
+def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
+    """Whether the parameter is a `Depends`; nobody can have made one before the library was imported."""
+    model = sys.modules.get("fast_depends.dependencies.model")
+    if model is None:
+        return False
+    extras = hint.__metadata__ if get_origin(hint) is Annotated else ()
+    return isinstance(parameter.default, model.Dependant) or any(isinstance(extra, model.Dependant) for extra in extras)
+
+
+def _injected(function: Callable[..., Any]) -> Callable[..., Any]:
+    from fast_depends import inject  # noqa: PLC0415 - only a handler that uses Depends pays for it
+
+    return inject(function, cast=False, serializer_cls=None)
+
+
+def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    delivery.running = threading.get_ident()
+    return function(**arguments)

@@ -1,0 +1,201 @@
+"""A listener as declared: its queue, its handlers, its options; and the translation into what the runtime is told.
+
+One `Listener` for each queue: several handlers on one queue share its workers, and `where` says who takes what.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.app.backout import Backout, Batch
+from mqflow.app.codecs import Codec
+from mqflow.app.context import Context
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.handler import Handler
+from mqflow.app.message import Message
+from mqflow.app.middleware import Incoming, around_handler, around_put
+from mqflow.app.publishing import Outgoing, Send, outgoing, put_in_unit_of_work
+from mqflow.policy.disposition import Completed, Outcome
+from mqflow.policy.outcomes import UndecodableError
+from mqflow.policy.reply import reply_descriptor
+from mqflow.runtime.attempt import attempt
+from mqflow.runtime.delivery import Decide, Delivery, Handle, ListenerSpec
+from mqflow.runtime.session import Session
+from mqflow.verbs import Put
+
+__all__ = ("Listener", "ListenerOptions", "Publisher")
+
+
+class ListenerOptions(Struct, frozen=True, kw_only=True):
+    """Everything about a listener but its queue and its handlers."""
+
+    #: Workers; each has a connection and a unit of work of its own. N workers take N messages at once.
+    concurrency: int = 1
+    backout: Backout = Backout()
+    #: For handlers of `list[T]`.
+    batch: Batch | None = None
+    #: For handlers of one message: how many may share a unit of work when they are there at once.
+    unit_of_work: int = 1
+    time_limit_s: float | None = None
+    #: Exclusive open, one message in flight: the order of the queue is the order of handling, and of redelivery.
+    strict_order: bool = False
+    stuck_after_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("concurrency", "unit_of_work"):
+            if getattr(self, name) < 1:
+                raise ConfigurationError(f"{name}={getattr(self, name)!r}: it is 1 or more.")
+        if self.time_limit_s is not None and self.time_limit_s <= 0:
+            raise ConfigurationError(f"time_limit_s={self.time_limit_s!r}: it is more than 0 seconds, or None for no limit.")
+        if self.strict_order and (self.concurrency > 1 or self.unit_of_work > 1):
+            raise ConfigurationError("strict_order means one message in flight: leave concurrency and unit_of_work at 1.")
+
+
+class Publisher(Struct, frozen=True, kw_only=True):
+    """Where a handler's return value goes, and how; a decorator, or called to put by hand."""
+
+    queue: str
+    persistent: bool | None = None
+    priority: int | None = None
+    expiry_s: float | None = None
+    codec: Codec | None = None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Send what the function returns to this queue, in the unit of work of the delivery."""
+        publishers: list[Publisher] = function.__dict__.setdefault("__mqflow_publishers__", [])
+        publishers.append(self)
+        return function
+
+    def outgoing(self, payload: Any) -> Outgoing:
+        """Return the message to put for a payload."""
+        return outgoing(
+            self.queue,
+            payload,
+            codec=self.codec,
+            persistent=self.persistent,
+            priority=self.priority,
+            expiry=self.expiry_s,
+        )
+
+
+class Listener:
+    """The handlers of one queue."""
+
+    def __init__(self, queue: str, options: ListenerOptions, name: str) -> None:
+        self.queue: Final = queue
+        self.options = options
+        self.name: Final = name
+        self.handlers: Final[list[Handler]] = []
+
+    def add(self, handler: Handler) -> None:
+        """Let the handler take messages of this queue, after those declared before it."""
+        if self.handlers and (handler.takes_batch or self.handlers[0].takes_batch):
+            raise ConfigurationError(f"{handler.name}: a handler of batches is the only one on its queue ({self.queue}).")
+        if any(other.where is None for other in self.handlers):
+            taker = next(other for other in self.handlers if other.where is None)
+            raise ConfigurationError(
+                f"{handler.name} would never get a message: {taker.name} takes every message of {self.queue}. "
+                "Declare the one without `where` last."
+            )
+        if handler.takes_batch and self.options.strict_order:
+            raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
+        self.handlers.append(handler)
+
+    def spec(self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None) -> ListenerSpec:
+        """Return what the runtime is told."""
+        options, backout = self.options, self.options.backout
+        batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
+        return ListenerSpec(
+            name=self.name,
+            queue=self.queue,
+            handle=_Chain(self, middleware, codec).handle,
+            decide=decide,
+            behaviour=backout.behaviour,
+            concurrency=options.concurrency,
+            unit_of_work=batch.max if batch else options.unit_of_work,
+            handles_batch=batch is not None,
+            linger_ms=batch.wait_ms if batch else 0,
+            strict_order=options.strict_order,
+            threshold=None if backout.threshold == "queue" else backout.threshold,
+            backout_queue=None if backout.queue == "queue" else backout.queue,
+            pace=backout.pace,
+            never_retry=backout.never_retry,
+            redeliver_undecodable=backout.undecodable == "redeliver",
+            time_limit_s=options.time_limit_s,
+            stuck_after_s=options.stuck_after_s,
+        )
+
+
+class _Chain:
+    """From deliveries to handlers, through the middleware."""
+
+    def __init__(self, listener: Listener, middleware: Sequence[Any], codec: Codec | None) -> None:
+        self._listener = listener
+        self._middleware = tuple(middleware)
+        self._codec = codec
+        self._never_retry = listener.options.backout.never_retry
+        self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
+        consumes = any(hasattr(layer, "consume") for layer in self._middleware)
+        self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
+
+    async def _directly(self, deliveries: Sequence[Delivery]) -> Outcome | None:
+        """Handle without any `consume` middleware; exceptions are the worker's to read."""
+        queue = self._listener.queue
+        return await self._handle([Message(each.got.descriptor, each.got.body, queue) for each in deliveries], deliveries)
+
+    async def _through_middleware(self, deliveries: Sequence[Delivery]) -> Outcome:
+        """Handle inside the middleware, which sees the outcome and not the exception."""
+        queue = self._listener.queue
+        messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
+
+        async def innermost(incoming: Incoming) -> Outcome | None:
+            return await self._handle(incoming.messages, deliveries)
+
+        async def read(incoming: Incoming) -> Outcome:
+            return await attempt(innermost, incoming, self._never_retry)
+
+        call = around_handler(self._middleware, read)
+        return await call(Incoming(messages, self._listener.name, deliveries[0].decision))
+
+    async def _handle(self, messages: Sequence[Message], deliveries: Sequence[Delivery]) -> Outcome | None:
+        message, delivery = messages[0], deliveries[0]
+        handler = self._only or self._chosen(message)
+        decode = handler.decode
+        payload: Any = None
+        if decode is not None:
+            payload = [decode(each) for each in messages] if handler.takes_batch else decode(message)
+        context = Context(delivery, message, self._sender, self._codec) if handler.wants_context else None
+        result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
+        if result is None or isinstance(result, Completed):
+            return None
+        await self._answer(handler, message, delivery, context, result)
+        return None
+
+    def _chosen(self, message: Message) -> Handler:
+        for handler in self._listener.handlers:
+            if handler.where is None or handler.where(message):
+                return handler
+        names = ", ".join(handler.name for handler in self._listener.handlers)
+        raise UndecodableError(f"no handler of {self._listener.queue} takes this message (asked: {names})")
+
+    async def _answer(
+        self, handler: Handler, message: Message, delivery: Delivery, context: Context | None, result: Any
+    ) -> None:
+        """Put what a handler returned: to its publishers, else to where the message asks for a reply; same unit of work."""
+        context = context or Context(delivery, message, self._sender, self._codec)
+        publishers: Sequence[Publisher] = handler.function.__dict__.get("__mqflow_publishers__", ())
+        for publisher in publishers:
+            await context.send(publisher.outgoing(result))
+        request = message.descriptor
+        if publishers or not request.reply_to_queue:
+            return
+        reply = outgoing(request.reply_to_queue, result, codec=self._codec, descriptor=reply_descriptor(request))
+        await context.send(replace(reply, queue_manager=request.reply_to_queue_manager))
+
+    def _sender(self, session: Session) -> Send:
+        async def put(message: Outgoing) -> Put:
+            return await put_in_unit_of_work(session, message)
+
+        return around_put(self._middleware, put)

@@ -1,0 +1,92 @@
+"""From a URL to a queue manager.
+
+`embedded:./data?qmgr=QM1` keeps its data in that folder, `embedded::memory:?qmgr=QM1` keeps nothing, and
+`embedded+unix:PATH?qmgr=QM1` is one that another process serves. What a URL leads to is imported only when it is asked for.
+"""
+
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
+
+from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.app.errors import ConfigurationError
+from mqflow.mqi.names import is_object_name
+from mqflow.verbs import QueueManager
+
+__all__ = ("Location", "OpenQueueManager", "locate", "open_queue_manager")
+
+_DEFAULT_NAME: Final = "QM1"
+_LATER: Final = {"ibmmq", "pymqi", "auto"}
+_FORMS: Final = (
+    "embedded:FOLDER?qmgr=NAME (data in a folder), embedded::memory:?qmgr=NAME (in memory) or "
+    "embedded+unix:SOCKET?qmgr=NAME (served by another process)"
+)
+
+
+class OpenQueueManager(QueueManager, Protocol):
+    """A queue manager that was opened here, and is closed here."""
+
+    def close(self) -> None:
+        """Let go of it; of an embedded one, everything committed is on the disk when this returns."""
+        ...
+
+
+class Location(Struct, frozen=True, kw_only=True):
+    """What a URL says."""
+
+    #: "embedded", "memory" or "served".
+    kind: str
+    queue_manager: str
+    #: The folder of the data, or the socket.
+    path: Path | None = None
+
+
+def locate(url: str) -> Location:
+    """Return what the URL says. Raises `ConfigurationError` for one that says nothing, with the forms there are."""
+    parts = urlsplit(url)
+    query = parse_qs(parts.query, keep_blank_values=True)
+    name = query.pop("qmgr", [_DEFAULT_NAME])[-1]
+    if query:
+        raise ConfigurationError(f"{url!r}: {', '.join(sorted(query))} is not known in a URL; only qmgr=NAME is.")
+    if not is_object_name(name):
+        raise ConfigurationError(f"{url!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %.")
+    where = parts.netloc + parts.path
+    match parts.scheme:
+        case "embedded" if where in {"", ":memory:"}:
+            return Location(kind="memory", queue_manager=name)
+        case "embedded":
+            return Location(kind="embedded", queue_manager=name, path=Path(where))
+        case "embedded+unix" if where:
+            return Location(kind="served", queue_manager=name, path=Path(where))
+        case scheme if scheme in _LATER:
+            raise ConfigurationError(f"{url!r}: this version of mqflow has no {scheme} binding yet. It takes {_FORMS}.")
+        case _:
+            raise ConfigurationError(f"{url!r} leads nowhere. A URL is {_FORMS}.")
+
+
+def open_queue_manager(url: str, *, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS) -> OpenQueueManager:
+    """Return the queue manager the URL leads to, open.
+
+    Raises `ConfigurationError` for a URL that leads nowhere, and what the storage says of a folder it cannot have: in use by
+    another process, of a newer version, not a queue manager's.
+    """
+    location = locate(url)
+    if location.kind == "served":
+        from mqflow.embedded.served import ServedQueueManager  # noqa: PLC0415 - only who asks pays
+
+        assert location.path is not None  # noqa: S101 - `locate` gives served ones a socket
+        return ServedQueueManager(location.path, name=location.queue_manager)
+    from mqflow.embedded.queue_manager import EmbeddedQueueManager  # noqa: PLC0415 - only who asks pays
+
+    if location.path is None:
+        return EmbeddedQueueManager(location.queue_manager, clock=clock)
+    from mqflow.embedded.sqlite_store import SqliteStore  # noqa: PLC0415 - only who asks pays
+
+    store = SqliteStore(location.path, clock=clock, runner=runner)
+    try:
+        return EmbeddedQueueManager(location.queue_manager, store=store, clock=clock)
+    except BaseException:
+        store.close()
+        raise

@@ -1,0 +1,198 @@
+"""A running application: its queue manager, its listeners, and a session for what is put outside of deliveries."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import anyio
+from msgspec.structs import replace
+
+from mqflow.ambient import Clock, Random, Runner
+from mqflow.app import settings as configuration
+from mqflow.app.codecs import decoder_for
+from mqflow.app.consumer import Consumer
+from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.locate import OpenQueueManager, open_queue_manager
+from mqflow.app.message import Message
+from mqflow.app.middleware import around_put
+from mqflow.app.publishing import Outgoing, Send, outgoing, put_in_unit_of_work
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, MatchOption, MessageType, OpenOption
+from mqflow.policy.disposition import Behaviour, Settlement
+from mqflow.policy.reconnection import Class, classify
+from mqflow.runtime.broadcast import Broadcast, LogEvents
+from mqflow.runtime.delivery import ListenerSpec
+from mqflow.runtime.requeuer import INPUT
+from mqflow.runtime.runtime import Runtime
+from mqflow.runtime.session import Session
+from mqflow.runtime.settings_cache import SettingsCache
+from mqflow.verbs import GetOptions, Put, QueueManager
+
+if TYPE_CHECKING:
+    from mqflow.app.application import App
+    from mqflow.app.listening import Listener
+
+__all__ = ("Running",)
+
+T = TypeVar("T")
+
+_MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
+
+
+class Running:
+    """What `App.running` gives."""
+
+    def __init__(self, app: "App", queue_manager: QueueManager | None, *, clock: Clock, random: Random, runner: Runner) -> None:
+        #: What the application is set to: its arguments over the environment over the file.
+        self.settings: Final = app.settings or configuration.load()
+        self._app: Final = app
+        self._opened: OpenQueueManager | None = None
+        if queue_manager is None:
+            queue_manager = self._opened = open_queue_manager(app.url or self.settings.url, clock=clock, runner=runner)
+        self.queue_manager: Final = queue_manager
+        self._clock: Final = clock
+        self._name: Final = self.settings.application_name or app.name or "mqflow"
+        self._broadcast: Final = Broadcast((LogEvents(), *app.hooks))
+        self._runtime: Final = Runtime(
+            queue_manager,
+            [self._spec(listener) for listener in app.listeners],
+            broadcast=self._broadcast,
+            clock=clock,
+            random=random,
+            runner=runner,
+            application_name=self._name,
+        )
+        self._session: Session | None = None
+        self._turn = anyio.Lock()
+
+    @asynccontextmanager
+    async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
+        """Run the listeners inside; drain on leaving."""
+        async with self._runtime.running(drain_s=self.settings.drain_s if drain_s is None else drain_s):
+            yield
+
+    def stop(self) -> None:
+        """Get no more messages; what is under way goes on."""
+        self._runtime.stop()
+
+    def cancel(self) -> None:
+        """Cancel what is under way: it is backed out."""
+        self._runtime.cancel()
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether handlers had to be cancelled before they had finished."""
+        return self._runtime.cut_off
+
+    async def put(self, queue: str, payload: Any, **wishes: Any) -> Put:
+        """As `App.put`."""
+        message = outgoing(queue, payload, **{"codec": self._app.codec} | wishes)
+        async with self._turn:
+            session = await self._own_session()
+            try:
+                put = await self._send(session)(message)
+                await session.settle(Settlement.COMMIT)
+            except MQIError as error:
+                await self._recover(session, error)
+                raise
+            except anyio.get_cancelled_exc_class():
+                await self.close_sessions()
+                raise
+        return put
+
+    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Any) -> T:
+        """As `App.request`."""
+        session = await self._runtime.supervisor.connect()
+        try:
+            connection = session.connection
+            replies = await session.call(connection.open, _MODEL, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
+            request = outgoing(queue, payload, **{"codec": self._app.codec} | wishes | {"reply_to": replies.name})
+            descriptor = replace(request.descriptor, message_type=int(MessageType.REQUEST))
+            put = await self._send(session)(replace(request, descriptor=descriptor))
+            await session.settle(Settlement.COMMIT)
+            wanted = GetOptions(
+                options=GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING,
+                wait_ms=round(timeout_s * 1_000),
+                match=MatchOption.CORREL_ID,
+                correlation_id=put.descriptor.message_id,
+            )
+            exchange = await session.exchange(None, replies, wanted, most=1)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await session.close()  # the temporary dynamic queue goes with it
+        if exchange.get_error is not None:
+            raise exchange.get_error
+        if not exchange.unit:
+            raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s)
+        got = exchange.unit[0]
+        answer: T = decoder_for(reply, self._app.codec)(Message(got.descriptor, got.body, replies.name))
+        return answer
+
+    @asynccontextmanager
+    async def consumer(self, queue: str, *, transacted: bool) -> AsyncIterator[Consumer]:
+        """As `App.consumer`."""
+        session = await self._runtime.supervisor.connect()
+        try:
+            handle = await session.call(session.connection.open, queue, INPUT)
+            yield Consumer(
+                session,
+                handle,
+                queue,
+                settings=SettingsCache(queue, None, None),
+                behaviour=Behaviour.JMS_CONSUMER if transacted else Behaviour.JMS_CONSUMER_NOT_TRANSACTED,
+                decide=self._app.decide,
+                broadcast=self._broadcast,
+                clock=self._clock,
+                send=self._send(session),
+                codec=self._app.codec,
+                application_name=self._name,
+            )
+        finally:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+    async def close_sessions(self) -> None:
+        """Let go of the session for puts."""
+        session, self._session = self._session, None
+        if session is not None:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+    def close(self) -> None:
+        """Let go of the queue manager, where it was opened here."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def _send(self, session: Session) -> Send:
+        async def put(message: Outgoing) -> Put:
+            return await put_in_unit_of_work(session, message)
+
+        return around_put(self._app.middleware, put)
+
+    async def _own_session(self) -> Session:
+        if self._session is None:
+            self._session = await self._runtime.supervisor.connect()
+        return self._session
+
+    async def _recover(self, session: Session, error: MQIError) -> None:
+        """Leave a session that can be used again, or none."""
+        if classify(int(error.reason)) in {Class.RECONNECT, Class.REOPEN}:
+            await self.close_sessions()
+        else:
+            await session.settle(Settlement.BACKOUT)
+
+    def _spec(self, listener: "Listener") -> ListenerSpec:
+        """Return the declared listener with what the settings say of it."""
+        app = self._app
+        spec = listener.spec(decide=app.decide, middleware=app.middleware, codec=app.codec)
+        said = self.settings.listener(listener.name, listener.queue)
+        changes: dict[str, Any] = {}
+        for field in ("concurrency", "unit_of_work", "time_limit_s"):
+            value = getattr(said, field)
+            if value is not None:
+                changes[field] = value
+        if said.backout_threshold is not None:
+            changes["threshold"] = None if said.backout_threshold == "queue" else said.backout_threshold
+        if said.backout_requeue_queue is not None:
+            changes["backout_queue"] = said.backout_requeue_queue
+        return replace(spec, **changes)

@@ -1,0 +1,36 @@
+"""Runs an application until it is told to stop: the first SIGTERM or SIGINT drains, the second backs out and leaves."""
+
+import signal
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+if TYPE_CHECKING:
+    from mqflow.app.application import App
+    from mqflow.app.running import Running
+
+__all__ = ("EXIT_CUT_OFF", "run_until_signal")
+
+EXIT_CUT_OFF: Final = 75
+"""Handlers had to be cut off; their messages are on their queues again (EX_TEMPFAIL)."""
+
+
+async def run_until_signal(app: "App") -> int:
+    """Return the exit code: 0 after a drain in which everything finished, `EXIT_CUT_OFF` otherwise."""
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with anyio.create_task_group() as watch:
+            async with app.running() as running:
+                stopping = anyio.Event()
+                watch.start_soon(_heed, signals, running, stopping)
+                await stopping.wait()
+            watch.cancel_scope.cancel()
+    return EXIT_CUT_OFF if running.cut_off else 0
+
+
+async def _heed(signals: AsyncIterator[signal.Signals], running: "Running", stopping: anyio.Event) -> None:
+    """Set `stopping` at the first signal; at the second, cut off what is under way."""
+    await anext(signals)
+    stopping.set()
+    await anext(signals)
+    running.cancel()

@@ -1,0 +1,85 @@
+"""Tells the hooks what happened. A hook that raises is named once and left out of nothing else; no hook touches a message.
+
+Knows events and hooks. A hook may say which events it wants (`wants`, a tuple of event classes); an event that nobody
+wants is never made.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from mqflow.events import Event, HandlerStuck, Hook, HookFailed, InDoubt, ListenerPaused, Reconnected, Reconnecting, Warned
+from mqflow.mqi.reason_codes import reason_name
+
+__all__ = ("Broadcast", "LogEvents")
+
+_logger: Final = logging.getLogger("mqflow")
+
+
+class Broadcast:
+    """The hooks of an application, by the event they want."""
+
+    def __init__(self, hooks: Sequence[Hook]) -> None:
+        self._hooks = tuple(hooks)
+        self._by_event: dict[type, tuple[Hook, ...]] = {}
+        self._failed: set[int] = set()
+
+    def wanted(self, event: type) -> bool:
+        """Whether anybody wants this class of event: look before you build one on a hot path."""
+        return bool(self._listeners(event))
+
+    def __call__(self, event: Event) -> None:
+        """Tell every hook that wants it, in the order the hooks were given."""
+        for hook in self._listeners(type(event)):
+            try:
+                hook(event)
+            except Exception as error:  # noqa: BLE001 - a hook is the user's; the message it was told about goes on
+                self._report(hook, error, event)
+
+    def _listeners(self, event: type) -> tuple[Hook, ...]:
+        found = self._by_event.get(event)
+        if found is None:
+            found = tuple(hook for hook in self._hooks if event in getattr(hook, "wants", (event,)))
+            self._by_event[event] = found
+        return found
+
+    def _report(self, hook: Hook, error: Exception, event: Event) -> None:
+        """Name a failing hook, the first time: a hook that fails on every message must not flood the log."""
+        if id(hook) in self._failed:
+            return
+        self._failed.add(id(hook))
+        name = getattr(hook, "__qualname__", type(hook).__qualname__)
+        failure = HookFailed(hook=name, error=f"{type(error).__name__}: {error}", event=type(event).__name__)
+        _logger.error("Hook %s failed on %s (said once): %s", name, failure.event, failure.error, exc_info=error)
+        for other in self._listeners(HookFailed):
+            if other is not hook:
+                other(failure)
+
+
+class LogEvents:
+    """The hook that writes to the log what an operator must see; never a line per message that went well."""
+
+    wants: Final = (ListenerPaused, InDoubt, HandlerStuck, Reconnecting, Reconnected, Warned)
+
+    def __init__(self, logger: logging.Logger = _logger) -> None:
+        self._log = logger
+
+    def __call__(self, event: Event) -> None:
+        """Write one line."""
+        match event:
+            case ListenerPaused():
+                self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why)
+            case InDoubt():
+                ids = ", ".join(identifier.hex() for identifier in event.message_ids)
+                self._log.error("%s: commit in doubt, %s; messages %s", event.listener, reason_name(event.reason), ids)
+            case HandlerStuck():
+                self._log.error("%s: a handler has run for %.0f s\n%s", event.listener, event.running_s, event.stack)
+            case Reconnecting():
+                cause = reason_name(event.reason)
+                self._log.warning("%s: attempt %d failed, %s", event.queue_manager, event.attempt, cause)
+            case Reconnected():
+                self._log.warning("%s: connected again after %d attempts", event.queue_manager, event.attempts)
+            case Warned():
+                self._log.warning("%s", event.text)
+            case _:
+                return

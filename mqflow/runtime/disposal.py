@@ -1,0 +1,144 @@
+"""Carries out a plan for a poison message: one destination after the other, inside the unit of work that holds the message.
+
+Puts and nothing else: the caller has got the message under syncpoint on this session, and settles afterwards. What is put and
+why is said by `policy.moved`; which destinations, by `policy.backout`.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.ambient import Clock
+from mqflow.events import Attempt, ReportSent
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy import backout, moved, reconnection, report
+from mqflow.policy.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
+from mqflow.runtime.session import Session
+from mqflow.verbs import Got, ObjectHandle
+
+__all__ = ("Disposal", "Mover")
+
+_MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+
+
+class Disposal(Struct, frozen=True):
+    """What carrying out a plan came to."""
+
+    #: In the order tried; the last one held. A `Return` means: back the unit of work out.
+    attempts: tuple[Attempt, ...]
+    reports: tuple[ReportSent, ...] = ()
+
+    @property
+    def disposition(self) -> Disposition:
+        """What becomes of the message."""
+        return self.attempts[-1].disposition
+
+
+class Mover(Struct, frozen=True):
+    """Carries out plans on one session."""
+
+    session: Session
+    #: Open for input with SAVE_ALL_CONTEXT; the message was got on it.
+    handle: ObjectHandle
+    #: The queue the messages come from.
+    queue: str
+    behaviour: Behaviour
+    application_name: str
+    clock: Clock
+
+    async def carry_out(self, got: Got, plan: backout.Plan, why: moved.Why) -> Disposal:
+        """Return what held. A put that is refused is an attempt with its reason; a lost connection is raised."""
+        attempts: list[Attempt] = []
+        while True:
+            disposition = plan[0]
+            try:
+                await self._try(got, disposition, why)
+            except MQIError as error:
+                if len(plan) == 1 or _lost(error):
+                    raise
+                attempts.append(Attempt(disposition, int(error.reason), str(error)))
+                plan = backout.refused(plan, int(error.reason))
+                continue
+            attempts.append(Attempt(disposition))
+            return Disposal(tuple(attempts), await self._reports(got, attempts))
+
+    async def _try(self, got: Got, disposition: Disposition, why: moved.Why) -> None:
+        match disposition:
+            case Requeue(queue=queue):
+                descriptor, body = moved.to_backout_queue(got.descriptor, got.body, folders=(moved.folder(why),))
+            case DeadLetter(queue=queue, reason=reason):
+                descriptor, body = self._dead_letter(got.descriptor, got.body, reason, self.queue)
+            case Deliver() | Discard() | Return():
+                return
+            case _:
+                assert_never(disposition)
+        await self.session.call(self.session.connection.put1, queue, descriptor, body, _MOVE, context=self.handle)
+
+    async def _reports(self, got: Got, attempts: Sequence[Attempt]) -> tuple[ReportSent, ...]:
+        """Send the exception report that is owed, in the same unit of work; to the dead-letter queue where it cannot go home.
+
+        Source: IBM q032680: a message that missed the backout requeue queue owes its sender the report it asked for.
+        """
+        if not report.is_exception_report_owed(got.descriptor, attempts[-1].disposition, self.behaviour):
+            return ()
+        owed = report.exception_report(got.descriptor, got.body, feedback=_feedback(attempts))
+        if owed is None:
+            return ()
+        reason = await self._put_report(owed, attempts)
+        sent = ReportSent(
+            queue=self.queue,
+            message_id=got.descriptor.message_id,
+            reply_to_queue=owed.reply_to_queue,
+            feedback=owed.descriptor.feedback,
+            reason=reason,
+        )
+        return (sent,)
+
+    async def _put_report(self, owed: report.ReportMessage, attempts: Sequence[Attempt]) -> int:
+        put1 = self.session.connection.put1
+        put = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+        manager = owed.reply_to_queue_manager
+        try:
+            await self.session.call(put1, owed.reply_to_queue, owed.descriptor, owed.body, put, queue_manager=manager)
+        except MQIError as error:
+            if _lost(error):
+                raise
+            for queue in (attempt.disposition.queue for attempt in attempts if isinstance(attempt.disposition, DeadLetter)):
+                descriptor, body = self._dead_letter(owed.descriptor, owed.body, int(error.reason), owed.reply_to_queue)
+                await self.session.call(put1, queue, descriptor, body, put)
+            return int(error.reason)
+        return Reason.NONE
+
+    def _dead_letter(
+        self, descriptor: MessageDescriptor, body: bytes, reason: int, destination: str
+    ) -> tuple[MessageDescriptor, bytes]:
+        return moved.to_dead_letter_queue(
+            descriptor,
+            body,
+            reason=reason,
+            queue=destination,
+            queue_manager=self.session.connection.queue_manager_name,
+            application_name=self.application_name,
+            now=self._now(),
+        )
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock.wall(), UTC)
+
+
+def _lost(error: MQIError) -> bool:
+    return reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT
+
+
+def _feedback(attempts: Sequence[Attempt]) -> int:
+    """Return why the message missed the backout requeue queue: the refused put's reason, else what the MQDLH says."""
+    refusals = [attempt.reason for attempt in attempts if attempt.reason]
+    if refusals:
+        return refusals[0]
+    last = attempts[-1].disposition
+    return last.reason if isinstance(last, DeadLetter) else Reason.BACKOUT_THRESHOLD_REACHED

@@ -1,0 +1,62 @@
+"""How another thread hands something to the event loop: one function and one small event, for asyncio and trio alike.
+
+Knows the loop's token, nothing of sessions. `anyio.from_thread` blocks its caller; a writer that
+wakes sixteen sessions must not.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import anyio
+from anyio.lowlevel import current_token
+
+__all__ = ("Baton", "Handover")
+
+
+class Handover:
+    """Runs small functions on the loop it was made on, from whichever thread; never blocks."""
+
+    __slots__ = ("_soon", "_thread")
+
+    def __init__(self) -> None:
+        token: Any = current_token().native_token  # the asyncio loop, or trio's token: opaque to anyio's types
+        self._soon: Final[Callable[[Callable[[], object]], object]] = (
+            token.call_soon_threadsafe if hasattr(token, "call_soon_threadsafe") else token.run_sync_soon
+        )
+        self._thread: Final = threading.get_ident()
+
+    def __call__(self, function: Callable[[], object]) -> None:
+        """Run it at once where the caller is on the loop's thread, else soon."""
+        if threading.get_ident() == self._thread:
+            function()
+            return
+        try:
+            self._soon(function)
+        except RuntimeError:  # the loop has ended: nobody waits any more
+            return
+
+
+class Baton:
+    """A one-shot event that carries a value from any thread to the one task that waits for it."""
+
+    __slots__ = ("_event", "_handover", "_value")
+
+    def __init__(self, handover: Handover) -> None:
+        self._handover = handover
+        self._event = anyio.Event()
+        self._value: Any = None
+
+    def pass_on(self, value: object = None) -> None:
+        """Give the value; the first one counts."""
+        self._handover(lambda: self._take(value))
+
+    def _take(self, value: object) -> None:
+        if not self._event.is_set():
+            self._value = value
+            self._event.set()
+
+    async def wait(self) -> Any:
+        """Return the value once it is there."""
+        await self._event.wait()
+        return self._value

@@ -1,0 +1,142 @@
+"""A listener at work: its workers, each on a session of its own, from the first open to the end of the drain.
+
+Starts them, gives them new sessions after an outage, lets them rest when their queue refuses, names handlers that are stuck.
+What happens to a message is the worker's business.
+"""
+
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+
+from mqflow.events import HandlerStuck, ListenerStarted, ListenerStopped, Warned
+from mqflow.mqi.errors import MQIError
+from mqflow.policy.reconnection import Class, classify
+from mqflow.runtime.delivery import Delivery
+from mqflow.runtime.listener_state import ListenerState
+from mqflow.runtime.session import Session
+from mqflow.runtime.stack import stack_of
+from mqflow.runtime.worker import SessionLost, Worker
+
+__all__ = ("Listener",)
+
+_WATCH_S: Final = 5.0
+
+
+class Listener:
+    """Runs the workers of one queue."""
+
+    def __init__(self, state: ListenerState) -> None:
+        self._state: Final = state
+        self._sessions: set[Session] = set()
+        self._started = 0
+        self._named: set[Delivery] = set()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Return when the listener was stopped and its workers have ended; started once every worker has its queue open.
+
+        Raises the `MQIError` of a queue that cannot be opened at the start, or of a configuration that no waiting mends.
+        """
+        state, spec = self._state, self._state.spec
+        try:
+            async with anyio.create_task_group() as workers:
+                for number in range(1 if spec.strict_order else spec.concurrency):
+                    await workers.start(self._serve, number)
+                await self._warn_without_settings()
+                state.broadcast(ListenerStarted(queue=spec.queue, listener=spec.name, concurrency=spec.concurrency))
+                task_status.started()
+                workers.start_soon(self._watch)
+        finally:
+            await state.requeuer.close()
+            state.broadcast(ListenerStopped(queue=spec.queue, listener=spec.name))
+
+    def stop(self) -> None:
+        """Get no more; units under way are finished and settled. `run` returns when they are."""
+        self._state.stopping.set()
+        for session in self._sessions:
+            session.interrupt()
+
+    def name_stuck(self, longer_than_s: float) -> None:
+        """Tell of each handler that has run longer than that, with its stack; of each delivery once."""
+        now = self._state.clock.monotonic()
+        for delivery, since in tuple(self._state.handling.values()):
+            if now - since < longer_than_s or delivery in self._named:
+                continue
+            self._named.add(delivery)
+            event = HandlerStuck(
+                queue=delivery.queue,
+                listener=delivery.listener,
+                message_id=delivery.got.descriptor.message_id,
+                running_s=now - since,
+                stack=stack_of(delivery.running),
+            )
+            self._state.broadcast(event)
+
+    async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """One worker's life, over as many sessions as it takes."""
+        state = self._state
+        opened = False
+        while not state.stopping.is_set():
+            await state.rest()
+            session = await state.supervisor.connect()
+            self._sessions.add(session)
+            try:
+                worker = Worker(state, session, number)
+                await worker.open()
+                if not opened:
+                    opened = True
+                    task_status.started()
+                await worker.run()
+            except SessionLost as lost:
+                state.supervisor.lost(lost.error)
+            except MQIError as error:
+                if not opened:
+                    raise
+                self._refused(error)
+            finally:
+                self._sessions.discard(session)
+                with anyio.CancelScope(shield=True):
+                    await session.close()
+        if not opened:
+            task_status.started()
+
+    def _refused(self, error: MQIError) -> None:
+        """Decide by the reason what a refused get or open means for the listener."""
+        state = self._state
+        match classify(int(error.reason)):
+            case Class.RECONNECT:
+                state.supervisor.lost(error)
+            case Class.CONFIGURATION:
+                raise error
+            case Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
+                state.refuse(str(error), int(error.reason))
+
+    async def _warn_without_settings(self) -> None:
+        """Warn where a poison message of this queue would be redelivered for ever, or would have nowhere of its own to go."""
+        state, spec = self._state, self._state.spec
+        try:
+            settings = await state.settings.inquire(next(iter(self._sessions)))
+        except MQIError as error:
+            state.broadcast(Warned(text=f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired. {error}", queue=spec.queue))
+            return
+        attributes = settings.attributes
+        if not attributes.backout_threshold:
+            text = (
+                f"{spec.queue} has no backout threshold, so a message that always fails is redelivered for ever. "
+                f"ALTER QLOCAL('{attributes.name}') BOTHRESH(3) BOQNAME('...') ends that, or Backout(threshold=3, queue=...)."
+            )
+            state.broadcast(Warned(text=text, queue=spec.queue))
+        elif not attributes.backout_requeue_queue and not settings.dead_letter_queue:
+            text = (
+                f"{spec.queue} has a backout threshold but no backout requeue queue, and the queue manager has no dead-letter "
+                f"queue: a poison message stays where it is and holds the listener up. "
+                f"ALTER QLOCAL('{attributes.name}') BOQNAME('...') changes that."
+            )
+            state.broadcast(Warned(text=text, queue=spec.queue))
+
+    async def _watch(self) -> None:
+        """Name handlers that are stuck, until the listener stops."""
+        state = self._state
+        while not state.stopping.is_set():
+            await state.pause(min(_WATCH_S, state.spec.stuck_after_s))
+            self.name_stuck(state.spec.stuck_after_s)

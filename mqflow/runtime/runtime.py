@@ -1,0 +1,96 @@
+"""All listeners of an application, running: start them, stop them within a time, cancel what does not end.
+
+The order of a stop: no new get; handlers finish and their units of work commit, up to `drain_s`; what is left is named with its
+stack and cancelled, which backs it out.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+
+from mqflow.ambient import Clock, Random, Runner
+from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.delivery import ListenerSpec
+from mqflow.runtime.listener import Listener
+from mqflow.runtime.listener_state import ListenerState
+from mqflow.runtime.supervisor import Supervisor
+from mqflow.verbs import QueueManager
+
+__all__ = ("Runtime",)
+
+
+class Runtime:
+    """The listeners of one application on one queue manager."""
+
+    def __init__(
+        self,
+        queue_manager: QueueManager,
+        specs: Sequence[ListenerSpec],
+        *,
+        broadcast: Broadcast,
+        clock: Clock,
+        random: Random,
+        runner: Runner,
+        application_name: str,
+    ) -> None:
+        self.supervisor: Final = Supervisor(
+            queue_manager, broadcast=broadcast, clock=clock, random=random, runner=runner, name=application_name
+        )
+        self._states = [
+            ListenerState(
+                spec, self.supervisor, broadcast=broadcast, clock=clock, random=random, application_name=application_name
+            )
+            for spec in specs
+        ]
+        self._listeners: list[Listener] = []
+        self._running = 0
+        #: Whether handlers were cancelled before they had finished.
+        self.cut_off = False
+        self._ended = anyio.Event()
+        self._cancel: anyio.CancelScope | None = None
+
+    @asynccontextmanager
+    async def running(self, *, drain_s: float) -> AsyncIterator[None]:
+        """Run every listener inside; on leaving, drain within `drain_s`. An exception inside cancels them instead."""
+        async with anyio.create_task_group() as group:
+            self._cancel = group.cancel_scope
+            for state in self._states:
+                listener = Listener(state)
+                self._listeners.append(listener)
+                await group.start(self._run, listener)
+            yield
+            self.stop()
+            await self._drain(drain_s)
+
+    def stop(self) -> None:
+        """Get no more, on any queue; handlers under way go on."""
+        for listener in self._listeners:
+            listener.stop()
+
+    def cancel(self) -> None:
+        """Cancel what still runs: its units of work are backed out."""
+        if self._cancel is not None and self._running:
+            self.cut_off = True
+            self._cancel.cancel()
+
+    async def _run(self, listener: Listener, *, task_status: TaskStatus[None]) -> None:
+        self._running += 1
+        try:
+            await listener.run(task_status=task_status)
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._ended.set()
+
+    async def _drain(self, drain_s: float) -> None:
+        if not self._running:
+            return
+        with anyio.move_on_after(drain_s):
+            await self._ended.wait()
+            return
+        for listener in self._listeners:
+            listener.name_stuck(0.0)
+        self.cancel()

@@ -1,0 +1,368 @@
+"""A connection made awaitable, one unit of work at a time, in two forms that behave alike.
+
+`InlineSession` calls the verbs where it stands (the embedded queue manager in this process): only a wait and a durable
+commit suspend. `ThreadedSession` gives a connection a thread of its own (whatever blocks: a served queue manager, pymqi,
+ibmmq), and one hand-over settles the last unit of work and gets the next. Decides nothing about messages.
+"""
+
+import queue
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.ambient import Runner
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.disposition import Settlement
+from mqflow.runtime.handover import Baton, Handover
+from mqflow.verbs import Connection, GetOptions, Got, InlineConnection, InlineQueueManager, ObjectHandle, QueueManager
+
+__all__ = ("SETTLE_DEADLINE_S", "Exchange", "InlineSession", "Session", "ThreadedSession", "open_session")
+
+T = TypeVar("T")
+
+SETTLE_DEADLINE_S: Final = 30.0
+"""How long a settlement may take before its outcome is called unknown."""
+_THREADED_WAIT_MS: Final = 1_000
+_TURNS_BEFORE_YIELD: Final = 64
+
+
+class Exchange(Struct, frozen=True):
+    """What became of "settle the last unit of work, get the next"."""
+
+    #: Why the settlement failed; then nothing was got.
+    settle_error: MQIError | None = None
+    #: The messages of the next unit of work, all got under syncpoint; empty when the wait was over.
+    unit: Sequence[Got] = ()
+    get_error: MQIError | None = None
+
+
+class Session(Protocol):
+    """One connection, one unit of work at a time, used by one task at a time."""
+
+    @property
+    def connection(self) -> Connection:
+        """The verbs, for `call`."""
+        ...
+
+    async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Return what the verb returns; it has run to its end even where the caller was cancelled meanwhile."""
+        ...
+
+    async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+        """Return a handle open for output, kept for the next time."""
+        ...
+
+    async def exchange(
+        self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
+    ) -> Exchange:
+        """Settle what is open, then wait for a message and take up to `most` without waiting longer than `linger_ms`.
+
+        A message that was backed out before is always a unit of its own, or ends one: redelivery goes one by one.
+        """
+        ...
+
+    async def settle(self, settlement: Settlement) -> None:
+        """End the unit of work. Shielded, once, bounded: 2549 where no answer came in time."""
+        ...
+
+    def interrupt(self) -> None:
+        """Let an `exchange` that waits return with what it has."""
+        ...
+
+    async def close(self) -> None:
+        """Back out what is open, then disconnect. Quiet when the connection is gone already."""
+        ...
+
+
+async def open_session(queue_manager: QueueManager, runner: Runner, application_name: str = "") -> Session:
+    """Return a new session on the queue manager, of the form that suits it."""
+    if isinstance(queue_manager, InlineQueueManager):
+        return InlineSession(queue_manager.connect(application_name=application_name))
+    return await ThreadedSession.connected(lambda: queue_manager.connect(application_name=application_name), runner)
+
+
+def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options: GetOptions, most: int) -> list[Got]:
+    """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last."""
+    unit = [first]
+    if first.descriptor.backout_count:
+        return unit
+    get = connection.get
+    while len(unit) < most:
+        got = get(handle, options)
+        if got is None:
+            break
+        unit.append(got)
+        if got.descriptor.backout_count:
+            break
+    return unit
+
+
+class _Outputs:
+    """The handles open for output, by queue: opened once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._handles: dict[tuple[str, OpenOption], ObjectHandle] = {}
+
+    def get(self, name: str, options: OpenOption) -> ObjectHandle:
+        handle = self._handles.get((name, options))
+        if handle is None:
+            handle = self._connection.open(name, options | OpenOption.FAIL_IF_QUIESCING)
+            self._handles[name, options] = handle
+        return handle
+
+
+class InlineSession:
+    """Verbs are memory operations: they run where they are called."""
+
+    def __init__(self, connection: InlineConnection) -> None:
+        self.connection: Final = connection
+        self._handover = Handover()
+        self._outputs = _Outputs(connection)
+        self._waiting: Baton | None = None
+        self._interrupted = False
+        self._turns = 0
+
+    async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Call it."""
+        return verb(*args, **options)
+
+    async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+        """Return a handle open for output, kept for the next time."""
+        return self._outputs.get(queue_name, options)
+
+    async def exchange(
+        self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
+    ) -> Exchange:
+        """As `Session.exchange`. Every `_TURNS_BEFORE_YIELD` turns others get theirs, however full the queue is."""
+        if settlement is not None:
+            try:
+                await self.settle(settlement)
+            except MQIError as error:
+                return Exchange(settle_error=error)
+        self._turns += 1
+        if self._turns % _TURNS_BEFORE_YIELD == 0:
+            await checkpoint()
+        try:
+            return Exchange(unit=await self._take(handle, options, most, linger_ms))
+        except MQIError as error:
+            return Exchange(get_error=error)
+
+    async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int) -> Sequence[Got]:
+        at_once = (
+            options if not options.options & GetOption.WAIT else replace(options, options=options.options & ~GetOption.WAIT)
+        )
+        first = self.connection.get(handle, at_once)
+        if first is None:
+            first = await self._wait(handle, at_once, options.wait_ms)
+            if first is None:
+                return ()
+        if most == 1:
+            return (first,)
+        unit = take_unit(self.connection, handle, first, at_once, most)
+        async for more in _lingering(unit, most, linger_ms, lambda left_ms: self._wait(handle, at_once, left_ms)):
+            unit += take_unit(self.connection, handle, more, at_once, most - len(unit))
+        return unit
+
+    async def _wait(self, handle: ObjectHandle, at_once: GetOptions, wait_ms: int) -> Got | None:
+        """Return the next message within the wait, or None when it is over or interrupted."""
+        with anyio.move_on_after(wait_ms / 1_000 if wait_ms >= 0 else None):
+            while not self._interrupted:
+                self._waiting = Baton(self._handover)
+                withdraw = self.connection.on_arrival(handle, at_once, self._waiting.pass_on)
+                try:
+                    if withdraw is not None:
+                        await self._waiting.wait()
+                finally:
+                    self._waiting = None
+                    if withdraw is not None:
+                        withdraw()
+                got = self.connection.get(handle, at_once)
+                if got is not None:
+                    return got
+        return None
+
+    async def settle(self, settlement: Settlement) -> None:
+        """End the unit of work; a durable commit waits for the writer, shielded and bounded."""
+        if settlement is Settlement.BACKOUT:
+            self.connection.backout()
+            return
+        answer = Baton(self._handover)
+        if self.connection.begin_commit(answer.pass_on):
+            return
+        with anyio.CancelScope(shield=True):
+            error = await _in_time(answer, self.connection.queue_manager_name)
+        if error is not None:
+            raise error
+
+    def interrupt(self) -> None:
+        """Let a waiting `exchange` return."""
+        self._interrupted = True
+        if self._waiting is not None:
+            self._waiting.pass_on()
+
+    async def close(self) -> None:
+        """Back out, then disconnect: MQDISC would commit (q101800)."""
+        _leave(self.connection)
+
+
+class ThreadedSession:
+    """A connection with a thread of its own, because its verbs block. The thread connects: handles may belong to it (2018)."""
+
+    connection: Connection
+    _outputs: "_Outputs"
+
+    def __init__(self, runner: Runner) -> None:
+        self._handover = Handover()
+        self._requests: queue.SimpleQueue[tuple[Callable[[], object], Baton] | None] = queue.SimpleQueue()
+        self._interrupted = False
+        self._closed = False
+        runner.start(self._serve, "mqflow session")
+
+    @classmethod
+    async def connected(cls, connect: Callable[[], Connection], runner: Runner) -> "ThreadedSession":
+        """Return a session whose thread has connected."""
+        session = cls(runner)
+        try:
+            session.connection = await session._run(connect)
+        except BaseException:
+            session._requests.put(None)
+            raise
+        session._outputs = _Outputs(session.connection)
+        return session
+
+    def _serve(self) -> None:
+        while (request := self._requests.get()) is not None:
+            work, answer = request
+            try:
+                answer.pass_on((work(), None))
+            except BaseException as error:  # noqa: BLE001 - handed to the caller, whose task raises it
+                answer.pass_on((None, error))
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        """Run it on the session's thread, to its end: a verb under way cannot be called back, so neither can its caller."""
+        answer = Baton(self._handover)
+        self._requests.put((work, answer))
+        with anyio.CancelScope(shield=True):
+            result, error = await answer.wait()
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]  # what `work` returned, through the untyped baton
+
+    async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Call it on the session's thread."""
+        return await self._run(lambda: verb(*args, **options))
+
+    async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+        """Return a handle open for output, kept for the next time."""
+        return await self._run(lambda: self._outputs.get(queue_name, options))
+
+    async def exchange(
+        self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
+    ) -> Exchange:
+        """As `Session.exchange`, in one hand-over; a long wait is cut into short ones, so that a stop is heard."""
+        left_ms = options.wait_ms if options.options & GetOption.WAIT else 0
+        while True:
+            wait_ms = _THREADED_WAIT_MS if left_ms < 0 else min(left_ms, _THREADED_WAIT_MS)
+            wanted = replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
+            reply = await self._run(partial(self._exchange, settlement, handle, wanted, most))
+            if reply.unit and linger_ms:
+                return Exchange(unit=await self._linger(list(reply.unit), handle, options, most, linger_ms))
+            if reply.unit or reply.settle_error or reply.get_error or self._interrupted:
+                return reply
+            settlement = None
+            left_ms -= wait_ms if left_ms > 0 else 0
+            if left_ms == 0:
+                return reply
+            await checkpoint()
+
+    def _exchange(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
+        try:
+            if settlement is not None:
+                self._settle(settlement)
+        except MQIError as error:
+            return Exchange(settle_error=error)
+        try:
+            first = None if self._interrupted else self.connection.get(handle, options)
+            if first is None:
+                return Exchange()
+            return Exchange(unit=take_unit(self.connection, handle, first, _without_wait(options), most))
+        except MQIError as error:
+            return Exchange(get_error=error)
+
+    async def _linger(self, unit: list[Got], handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int) -> list[Got]:
+        def wait(left_ms: int) -> Awaitable[Got | None]:
+            wanted = replace(options, options=options.options | GetOption.WAIT, wait_ms=left_ms)
+            return self._run(partial(self.connection.get, handle, wanted))
+
+        async for more in _lingering(unit, most, linger_ms, wait):
+            rest = most - len(unit)
+            unit += await self._run(partial(take_unit, self.connection, handle, more, _without_wait(options), rest))
+        return unit
+
+    def _settle(self, settlement: Settlement) -> None:
+        if settlement is Settlement.COMMIT:
+            self.connection.commit()
+        else:
+            self.connection.backout()
+
+    async def settle(self, settlement: Settlement) -> None:
+        """End the unit of work, shielded and bounded."""
+        answer = Baton(self._handover)
+        self._requests.put((lambda: self._settle(settlement), answer))
+        with anyio.CancelScope(shield=True):
+            error = await _in_time(answer, self.connection.queue_manager_name)
+        if error is not None:
+            raise error
+
+    def interrupt(self) -> None:
+        """Let a waiting `exchange` return when its present wait is over: a second at the most."""
+        self._interrupted = True
+
+    async def close(self) -> None:
+        """Back out, disconnect, and let the thread go."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._run(lambda: _leave(self.connection))
+        self._requests.put(None)
+
+
+async def _lingering(
+    unit: list[Got], most: int, linger_ms: int, wait: Callable[[int], Awaitable[Got | None]]
+) -> AsyncIterator[Got]:
+    """Give what arrives while the unit has room and the linger, counted from its first message, is not over."""
+    until = anyio.current_time() + linger_ms / 1_000
+    while len(unit) < most and not unit[-1].descriptor.backout_count:
+        left_ms = round((until - anyio.current_time()) * 1_000)
+        more = await wait(left_ms) if left_ms > 0 else None
+        if more is None:
+            return
+        yield more
+
+
+def _without_wait(options: GetOptions) -> GetOptions:
+    return replace(options, options=options.options & ~GetOption.WAIT) if options.options & GetOption.WAIT else options
+
+
+async def _in_time(answer: Baton, queue_manager: str) -> BaseException | None:
+    """Return the error a settlement ended with; 2549, outcome unknown, where it did not end in time."""
+    with anyio.move_on_after(SETTLE_DEADLINE_S):
+        reply = await answer.wait()
+        return reply[1] if isinstance(reply, tuple) else reply  # type: ignore[no-any-return]  # None or an error, through the baton
+    return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", "", queue_manager, f"No answer came within {SETTLE_DEADLINE_S:g} s")
+
+
+def _leave(connection: Connection) -> None:
+    for verb in (connection.backout, connection.disconnect):  # MQDISC alone would commit
+        try:
+            verb()
+        except MQIError:
+            continue  # the connection is gone: its queue manager backs the unit of work out

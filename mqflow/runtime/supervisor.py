@@ -1,0 +1,101 @@
+"""Gives sessions, and gives them back after an outage: one gate for all, the ladder of delays, a generation for every return.
+
+Knows which reasons mean "try again" from `policy.reconnection`; knows nothing of listeners. What was open is opened again
+by its owner, who is told by a new generation that every handle and every cached attribute of the old one is dead.
+"""
+
+from typing import Final
+
+import anyio
+
+from mqflow.ambient import Clock, Random, Runner
+from mqflow.events import Reconnected, Reconnecting
+from mqflow.mqi.errors import MQIError
+from mqflow.policy import reconnection
+from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.session import Session, open_session
+from mqflow.verbs import QueueManager
+
+__all__ = ("Supervisor",)
+
+
+class Supervisor:
+    """Connects, for everybody, one at a time."""
+
+    def __init__(
+        self,
+        queue_manager: QueueManager,
+        *,
+        broadcast: Broadcast,
+        clock: Clock,
+        random: Random,
+        runner: Runner,
+        name: str = "mqflow",
+    ) -> None:
+        self._queue_manager: Final = queue_manager
+        self._broadcast = broadcast
+        self._clock = clock
+        self._random = random
+        self._runner = runner
+        self._name = name
+        self._gate = anyio.Lock()
+        self._lost_at: float | None = None
+        #: Counts the outages that ended; cached attributes belong to one generation.
+        self.generation = 0
+
+    @property
+    def queue_manager_name(self) -> str:
+        """The name of the queue manager that sessions are connected to."""
+        return self._queue_manager.name
+
+    async def connect(self) -> Session:
+        """Return a new session. During an outage everybody waits here, and one of them walks the ladder.
+
+        Raises `MQIError` when nothing was ever reached, or when the reason is one that no retry can change.
+        """
+        async with self._gate:
+            if self._lost_at is None:
+                return await self._connect_once()
+            return await self._reconnect(self._lost_at)
+
+    def lost(self, error: MQIError) -> None:
+        """Note that a connection broke: the next `connect` is a reconnect."""
+        if self._lost_at is None:
+            self._lost_at = self._clock.monotonic()
+            self._broadcast(
+                Reconnecting(queue_manager=self.queue_manager_name, attempt=0, reason=int(error.reason), delay_s=0.0)
+            )
+
+    async def _connect_once(self) -> Session:
+        return await open_session(self._queue_manager, self._runner, self._name)
+
+    async def _reconnect(self, lost_at: float) -> Session:
+        attempt = 0
+        while True:
+            attempt += 1
+            delay_s = reconnection.delay_s(attempt, self._random.random())
+            await anyio.sleep(delay_s)
+            try:
+                session = await self._connect_once()
+            except MQIError as error:
+                if reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                    raise
+                self._broadcast(
+                    Reconnecting(
+                        queue_manager=self.queue_manager_name, attempt=attempt, reason=int(error.reason), delay_s=delay_s
+                    )
+                )
+                continue
+            self._lost_at = None
+            self.generation += 1
+            downtime_ms = (self._clock.monotonic() - lost_at) * 1_000
+            self._broadcast(
+                Reconnected(
+                    queue_manager=self.queue_manager_name,
+                    generation=self.generation,
+                    objects=(),
+                    attempts=attempt,
+                    downtime_ms=downtime_ms,
+                )
+            )
+            return session

@@ -1,0 +1,313 @@
+"""One worker of a listener: get a unit, decide, handle, settle, tell. The way of a message, from its queue to its end.
+
+Carries out what `policy` decides, and tells `Telling`. Is given a session and does not know where it comes from: a session that
+is lost is raised as `SessionLost`, a queue that cannot go on as its `MQIError`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.events import Warned
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy import backout, pacing, reconnection, settlement
+from mqflow.policy.disposition import Completed, Deliver, Failed, Interrupted, Outcome, Settlement
+from mqflow.policy.settlement import Dispose, Done, Redeliver
+from mqflow.runtime.attempt import COMPLETED, attempt
+from mqflow.runtime.delivery import Delivery
+from mqflow.runtime.disposal import Disposal
+from mqflow.runtime.listener_state import ListenerState
+from mqflow.runtime.requeuer import INPUT, Task
+from mqflow.runtime.session import Session
+from mqflow.runtime.settings_cache import BackoutSettings
+from mqflow.runtime.telling import Telling
+from mqflow.verbs import GetOptions, Got, ObjectHandle
+
+__all__ = ("SessionLost", "Worker")
+
+_WAIT_MS: Final = 5_000
+_GET: Final = GetOptions(
+    options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING,
+    wait_ms=_WAIT_MS,
+)
+_EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
+
+
+class SessionLost(Exception):  # noqa: N818 - what happened, not an error of the caller
+    """The session is of no use any more; its queue manager has backed its unit of work out, or will."""
+
+    def __init__(self, error: MQIError) -> None:
+        self.error = error
+        super().__init__(str(error))
+
+
+class _Handled(Struct, frozen=True):
+    """A unit whose handler is done with it, still to be committed."""
+
+    deliveries: Sequence[Delivery]
+    handled_s: float
+
+
+class Worker:
+    """Serves one session until the listener stops."""
+
+    def __init__(self, state: ListenerState, session: Session, number: int) -> None:
+        self._state: Final = state
+        self._spec: Final = state.spec
+        self._session: Final = session
+        self._number: Final = number
+        self._tell: Final = Telling(state)
+        self._handle: ObjectHandle
+
+    async def open(self) -> None:
+        """Open the queue for input. Raises `MQIError`."""
+        options = _EXCLUSIVE if self._spec.strict_order else INPUT
+        self._handle = await self._session.call(self._session.connection.open, self._spec.queue, options)
+
+    async def run(self) -> None:
+        """Return when the listener stops; raises `SessionLost`, or the `MQIError` of a get that this queue refused."""
+        state, spec = self._state, self._spec
+        handled: _Handled | None = None
+        while not state.stopping.is_set():
+            if state.resting:
+                await self._commit(handled)
+                handled = None
+                await state.rest()
+                continue
+            exchange = await self._session.exchange(
+                Settlement.COMMIT if handled else None,
+                self._handle,
+                _GET,
+                most=1 if spec.strict_order else spec.unit_of_work,
+                linger_ms=spec.linger_ms,
+            )
+            if handled is not None:
+                self._committed(handled, exchange.settle_error)
+                handled = None
+            if exchange.get_error is not None:
+                raise exchange.get_error
+            if exchange.unit:
+                handled = await self._work(exchange.unit)
+        await self._commit(handled)
+
+    # -- one unit
+
+    async def _work(self, unit: Sequence[Got]) -> _Handled | None:
+        """Handle a unit; return it where it is to be committed. Anything else is backed out and dealt with here."""
+        spec, session = self._spec, self._session
+        deliveries = [Delivery(got, spec.queue, spec.name, session) for got in unit]
+        self._tell.delivered(deliveries)
+        if unit[-1].descriptor.backout_count and await self._found_poison(deliveries):
+            return None
+        started = self._state.clock.monotonic()
+        self._state.handling[self._number] = (deliveries[0], started)
+        try:
+            culprit, outcome = await self._handle_all(deliveries)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._interrupted(deliveries)
+            raise
+        finally:
+            del self._state.handling[self._number]
+        if isinstance(outcome, Completed):
+            return _Handled(deliveries, self._state.clock.monotonic() - started)
+        await self._failed(deliveries, culprit, outcome)
+        return None
+
+    async def _handle_all(self, deliveries: Sequence[Delivery]) -> tuple[Delivery | None, Outcome]:
+        """Return what the handling of the unit came to, and whose fault a failure is: None where a batch does not say."""
+        if self._spec.handles_batch:
+            return (deliveries[0] if len(deliveries) == 1 else None), await self._attempt(deliveries)
+        for delivery in deliveries:
+            outcome = await self._attempt((delivery,))
+            if not isinstance(outcome, Completed):
+                return delivery, outcome
+        return None, COMPLETED
+
+    async def _attempt(self, deliveries: Sequence[Delivery]) -> Outcome:
+        """Return the outcome of handling, whatever the handler does and however long it would take."""
+        spec, limit_s = self._spec, self._spec.time_limit_s
+        if limit_s is None:
+            return await attempt(spec.handle, deliveries, spec.never_retry)
+        with anyio.move_on_after(limit_s):
+            return await attempt(spec.handle, deliveries, spec.never_retry)
+        return Failed("TimeLimitExceeded", f"the handler took longer than its time limit of {limit_s:g} s")
+
+    # -- what was found or what failed
+
+    async def _found_poison(self, deliveries: Sequence[Delivery]) -> bool:
+        """Decide about the last delivery, which was backed out before. True: it was poison, and is dealt with."""
+        delivery = deliveries[-1]
+        settings = await self._settings()
+        if settings is None:
+            return False
+        descriptor = self._counted(delivery, 0)
+        plan = self._decide(descriptor, settings)
+        delivery.decision = self._tell.decided(delivery, descriptor, settings, plan, None)
+        if plan == (Deliver(),):
+            return False
+        await self._back_out(deliveries, delivery, None)
+        outcome = self._state.last_failure(delivery.got.descriptor.message_id)
+        await self._dispose(delivery, descriptor.backout_count, settings, outcome, lambda held: self._decide(held, settings))
+        return True
+
+    async def _failed(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome) -> None:
+        """Back the unit out, after the pause that is due; a message that has reached its threshold goes at once."""
+        settings = await self._settings() if culprit is not None else None
+        if culprit is None or settings is None:
+            if culprit is not None:
+                await self._pause(1, outcome)
+            await self._back_out(deliveries, culprit, outcome)
+            return
+        self._state.note_failure(culprit.got.descriptor.message_id, outcome)
+        descriptor = self._counted(culprit, 1)
+        reason = settlement.dead_letter_reason(outcome)
+
+        def disposed(held: MessageDescriptor) -> backout.Plan:
+            deadq = settings.dead_letter_queue
+            return backout.dispose(held, settings.attributes, deadq, self._spec.behaviour, reason=reason)
+
+        follows = settlement.after(
+            outcome,
+            decided=self._decide(descriptor, settings),
+            disposed=disposed(descriptor),
+            pause_s=pacing.pause_s(self._spec.pace, descriptor.backout_count, self._state.random.random()),
+            redeliver_undecodable=self._spec.redeliver_undecodable,
+        )
+        match follows:
+            case Done():
+                return
+            case Redeliver(pause_s=pause_s):
+                self._tell.decided(culprit, descriptor, settings, (Deliver(),), outcome)
+                if len(deliveries) == 1:  # a longer unit is backed out at once: its neighbours need not wait
+                    await self._state.pause(pause_s)
+                await self._back_out(deliveries, culprit, outcome)
+            case Dispose(plan=plan):
+                self._tell.decided(culprit, descriptor, settings, plan, outcome)
+                await self._back_out(deliveries, culprit, outcome)
+                await self._dispose(culprit, descriptor.backout_count, settings, outcome, disposed)
+            case _:
+                assert_never(follows)
+
+    async def _interrupted(self, deliveries: Sequence[Delivery]) -> None:
+        """Back out a unit whose handler was cut off; nobody's failure."""
+        await self._back_out(deliveries, None, Interrupted("the listener stopped before the handler had finished"))
+
+    async def _pause(self, count: int, outcome: Outcome) -> None:
+        wished_s = outcome.retry_after_s if isinstance(outcome, Failed) else None
+        pause_s = pacing.pause_s(self._spec.pace, count, self._state.random.random()) if wished_s is None else wished_s
+        await self._state.pause(pause_s)
+
+    async def _dispose(
+        self,
+        delivery: Delivery,
+        count: int,
+        settings: BackoutSettings,
+        outcome: Outcome | None,
+        decide: Callable[[MessageDescriptor], backout.Plan],
+    ) -> None:
+        """Have the message moved, outside the unit of work it was delivered in, and tell what became of it."""
+        descriptor = delivery.got.descriptor
+        task = Task(
+            message_id=descriptor.message_id,
+            correlation_id=descriptor.correlation_id,
+            decide=decide,
+            why=self._tell.why(count, settings, outcome),
+        )
+        try:
+            disposal = await self._move(task)
+        except MQIError as error:
+            self._not_moved(error, descriptor.message_id)
+            return
+        if disposal is None:
+            return
+        self._tell.disposed(delivery, count, disposal, outcome)
+
+    async def _move(self, task: Task) -> Disposal | None:
+        requeuer = self._state.requeuer
+        if self._spec.strict_order:
+            return await requeuer.move_on(self._session, self._handle, task)
+        try:
+            return await requeuer.move(task)
+        except MQIError as error:
+            if error.reason != Reason.OBJECT_IN_USE:  # NOSHARE: this worker's is the only handle there can be
+                raise
+            return await requeuer.move_on(self._session, self._handle, task)
+
+    def _not_moved(self, error: MQIError, message_id: bytes) -> None:
+        """Tell that the message is still on its queue, or for a commit without an answer, that nobody knows."""
+        if error.verb == "MQCMIT" and error.reason != Reason.BACKED_OUT:
+            self._tell.in_doubt(error, (message_id,), ())
+        self._state.refuse(f"a poison message could not be moved: {error}", int(error.reason), message_id)
+
+    # -- settling
+
+    async def _commit(self, handled: _Handled | None) -> None:
+        """Commit a unit without getting another."""
+        if handled is None:
+            return
+        try:
+            await self._session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            self._committed(handled, error)
+        else:
+            self._committed(handled, None)
+
+    def _committed(self, handled: _Handled, error: MQIError | None) -> None:
+        """Tell how the commit of a handled unit went. 2003 is a certain backout; any other error leaves it in doubt."""
+        ids = tuple(delivery.got.descriptor.message_id for delivery in handled.deliveries)
+        if error is None:
+            if handled.deliveries[-1].got.descriptor.backout_count:
+                self._state.forget(ids[-1])
+            self._state.accept()
+            self._tell.settled(Settlement.COMMIT, ids, COMPLETED, handled.handled_s)
+            return
+        if error.reason == Reason.BACKED_OUT:
+            for identifier in ids:
+                self._state.forgive(identifier)
+            self._tell.settled(Settlement.BACKOUT, ids, Failed("MQRC_BACKED_OUT", str(error)), handled.handled_s)
+            return
+        puts = tuple(identifier for delivery in handled.deliveries for identifier in delivery.put_message_ids)
+        self._tell.in_doubt(error, ids, puts)
+        raise SessionLost(error)
+
+    async def _back_out(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome | None) -> None:
+        """Back the unit out; whoever is not the culprit is forgiven the count that this costs."""
+        try:
+            await self._session.settle(Settlement.BACKOUT)
+        except MQIError as error:  # a connection that cannot even back out is dead
+            raise SessionLost(error) from error
+        ids = tuple(delivery.got.descriptor.message_id for delivery in deliveries)
+        for delivery in deliveries:
+            if delivery is not culprit:
+                self._state.forgive(delivery.got.descriptor.message_id)
+        self._tell.settled(Settlement.BACKOUT, ids, outcome, 0.0)
+
+    # -- deciding
+
+    async def _settings(self) -> BackoutSettings | None:
+        """Return what to decide on, or None where the attributes cannot be had: the message is then simply redelivered."""
+        state = self._state
+        try:
+            return await state.settings.get(self._session, state.supervisor.generation)
+        except MQIError as error:
+            if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+                raise SessionLost(error) from error
+            text = f"{self._spec.name}: without BOTHRESH and BOQNAME no message is poison; redelivering. {error}"
+            state.broadcast(Warned(text=text, queue=self._spec.queue))
+            return None
+
+    def _decide(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> backout.Plan:
+        return self._spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, self._spec.behaviour)
+
+    def _counted(self, delivery: Delivery, more: int) -> MessageDescriptor:
+        """Return the descriptor with the backouts that the message itself is to blame for, and `more` to come."""
+        descriptor = delivery.got.descriptor
+        count = self._state.blamed(descriptor.message_id, descriptor.backout_count) + more
+        return replace(descriptor, backout_count=count)
