@@ -1,0 +1,60 @@
+"""Which message bodies are in memory: all that fit, and of durable messages beyond that only those next in line.
+
+A stored message whose body does not fit is left on disk, and read back with its neighbours when its turn is near.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+from mqflow.embedded.store import Store
+
+__all__ = ("BODY_BYTES_MAX", "Bodies")
+
+BODY_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Bodies of committed durable messages kept in memory."""
+_BATCH_MESSAGES: Final = 256
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+
+
+class Bodies:
+    """Counts the bodies of stored messages that are in memory, and keeps the count below a bound."""
+
+    __slots__ = ("_bytes", "_bytes_max", "_store")
+
+    def __init__(self, store: Store, bytes_max: int = BODY_BYTES_MAX) -> None:
+        self._store = store
+        self._bytes_max = bytes_max
+        self._bytes = 0
+
+    def kept(self, messages: Iterable[QueuedMessage]) -> None:
+        """Count the stored messages' bodies, and drop those that do not fit any more: they are read back when needed."""
+        for message in messages:
+            if message.body is None:
+                continue
+            if self._bytes + message.body_bytes > self._bytes_max:
+                message.body = None
+            else:
+                self._bytes += message.body_bytes
+
+    def gone(self, message: QueuedMessage) -> None:
+        """Uncount a message that is gone for good."""
+        if message.stored and message.body is not None:
+            self._bytes -= message.body_bytes
+
+    def read(self, queue: LocalQueue, message: QueuedMessage) -> bool:
+        """Read the message's body and those of its followers from disk; False where the message is damaged."""
+        wanted: dict[int, QueuedMessage] = {}
+        batch_bytes = 0
+        for key in queue.next_keys(message, _BATCH_MESSAGES):
+            near = queue.messages[key]
+            if near.body is None:
+                batch_bytes += near.body_bytes
+                if wanted and batch_bytes > _BATCH_BYTES:
+                    break
+                wanted[near.serial] = near
+        for serial, body in self._store.read_bodies(tuple(wanted)).items():
+            if body is not None:
+                wanted[serial].body = body
+                self._bytes += wanted[serial].body_bytes
+        return message.body is not None

@@ -1,0 +1,347 @@
+"""A connection to the embedded queue manager: the verbs of the seam, each a few steps under the machine's lock.
+
+Guards handles and state, names verb and object in what is refused, and waits: for a message, or for the disk. What a verb does
+is in `opening`, `putting`, `getting`, `inquiring` and `settling`.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mqflow.embedded import getting, opening, settling
+from mqflow.embedded.get_rules import GetPlan, Reach, plan_get
+from mqflow.embedded.handle import EmbeddedHandle
+from mqflow.embedded.inquiring import inquire_object, set_object
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.open_rules import CONTEXT
+from mqflow.embedded.put_rules import plan_put
+from mqflow.embedded.putting import put_message
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.unit_of_work import UnitOfWork
+from mqflow.embedded.waiting import wait, withdraw
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import GetOptions, Got, Inquired, Put
+
+__all__ = ("EmbeddedConnection",)
+
+
+class EmbeddedConnection:
+    """Hconn: offers `verbs.InlineConnection`. Any thread may use it, one call at a time; a second one meanwhile gets 2219."""
+
+    def __init__(self, machine: Machine, *, application_name: str, user: str, number: int) -> None:
+        self.application_name = application_name
+        self.user = user
+        #: What `DISPLAY QSTATUS TYPE(HANDLE)` calls it.
+        self.identifier = f"{number:016X}"
+        self.handles: set[EmbeddedHandle] = set()
+        self.unit_of_work = UnitOfWork()
+        self._machine = machine
+        # Why no verb may be called any more: 2018 disconnected, 2009 abandoned, 2162 the queue manager stopped.
+        self._ended = 0
+        # A verb waits without the lock.
+        self._busy = False
+        self._committing = False
+        # The end of the connection backed out a unit of work: a commit has to say so.
+        self._undone = False
+
+    @property
+    def queue_manager_name(self) -> str:
+        """The name of the queue manager."""
+        return self._machine.name
+
+    def open(
+        self,
+        name: str,
+        options: OpenOption,
+        *,
+        object_type: ObjectType = ObjectType.Q,
+        queue_manager: str = "",
+        dynamic_name: str = "AMQ.*",
+        alternate_user: str = "",
+    ) -> EmbeddedHandle:
+        """Return a handle on the object (MQOPEN)."""
+        wanted = opening.Wanted(name, OpenOption(options), object_type, queue_manager, dynamic_name)
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                return opening.open_object(self._machine, self, wanted)
+        except Refusal as refusal:
+            raise refusal.on("MQOPEN", name, self.queue_manager_name) from None
+
+    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+        """Close it (MQCLOSE); a temporary dynamic queue goes with the handle that made it."""
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                self._check_own(handle)
+                opening.close_handle(self._machine, handle, CloseOption(options))
+                self.handles.discard(handle)
+        except Refusal as refusal:
+            raise refusal.on("MQCLOSE", _name_of(handle), self.queue_manager_name) from None
+
+    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+        """Put a message (MQPUT). Outside a unit of work, a persistent one is durable when this returns."""
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                self._check_handle(handle)
+                plan = plan_put(int(options))
+                put, alone = put_message(self._machine, handle, descriptor, body, plan, connection=self, context=context)
+                self._busy = alone is not None
+            if alone is not None:
+                self._commit_alone(alone)
+            return put
+        except Refusal as refusal:
+            raise refusal.on("MQPUT", _name_of(handle), self.queue_manager_name) from None
+
+    def put1(
+        self,
+        name: str,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: Any = None,
+        queue_manager: str = "",
+        alternate_user: str = "",
+    ) -> Put:
+        """Open, put one message, close (MQPUT1). The context options need no open options."""
+        implied = OpenOption.OUTPUT | OpenOption(int(options) & CONTEXT)
+        if int(options) & PutOption.FAIL_IF_QUIESCING:
+            implied |= OpenOption.FAIL_IF_QUIESCING
+        wanted = opening.Wanted(name, implied, ObjectType.Q, queue_manager)
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                plan = plan_put(int(options))
+                handle = opening.open_object(self._machine, self, wanted)
+                try:
+                    put, alone = put_message(self._machine, handle, descriptor, body, plan, connection=self, context=context)
+                finally:
+                    opening.close_handle(self._machine, handle, CloseOption.NONE)
+                    self.handles.discard(handle)
+                self._busy = alone is not None
+            if alone is not None:
+                self._commit_alone(alone)
+            return put
+        except Refusal as refusal:
+            raise refusal.on("MQPUT1", name, self.queue_manager_name) from None
+
+    def get(self, handle: Any, options: GetOptions) -> Got | None:
+        """Return the next message that matches (MQGET), or None where there is none within the wait (2033).
+
+        Giving up a browse lock returns None too; without a lock it raises the warning 2209.
+        """
+        try:
+            got, alone, plan = self._get_once(handle, options)
+            if alone is not None:
+                self._commit_alone(alone)
+            elif got is None and plan.wait_ms:
+                return self._get_waiting(handle, options, plan.wait_ms)
+            return got
+        except Refusal as refusal:
+            raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
+
+    def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
+        """Ask to be woken when a get with these options may find something; None where it may already."""
+        machine = self._machine
+        with machine.lock:
+            try:
+                self._check_usable()
+                self._check_handle(handle)
+                plan = _plan(handle, options)
+                queue = getting.check_get(machine, handle, plan)
+                if plan.reach is Reach.UNLOCK or getting.find(machine, self, handle, queue, plan) is not None:
+                    return None
+            except Refusal:
+                return None  # the get says what is wrong
+            waiter = wait(handle, queue, plan, wake)
+
+        def withdraw_it() -> None:
+            with machine.lock:
+                withdraw(waiter)
+
+        return withdraw_it
+
+    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+        """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                self._check_handle(handle)
+                return inquire_object(self._machine, handle, selectors)
+        except Refusal as refusal:
+            raise refusal.on("MQINQ", _name_of(handle), self.queue_manager_name) from None
+
+    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+        """Change attributes (MQSET): put and get inhibition, trigger control."""
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                self._check_handle(handle)
+                wait_until_durable = set_object(self._machine, handle, values)
+            wait_until_durable()
+        except Refusal as refusal:
+            raise refusal.on("MQSET", _name_of(handle), self.queue_manager_name) from None
+
+    def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
+        """Start MQCMIT. True: it is over; False: `done` is called exactly once, from the store's thread."""
+
+        def finished(error: MQIError | None) -> None:
+            self._committing = False
+            done(None if error is None else self._not_committed(error))
+
+        with self._machine.lock:
+            try:
+                self._check_usable()
+            except Refusal as refusal:
+                raise self._not_begun(refusal) from None
+            self._committing = True
+            try:
+                over = settling.begin_commit(self._machine, self.unit_of_work, finished)
+            except MQIError as error:
+                self._committing = False
+                raise self._not_committed(error) from error
+            self._committing = not over
+            return over
+
+    def commit(self) -> None:
+        """End the unit of work for good (MQCMIT): when this returns, it is durable."""
+        answer: list[MQIError | None] = []
+        settled = threading.Event()
+
+        def done(error: MQIError | None) -> None:
+            answer.append(error)
+            settled.set()
+
+        if self.begin_commit(done):
+            return
+        settled.wait()
+        if answer[0] is not None:
+            raise answer[0]
+
+    def backout(self) -> None:
+        """Undo the unit of work (MQBACK)."""
+        with self._machine.lock:
+            try:
+                self._check_usable()
+            except Refusal as refusal:
+                raise refusal.on("MQBACK", "", self.queue_manager_name) from None
+            settling.back_out(self._machine, self.unit_of_work)
+
+    def disconnect(self) -> None:
+        """End the connection (MQDISC). **Commits an open unit of work**; where it cannot, it is backed out, and 2003 raised."""
+        with self._machine.lock:
+            if self._ended and self._ended != Reason.HCONN_ERROR:
+                self._ended = Reason.HCONN_ERROR  # it is gone already
+                return
+        try:
+            self.commit()
+        finally:
+            self._end(Reason.HCONN_ERROR)
+
+    def abandon(self) -> None:
+        """End the connection as when its application dies: the unit of work is backed out."""
+        self._end(Reason.CONNECTION_BROKEN)
+
+    def lose(self) -> None:
+        """End the connection because the queue manager stops. A unit of work that is being committed takes its course."""
+        self._end(Reason.Q_MGR_STOPPING)
+
+    def _end(self, reason: int) -> None:
+        with self._machine.lock:
+            if self._ended:
+                return
+            self._ended = reason
+            if not self._committing:
+                self._undone = self.unit_of_work.operations > 0
+                settling.back_out(self._machine, self.unit_of_work)
+            for handle in self.handles:
+                opening.close_handle(self._machine, handle, CloseOption.NONE)
+            self.handles.clear()
+            self._machine.connections.discard(self)
+
+    def _check_usable(self) -> None:
+        if self._ended:
+            raise Refusal(self._ended)
+        if self._busy or self._committing:
+            raise Refusal(Reason.CALL_IN_PROGRESS, "Another call of this connection is not over yet")
+
+    def _check_own(self, handle: Any) -> None:
+        if not isinstance(handle, EmbeddedHandle) or handle.connection is not self or not handle.open:
+            raise Refusal(Reason.HOBJ_ERROR)
+
+    def _check_handle(self, handle: Any) -> None:
+        self._check_own(handle)
+        queue = handle.queue
+        if queue is None:
+            return
+        if queue.deleted:
+            raise Refusal(Reason.Q_DELETED)
+        if handle.seen_changes != (queue.changes if handle.alias is None else queue.changes + handle.alias.changes):
+            raise Refusal(Reason.OBJECT_CHANGED, "It was altered with FORCE since it was opened: close it and open it again")
+
+    def _get_once(self, handle: Any, options: GetOptions) -> tuple[Got | None, UnitOfWork | None, GetPlan]:
+        with self._machine.lock:
+            self._check_usable()
+            self._check_handle(handle)
+            plan = _plan(handle, options)
+            got, alone = getting.get_message(self._machine, self, handle, plan)
+            self._busy = alone is not None
+            return got, alone, plan
+
+    def _get_waiting(self, handle: EmbeddedHandle, options: GetOptions, wait_ms: int) -> Got | None:
+        """Get again whenever something may be there, until the wait is over."""
+        clock = self._machine.clock
+        ends_at = None if wait_ms < 0 else clock.monotonic() + wait_ms / 1000
+        while True:
+            woken = threading.Event()
+            withdraw_it = self.on_arrival(handle, options, woken.set)
+            if withdraw_it is not None:
+                self._busy = True
+                try:
+                    woken.wait(None if ends_at is None else max(0.0, ends_at - clock.monotonic()))
+                finally:
+                    self._busy = False
+                    withdraw_it()
+            got, alone, _ = self._get_once(handle, options)
+            if alone is not None:
+                self._commit_alone(alone)
+            if got is not None or (ends_at is not None and clock.monotonic() >= ends_at):
+                return got
+
+    def _commit_alone(self, unit: UnitOfWork) -> None:
+        """Make durable what was put or got outside the connection's unit of work; undone where the store refuses."""
+        try:
+            settling.commit(self._machine, unit)
+        except MQIError as error:
+            raise Refusal(error.reason, error.detail) from error
+        finally:
+            self._busy = False
+
+    def _not_committed(self, error: MQIError) -> MQIError:
+        if error.reason == Reason.STORAGE_MEDIUM_FULL:
+            detail = f"The unit of work is backed out, because the store refused it: {error.detail or error}"
+            return error_for(Reason.BACKED_OUT, "MQCMIT", "", self.queue_manager_name, detail)
+        return error_for(error.reason, "MQCMIT", "", self.queue_manager_name, error.detail)
+
+    def _not_begun(self, refusal: Refusal) -> MQIError:
+        if self._undone and self._ended != Reason.HCONN_ERROR:
+            self._undone = False
+            why = Refusal(Reason.BACKED_OUT, "The connection ended before it was committed, so the unit of work was backed out")
+            return why.on("MQCMIT", "", self.queue_manager_name)
+        return refusal.on("MQCMIT", "", self.queue_manager_name)
+
+
+def _plan(handle: EmbeddedHandle, options: GetOptions) -> GetPlan:
+    if handle.get_options is not options or handle.get_plan is None:
+        handle.get_plan = plan_get(options)
+        handle.get_options = options
+    return handle.get_plan
+
+
+def _name_of(handle: object) -> str:
+    return handle.name if isinstance(handle, EmbeddedHandle) else ""

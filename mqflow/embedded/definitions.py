@@ -1,0 +1,272 @@
+"""The queue manager's objects, defined, altered, deleted and shown: what MQSC does and MQSET shares.
+
+Offers `administration.Administration`. A change holds in memory at once and is durable when the call returns; one the store
+refuses is taken back.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict, replace
+
+from mqflow.embedded.administration import HandleStatus, QueueStatus
+from mqflow.embedded.handle import INPUT, Alias, EmbeddedHandle
+from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.opening import drop_queue, input_handles, output_handles
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.settling import make_durable
+from mqflow.embedded.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
+from mqflow.embedded.waiting import wake_all
+from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.names import is_object_name
+from mqflow.mqi.options import OpenOption
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("Definitions", "attributes_now", "change_queue")
+
+_Record = TypeVar("_Record", bound=Struct)
+
+
+def attributes_now(queue: LocalQueue | Alias) -> QueueAttributes:
+    """Return the definition with how the queue stands: depth and open counts."""
+    if isinstance(queue, Alias):
+        return queue.attributes
+    return replace(
+        queue.attributes,
+        depth=queue.depth,
+        open_input_count=len(input_handles(queue)),
+        open_output_count=len(output_handles(queue)),
+    )
+
+
+def change_queue(machine: Machine, queue: LocalQueue | Alias, changes: Mapping[str, object]) -> Callable[[], None]:
+    """Change the fields in memory and wake who waits there; the function returned waits until the change is durable."""
+    before = queue.attributes
+    queue.attributes = machine.dated(_changed(before, changes))
+
+    def undo() -> None:
+        queue.attributes = before
+
+    _wake(machine, queue)
+    return make_durable(machine, (QueueDefined(queue.attributes),), undo)
+
+
+def _wake(machine: Machine, queue: LocalQueue | Alias) -> None:
+    """Whoever waits on the queue, or on any through this alias, may now be refused."""
+    if isinstance(queue, LocalQueue):
+        wake_all(queue)
+    else:
+        for handle in queue.handles:
+            if handle.queue is not None:
+                wake_all(handle.queue)
+
+
+class Definitions:
+    """`Administration` of one queue manager."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    @property
+    def queue_manager(self) -> QueueManagerAttributes:
+        """The queue manager's attributes."""
+        return self._machine.attributes
+
+    def queues(self) -> tuple[QueueAttributes, ...]:
+        """All queues, of every kind, by name; depth and open counts as they are now."""
+        with self._machine.lock:
+            return tuple(attributes_now(self._machine.queues[name]) for name in sorted(self._machine.queues))
+
+    def queue(self, name: str) -> QueueAttributes | None:
+        """The queue of that name, or None."""
+        with self._machine.lock:
+            found = self._machine.queues.get(name)
+            return None if found is None else attributes_now(found)
+
+    def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
+        """Define a queue; 2100 where the name is taken, unless `replace` and the kind is the same."""
+        self._done("DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
+
+    def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
+        """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
+        self._done("ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
+
+    def delete(self, name: str, *, purge: bool = False) -> None:
+        """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`, or uncommitted ones."""
+        self._done("DELETE", name, lambda: self._delete(self._known(name), purge=purge))
+
+    def clear(self, name: str) -> None:
+        """Take every message off a local queue; 2042 while it is open or has uncommitted messages."""
+        self._done("CLEAR", name, lambda: self._clear(self._local(name)))
+
+    def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
+        """Change fields of the queue manager."""
+        self._done("ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
+
+    def queue_status(self, name: str) -> QueueStatus:
+        """How a local queue stands; 2085 where there is none."""
+        try:
+            with self._machine.lock:
+                return _status(self._machine, self._local(name))
+        except Refusal as refusal:
+            raise refusal.on("DISPLAY QSTATUS", name, self._machine.name) from None
+
+    def _done(self, command: str, name: str, begin: Callable[[], Callable[[], None]]) -> None:
+        """Change under the lock, then wait without it until that is durable."""
+        try:
+            with self._machine.lock:
+                if self._machine.stopped:
+                    raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)
+                wait_until_durable = begin()
+            wait_until_durable()
+        except Refusal as refusal:
+            raise refusal.on(command, name, self._machine.name) from None
+
+    def _known(self, name: str) -> LocalQueue | Alias:
+        found = self._machine.queues.get(name)
+        if found is None:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
+        return found
+
+    def _local(self, name: str) -> LocalQueue:
+        found = self._known(name)
+        if not isinstance(found, LocalQueue):
+            raise Refusal(Reason.Q_TYPE_ERROR, f"It is {found.attributes.kind.name.lower()}, not a local queue")
+        return found
+
+    def _define(self, attributes: QueueAttributes, *, replacing: bool) -> Callable[[], None]:
+        machine, name = self._machine, attributes.name
+        if not is_object_name(name):
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+        known = machine.queues.get(name)
+        if known is None:
+            made = machine.define(machine.dated(_as_defined(attributes)))
+            return make_durable(machine, (QueueDefined(made.attributes),), lambda: _drop(machine, name))
+        if not replacing or known.attributes.kind is not attributes.kind:
+            raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
+        changes = {field: value for field, value in asdict(_as_defined(attributes)).items() if field not in _KEPT}
+        return self._alter(known, changes, force=False)
+
+    def _alter(self, queue: LocalQueue | Alias, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
+        unknown = set(changes) - set(QueueAttributes.__struct_fields__)
+        if unknown or "name" in changes or "kind" in changes:
+            raise Refusal(Reason.SELECTOR_ERROR, f"{', '.join(sorted(unknown)) or 'name and kind'} cannot be altered")
+        matters = _matters(queue, changes)
+        if matters:
+            if not force:
+                raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {matters} would change under those who opened it")
+            queue.changes += 1
+        return change_queue(self._machine, queue, changes)
+
+    def _delete(self, queue: LocalQueue | Alias, *, purge: bool) -> Callable[[], None]:
+        machine, name = self._machine, queue.attributes.name
+        if queue.handles:
+            raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
+        messages: Sequence[QueuedMessage] = ()
+        if isinstance(queue, LocalQueue):
+            if queue.uncommitted:
+                raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
+            if queue.messages and not purge:
+                raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
+            messages = drop_queue(machine, queue)
+        else:
+            del machine.queues[name]
+
+        def undo() -> None:
+            machine.queues[name] = queue
+            if isinstance(queue, LocalQueue):
+                queue.deleted = False
+                queue.load(messages)
+
+        return make_durable(machine, (QueueDeleted(name),), undo)
+
+    def _clear(self, queue: LocalQueue) -> Callable[[], None]:
+        if queue.handles or queue.uncommitted:
+            raise Refusal(
+                Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
+            )
+        messages = queue.clear()
+        for message in messages:
+            self._machine.bodies.gone(message)
+        return make_durable(self._machine, (QueueCleared(queue.name),), lambda: queue.load(messages))
+
+    def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
+        machine, before = self._machine, self._machine.attributes
+        date, time = machine.now_as_text()
+        machine.attributes = _changed(before, {**changes, "alteration_date": date, "alteration_time": time})
+
+        def undo() -> None:
+            machine.attributes = before
+
+        return make_durable(machine, (QueueManagerDefined(machine.attributes),), undo)
+
+
+_KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
+
+
+def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
+    try:
+        return convert({**asdict(record), **changes}, type(record), strict=False)
+    except ValidationError as error:
+        raise Refusal(Reason.SELECTOR_ERROR, str(error)) from error
+
+
+def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
+    return replace(attributes, depth=0, open_input_count=0, open_output_count=0)
+
+
+def _drop(machine: Machine, name: str) -> None:
+    del machine.queues[name]
+
+
+def _matters(queue: LocalQueue | Alias, changes: Mapping[str, object]) -> str:
+    """The field that those who have the queue open rely on, if the changes touch one."""
+    now = queue.attributes
+    if isinstance(queue, Alias):
+        touched = [
+            field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
+        ]
+        return touched[0] if touched and queue.handles else ""
+    if now.shareable and not changes.get("shareable", True) and len(input_handles(queue)) > 1:
+        return "SHARE"
+    return "USAGE" if queue.handles and changes.get("usage", now.usage) != now.usage else ""
+
+
+def _status(machine: Machine, queue: LocalQueue) -> QueueStatus:
+    oldest = min((message.put_at for message in queue.messages.values()), default=None)
+    put_date, put_time = _date_and_time(machine, queue.last_put_at)
+    get_date, get_time = _date_and_time(machine, queue.last_get_at)
+    return QueueStatus(
+        name=queue.name,
+        depth=queue.depth,
+        open_input_count=len(input_handles(queue)),
+        open_output_count=len(output_handles(queue)),
+        uncommitted=queue.uncommitted,
+        oldest_message_age_s=None if oldest is None else int(machine.clock.wall() - oldest),
+        last_put_date=put_date,
+        last_put_time=put_time,
+        last_get_date=get_date,
+        last_get_time=get_time,
+        handles=tuple(_handle_status(handle) for handle in queue.handles),
+    )
+
+
+def _date_and_time(machine: Machine, wall_s: float | None) -> tuple[str, str]:
+    return ("", "") if wall_s is None else machine.as_text(wall_s)
+
+
+def _handle_status(handle: EmbeddedHandle) -> HandleStatus:
+    bits = handle.bits
+    exclusive = bits & OpenOption.INPUT_EXCLUSIVE
+    return HandleStatus(
+        application=handle.connection.application_name,
+        user=handle.connection.user,
+        connection=handle.connection.identifier,
+        input_mode=("EXCL" if exclusive else "SHARED") if bits & INPUT else "NO",
+        browse=bool(bits & OpenOption.BROWSE),
+        inquire=bool(bits & OpenOption.INQUIRE),
+        output=bool(bits & OpenOption.OUTPUT),
+        set=bool(bits & OpenOption.SET),
+    )

@@ -1,0 +1,219 @@
+"""What an MQGET asks for, worked out once for each `GetOptions`: what it matches, whether it takes, how it reaches the message.
+
+Pure: refuses what a queue manager refuses (2046, 2090, 2247) and knows no queue.
+Source: facts of MQGMO options and MQMO; IBM q096780 (options), rc2046, rc2090, rc2247.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from mqflow.embedded.refusal import Refusal
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.options import GetOption, MatchOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+
+__all__ = ("GetPlan", "Mark", "Match", "Reach", "Within", "matches", "plan_get")
+
+_Choice = TypeVar("_Choice")
+
+
+class Reach(Enum):
+    """Which message a get is after."""
+
+    NEXT = "take the first that matches"
+    UNDER_CURSOR = "take the one under the browse cursor"
+    BROWSE_FIRST = "look at the first that matches"
+    BROWSE_NEXT = "look at the next that matches"
+    BROWSE_UNDER_CURSOR = "look at the one under the cursor again"
+    UNLOCK = "only give up the lock"
+
+
+class Within(Enum):
+    """Whether the get is part of the unit of work."""
+
+    NO_UNIT_OF_WORK = "outside"
+    UNIT_OF_WORK = "inside"
+    IF_PERSISTENT = "inside for a persistent message"
+
+
+class Mark(Enum):
+    """What a browse does to the mark on the message it returns."""
+
+    HANDLE = "mark for this handle"
+    CO_OP = "mark for all cooperating handles"
+    UNMARK_HANDLE = "take this handle's mark off"
+    UNMARK_CO_OP = "take the cooperating mark off"
+
+
+class Match(Struct, frozen=True, kw_only=True, gc=False):
+    """Which fields must be equal; None does not matter."""
+
+    message_id: bytes | None = None
+    correlation_id: bytes | None = None
+    group_id: bytes | None = None
+    sequence_number: int | None = None
+    offset: int | None = None
+    #: From the message token.
+    serial: int | None = None
+
+
+class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
+    """A `GetOptions`, understood."""
+
+    reach: Reach
+    within: Within
+    match: Match | None
+    #: 0 does not wait, -1 waits for ever.
+    wait_ms: int
+    lock: bool
+    mark: Mark | None
+    unmarked_only: bool
+    accept_truncated: bool
+    convert: bool
+    fail_if_quiescing: bool
+    buffer_bytes_max: int | None
+    ccsid: int
+    encoding: int
+
+    @property
+    def looks_only(self) -> bool:
+        """Whether it leaves the message where it is, for everybody: a browse without a lock."""
+        return self.reach in _BROWSES and not self.lock
+
+
+def matches(match: Match, descriptor: MessageDescriptor) -> bool:
+    """Return whether every field asked for is equal; the serial is not the descriptor's and not looked at."""
+    return (
+        (match.message_id is None or match.message_id == descriptor.message_id)
+        and (match.correlation_id is None or match.correlation_id == descriptor.correlation_id)
+        and (match.group_id is None or match.group_id == descriptor.group_id)
+        and (match.sequence_number is None or match.sequence_number == descriptor.sequence_number)
+        and (match.offset is None or match.offset == descriptor.offset)
+    )
+
+
+_BROWSES: Final = frozenset({Reach.BROWSE_FIRST, Reach.BROWSE_NEXT, Reach.BROWSE_UNDER_CURSOR})
+_REACHES: Final = {
+    GetOption.MSG_UNDER_CURSOR: Reach.UNDER_CURSOR,
+    GetOption.BROWSE_FIRST: Reach.BROWSE_FIRST,
+    GetOption.BROWSE_NEXT: Reach.BROWSE_NEXT,
+    GetOption.BROWSE_MSG_UNDER_CURSOR: Reach.BROWSE_UNDER_CURSOR,
+    GetOption.UNLOCK: Reach.UNLOCK,
+}
+_SCOPES: Final = {
+    GetOption.SYNCPOINT: Within.UNIT_OF_WORK,
+    GetOption.NO_SYNCPOINT: Within.NO_UNIT_OF_WORK,
+    GetOption.SYNCPOINT_IF_PERSISTENT: Within.IF_PERSISTENT,
+}
+_MARKS: Final = {
+    GetOption.MARK_BROWSE_HANDLE: Mark.HANDLE,
+    GetOption.MARK_BROWSE_CO_OP: Mark.CO_OP,
+    GetOption.UNMARK_BROWSE_HANDLE: Mark.UNMARK_HANDLE,
+    GetOption.UNMARK_BROWSE_CO_OP: Mark.UNMARK_CO_OP,
+}
+_PROPERTIES: Final = (
+    GetOption.PROPERTIES_FORCE_MQRFH2
+    | GetOption.NO_PROPERTIES
+    | GetOption.PROPERTIES_IN_HANDLE
+    | GetOption.PROPERTIES_COMPATIBILITY
+)
+_ALONE_WITH_UNLOCK: Final = GetOption.UNLOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
+_NOT_HERE: Final = (
+    GetOption.LOGICAL_ORDER
+    | GetOption.COMPLETE_MSG
+    | GetOption.ALL_MSGS_AVAILABLE
+    | GetOption.ALL_SEGMENTS_AVAILABLE
+    | GetOption.NO_PROPERTIES
+    | GetOption.PROPERTIES_IN_HANDLE
+)
+_ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
+_ALL: Final = GetOption(sum(option for option in GetOption if option.value.bit_count() == 1))
+_ALL_MATCHES: Final = MatchOption(sum(MatchOption))
+_ANY: Final = Match()
+
+
+def plan_get(options: GetOptions) -> GetPlan:
+    """Return what the options ask for.
+
+    Refuses with 2046 options that exclude each other, 2090 a wait below -1, 2247 unknown match options, 2298 what the embedded
+    queue manager does not offer. With neither SYNCPOINT nor NO_SYNCPOINT the get is outside the unit of work, as on Multiplatforms.
+    """
+    asked = GetOption(options.options)
+    _refuse_conflicts(asked)
+    reach = _only(asked, _REACHES, "ways to reach a message") or Reach.NEXT
+    within = _only(asked, _SCOPES, "syncpoint options") or Within.NO_UNIT_OF_WORK
+    mark = _only(asked, _MARKS, "mark options")
+    lock = bool(asked & GetOption.LOCK)
+    if within is not Within.NO_UNIT_OF_WORK and reach not in {Reach.NEXT, Reach.UNDER_CURSOR}:
+        raise Refusal(Reason.OPTIONS_ERROR, "A browse or an unlock is never part of a unit of work")
+    if (lock or mark is not None) and reach not in _BROWSES:
+        raise Refusal(Reason.OPTIONS_ERROR, "LOCK and the marks go with a browse")
+    return GetPlan(
+        reach=reach,
+        within=within,
+        match=None if reach in {Reach.UNDER_CURSOR, Reach.BROWSE_UNDER_CURSOR, Reach.UNLOCK} else _match(options),
+        wait_ms=_wait_ms(asked, options.wait_ms, reach),
+        lock=lock,
+        mark=mark,
+        unmarked_only=bool(asked & GetOption.UNMARKED_BROWSE_MSG),
+        accept_truncated=bool(asked & GetOption.ACCEPT_TRUNCATED_MSG),
+        convert=bool(asked & GetOption.CONVERT),
+        fail_if_quiescing=bool(asked & GetOption.FAIL_IF_QUIESCING),
+        buffer_bytes_max=options.buffer_bytes_max,
+        ccsid=options.ccsid,
+        encoding=options.encoding,
+    )
+
+
+def _refuse_conflicts(asked: GetOption) -> None:
+    if asked & ~_ALL:
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{asked & ~_ALL:x} is no MQGMO option")
+    if asked & _ZOS_ONLY:
+        raise Refusal(Reason.OPTIONS_ERROR, f"{asked & _ZOS_ONLY!r} is for z/OS only")
+    if asked & _NOT_HERE:
+        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, f"The embedded queue manager does not offer {asked & _NOT_HERE!r}")
+    if (asked & _PROPERTIES).bit_count() > 1:
+        raise Refusal(Reason.OPTIONS_ERROR, f"{asked & _PROPERTIES!r} exclude each other")
+    if asked & GetOption.UNLOCK and asked & ~_ALONE_WITH_UNLOCK:
+        raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK goes with nothing else, here {asked!r}")
+
+
+def _only(asked: GetOption, choices: Mapping[GetOption, _Choice], what: str) -> _Choice | None:
+    found = [choice for option, choice in choices.items() if asked & option]
+    if len(found) > 1:
+        raise Refusal(Reason.OPTIONS_ERROR, f"{asked!r} has more than one of the {what}")
+    return found[0] if found else None
+
+
+def _match(options: GetOptions) -> Match | None:
+    wanted = MatchOption(options.match)
+    if wanted & ~_ALL_MATCHES:
+        raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{wanted & ~_ALL_MATCHES:x} is no MQMO option")
+    match = Match(
+        message_id=_identifier(options.message_id) if wanted & MatchOption.MSG_ID else None,
+        correlation_id=_identifier(options.correlation_id) if wanted & MatchOption.CORREL_ID else None,
+        group_id=_identifier(options.group_id) if wanted & MatchOption.GROUP_ID else None,
+        sequence_number=options.sequence_number if wanted & MatchOption.MSG_SEQ_NUMBER else None,
+        offset=options.offset if wanted & MatchOption.OFFSET else None,
+        serial=int.from_bytes(options.message_token, "big") if wanted & MatchOption.MSG_TOKEN else None,
+    )
+    return None if match == _ANY else match
+
+
+def _identifier(wanted: bytes) -> bytes | None:
+    """All zeros match any identifier (MQMI_NONE, MQCI_NONE)."""
+    return None if wanted == NO_ID else wanted
+
+
+def _wait_ms(asked: GetOption, wait_ms: int, reach: Reach) -> int:
+    if not asked & GetOption.WAIT:
+        return 0
+    if reach in {Reach.UNDER_CURSOR, Reach.BROWSE_UNDER_CURSOR}:
+        raise Refusal(Reason.OPTIONS_ERROR, "There is nothing to wait for under a cursor")
+    if wait_ms < WAIT_UNLIMITED:
+        raise Refusal(Reason.WAIT_INTERVAL_ERROR, f"{wait_ms} ms; 0 or more, or -1 for ever")
+    return wait_ms

@@ -1,0 +1,229 @@
+"""MQGET: the message found, taken or looked at, and handed out.
+
+Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080.
+"""
+
+from typing import TYPE_CHECKING, assert_never
+
+from msgspec.structs import replace
+
+from mqflow.embedded import browse
+from mqflow.embedded.get_rules import GetPlan, Reach, Within
+from mqflow.embedded.handle import INPUT, EmbeddedHandle
+from mqflow.embedded.local_queue import BEFORE_FIRST, LocalQueue, QueuedMessage
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.reports import report_delivery, report_expiration
+from mqflow.embedded.store import MessageRemoved
+from mqflow.embedded.unit_of_work import UnitOfWork
+from mqflow.mqi.options import OpenOption, Report
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.verbs import Got
+
+if TYPE_CHECKING:
+    from mqflow.embedded.connection import EmbeddedConnection
+
+__all__ = ("check_get", "find", "get_message")
+
+_BROWSE = int(OpenOption.BROWSE)
+
+
+def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
+    """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, and new work while quiescing."""
+    queue = handle.queue
+    if plan.reach is Reach.NEXT:
+        if not handle.bits & INPUT:
+            raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
+    else:
+        if not handle.bits & _BROWSE:
+            raise Refusal(Reason.NOT_OPEN_FOR_BROWSE)
+        if not handle.bits & INPUT and (plan.lock or plan.reach in {Reach.UNDER_CURSOR, Reach.UNLOCK}):
+            raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
+    if queue is None:
+        raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
+    if machine.quiescing and plan.fail_if_quiescing:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    if queue.attributes.get_inhibited:
+        raise Refusal(Reason.GET_INHIBITED, f"GET(DISABLED) on {queue.name}")
+    if handle.alias is not None and handle.alias.attributes.get_inhibited:
+        raise Refusal(Reason.GET_INHIBITED, f"GET(DISABLED) on {handle.alias.attributes.name}")
+    return queue
+
+
+def find(
+    machine: Machine, connection: "EmbeddedConnection", handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan
+) -> QueuedMessage | None:
+    """Return the message the get is after, or None; expired ones on the way are discarded."""
+    match plan.reach:
+        case Reach.NEXT:
+            own = None if plan.within is Within.NO_UNIT_OF_WORK else connection.unit_of_work
+            return _first(machine, handle, queue, plan, BEFORE_FIRST, own)
+        case Reach.BROWSE_FIRST:
+            return _first(machine, handle, queue, plan, BEFORE_FIRST, None)
+        case Reach.BROWSE_NEXT:
+            return _first(machine, handle, queue, plan, handle.cursor, None)
+        case Reach.UNDER_CURSOR | Reach.BROWSE_UNDER_CURSOR:
+            return _under_cursor(machine, handle, queue)
+        case Reach.UNLOCK:
+            return None
+        case _:
+            assert_never(plan.reach)
+
+
+def get_message(
+    machine: Machine, connection: "EmbeddedConnection", handle: EmbeddedHandle, plan: GetPlan
+) -> tuple[Got | None, UnitOfWork | None]:
+    """Return the message, if there is one, with the unit of work to commit before it is handed out where it is got outside of one."""
+    queue = check_get(machine, handle, plan)
+    if plan.reach is Reach.UNLOCK:
+        if not browse.unlock(queue, handle):
+            raise Refusal(Reason.NO_MSG_LOCKED, completion=CompletionCode.WARNING)
+        return None, None
+    if plan.reach is Reach.BROWSE_FIRST:
+        handle.cursor = BEFORE_FIRST
+    message = find(machine, connection, handle, queue, plan)
+    while message is not None and message.body is None and not machine.bodies.read(queue, message):
+        _set_aside(machine, queue, message)
+        message = find(machine, connection, handle, queue, plan)
+    if message is None:
+        return None, None
+    got = _handed_out(machine, queue, message, plan)
+    if got.reason == Reason.TRUNCATED_MSG_FAILED:
+        return got, None
+    if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
+        _look(machine, handle, queue, message, plan)
+        return got, None
+    if handle.bits & OpenOption.SAVE_ALL_CONTEXT:
+        handle.saved_context = message.descriptor
+    return got, _take(machine, connection, handle, queue, message, plan)
+
+
+def _first(
+    machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
+) -> QueuedMessage | None:
+    match = plan.match
+    while True:
+        message = queue.next_match(match, after)
+        if unit is not None and unit.puts:
+            message = _earlier(message, unit.next_own(queue, match, after))
+        if message is None:
+            return None
+        if message.expires_at is not None and message.expires_at <= machine.clock.wall():
+            _expire(machine, queue, message, unit)
+        elif (queue.locks and browse.locked_by_other(queue, message, handle)) or (
+            plan.unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic())
+        ):
+            after = message.key
+        else:
+            return message
+
+
+def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMessage | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.key < other.key else other
+
+
+def _under_cursor(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue) -> QueuedMessage:
+    message = queue.messages.get(handle.cursor)
+    if message is None or browse.locked_by_other(queue, message, handle):
+        raise Refusal(Reason.NO_MSG_UNDER_CURSOR)
+    if message.expires_at is not None and message.expires_at <= machine.clock.wall():
+        _expire(machine, queue, message, None)
+        raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "It expired")
+    return message
+
+
+def _expire(machine: Machine, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
+    """Discard a message that a get or a browse would have returned; one that the getter's own unit of work put, with its put."""
+    if message.descriptor.report & Report.EXPIRATION_MASK:
+        if message.body is None:
+            machine.bodies.read(queue, message)
+        report_expiration(machine, message)
+    if unit is not None and message.key in unit.puts:
+        unit.take_own(queue, message)
+    else:
+        _discard(machine, queue, message)
+
+
+def _set_aside(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> None:
+    machine.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
+    _discard(machine, queue, message)
+
+
+def _discard(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> None:
+    queue.take(message)
+    machine.bodies.gone(message)
+    if message.stored:
+        machine.store.write((MessageRemoved(message.serial),), None)
+
+
+def _handed_out(machine: Machine, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
+    descriptor, body, reason = message.descriptor, message.body or b"", int(Reason.NONE)
+    if message.expires_at is not None:
+        # What is left, in tenths: at least one, because the message is not expired yet.
+        left = max(1, int((message.expires_at - machine.clock.wall()) * 10))
+        descriptor = replace(descriptor, expiry_tenths=left)
+    if plan.convert:
+        from mqflow.mqi.conversion import convert  # noqa: PLC0415 - until it exists
+
+        descriptor, body, reason = convert(
+            descriptor, body, ccsid=plan.ccsid, encoding=plan.encoding, queue_manager_ccsid=machine.attributes.ccsid
+        )
+    body_bytes = len(body)
+    if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
+        body = body[: plan.buffer_bytes_max]
+        reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else Reason.TRUNCATED_MSG_FAILED
+    return Got(
+        descriptor=descriptor,
+        body=body,
+        reason=reason,
+        data_bytes=body_bytes,
+        resolved_queue=queue.attributes.name,
+        message_token=message.serial.to_bytes(16, "big"),
+    )
+
+
+def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
+    handle.cursor = message.key
+    if handle.locked is not None and handle.locked != message.key:
+        browse.unlock(queue, handle)
+    if plan.lock:
+        browse.lock(queue, message, handle)
+    if plan.mark is not None:
+        interval_ms = machine.attributes.mark_browse_interval_ms
+        lapses_at = None if interval_ms < 0 else machine.clock.monotonic() + interval_ms / 1000
+        browse.apply_mark(queue, message, handle, plan.mark, lapses_at)
+
+
+def _take(
+    machine: Machine,
+    connection: "EmbeddedConnection",
+    handle: EmbeddedHandle,
+    queue: LocalQueue,
+    message: QueuedMessage,
+    plan: GetPlan,
+) -> UnitOfWork | None:
+    descriptor = message.descriptor
+    delivery = descriptor.report & Report.COD_MASK
+    inside = plan.within is Within.UNIT_OF_WORK or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == 1)
+    unit: UnitOfWork | None = None
+    if inside:
+        unit = connection.unit_of_work
+        unit.check_room(2 if delivery else 1, machine.attributes.max_uncommitted_messages)
+    elif message.stored or delivery:
+        unit = UnitOfWork()
+    if message.key in connection.unit_of_work.puts:
+        connection.unit_of_work.take_own(queue, message)
+    else:
+        queue.take(message)
+        if unit is not None:
+            unit.add_get(queue, message)
+    if unit is not None and inside and message.stored:
+        harden = queue.attributes.harden_get_backout
+        unit.marks.append(machine.store.mark_in_flight(message.serial, descriptor.backout_count, harden=harden))
+    if handle.locked is not None:
+        browse.unlock(queue, handle)
+    if delivery:
+        report_delivery(machine, unit, descriptor, message.body or b"")
+    return None if inside else unit

@@ -1,0 +1,90 @@
+"""An open object: what was opened, through which definitions, and what its connection remembers about it.
+
+State only; the steps that change it are in `opening`, `getting` and `browse`.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from mqflow.embedded.local_queue import BEFORE_FIRST, LocalQueue
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import ObjectType, OpenOption
+
+if TYPE_CHECKING:  # a handle remembers them; what they are is not its business
+    from mqflow.embedded.connection import EmbeddedConnection
+    from mqflow.embedded.get_rules import GetPlan
+    from mqflow.embedded.waiting import Waiter
+    from mqflow.verbs import GetOptions
+
+__all__ = ("INPUT", "Alias", "EmbeddedHandle")
+
+INPUT: Final = int(OpenOption.INPUT_AS_Q_DEF | OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE)
+
+
+class Alias:
+    """A queue definition that is no queue: an alias or a model. `attributes` changes when it is altered."""
+
+    __slots__ = ("attributes", "changes", "handles")
+
+    def __init__(self, attributes: QueueAttributes) -> None:
+        self.attributes = attributes
+        self.handles: set[EmbeddedHandle] = set()
+        #: How often it was altered under its open handles (FORCE): those of before get 2041.
+        self.changes = 0
+
+
+class EmbeddedHandle:
+    """Hobj. `bits` is what it was opened for as a plain number, because flags are slow to test one by one."""
+
+    __slots__ = (
+        "alias",
+        "bits",
+        "connection",
+        "creator",
+        "cursor",
+        "get_options",
+        "get_plan",
+        "locked",
+        "marks",
+        "name",
+        "object_type",
+        "open",
+        "options",
+        "queue",
+        "saved_context",
+        "seen_changes",
+        "waiter",
+    )
+
+    def __init__(self, connection: "EmbeddedConnection", name: str, options: OpenOption, object_type: ObjectType) -> None:
+        self.connection = connection
+        self.name = name
+        self.options = options
+        self.bits = int(options)
+        self.object_type = object_type
+        self.open = True
+        #: The local queue it reaches; None for the queue manager itself.
+        self.queue: LocalQueue | None = None
+        #: The alias it was opened through.
+        self.alias: Alias | None = None
+        #: `changes` of queue and alias when it was opened.
+        self.seen_changes = 0
+        #: Whether this open made the dynamic queue.
+        self.creator = False
+        #: Key of the message last browsed.
+        self.cursor = BEFORE_FIRST
+        #: Key of the message browsed with MQGMO_LOCK.
+        self.locked: int | None = None
+        #: Keys of the messages marked for this handle.
+        self.marks: set[int] = set()
+        #: Descriptor of the last message taken, where it was opened with SAVE_ALL_CONTEXT.
+        self.saved_context: MessageDescriptor | None = None
+        self.waiter: Waiter | None = None
+        # The last options used and what they mean: an application gets with the same ones again and again.
+        self.get_options: GetOptions | None = None
+        self.get_plan: GetPlan | None = None
+
+    @property
+    def resolved_queue(self) -> str:
+        """The local queue behind an alias; empty for the queue manager."""
+        return "" if self.queue is None else self.queue.name

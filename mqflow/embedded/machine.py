@@ -1,0 +1,135 @@
+"""The state of the embedded queue manager, and what everybody who changes it needs: clock, serials, names, the lock.
+
+Every function that takes a `Machine` is called with its lock held, unless it says otherwise. Knows no verb.
+"""
+
+import threading
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mqflow.ambient import Clock
+from mqflow.embedded.bodies import Bodies
+from mqflow.embedded.handle import Alias
+from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.naming import Identifiers, Timestamps
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.store import Snapshot, Store, StoredMessage
+from mqflow.embedded.waiting import wake_all
+from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.options import QueueType
+from mqflow.mqi.reason_codes import Reason
+
+if TYPE_CHECKING:  # the machine keeps a list of them; a connection does the rest
+    from mqflow.embedded.connection import EmbeddedConnection
+
+__all__ = ("Machine",)
+
+
+class Machine:
+    """What the queue manager knows. One lock guards it all."""
+
+    def __init__(self, attributes: QueueManagerAttributes, *, store: Store, clock: Clock, snapshot: Snapshot) -> None:
+        # Reentrant because a store may call back before its `write` returns.
+        self.lock = threading.RLock()
+        self.attributes = attributes
+        self.store = store
+        self.clock = clock
+        self.durable = store.durable
+        self.queues: dict[str, LocalQueue | Alias] = {}
+        self.next_serial = snapshot.next_serial
+        self.identifiers = Identifiers(attributes.name, clock.wall(), snapshot.next_serial)
+        self.timestamps = Timestamps()
+        self.bodies = Bodies(store)
+        self.connections: set[EmbeddedConnection] = set()
+        self.quiescing = False
+        #: Why it stopped: 0 while it runs.
+        self.stopped = 0
+        #: Messages found damaged and set aside: serial and why.
+        self.quarantined = list(snapshot.quarantined)
+        for queue in snapshot.queues:
+            self.define(queue)
+        self._load(snapshot)
+
+    @property
+    def name(self) -> str:
+        """The queue manager's name."""
+        return self.attributes.name
+
+    def define(self, attributes: QueueAttributes) -> LocalQueue | Alias:
+        """Add a queue, in memory."""
+        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else Alias(attributes)
+        self.queues[attributes.name] = made
+        return made
+
+    def local_queue(self, name: str) -> LocalQueue:
+        """Return the local queue that the name, or the alias of that name, reaches. Refuses with 2085, 2082 or 2001."""
+        found = self.queues.get(name)
+        if found is None:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
+        return found if isinstance(found, LocalQueue) else self.target_of(found.attributes)
+
+    def target_of(self, alias: QueueAttributes) -> LocalQueue:
+        """Return the local queue an alias names. Refuses with 2082 or 2001."""
+        base = self.queues.get(alias.target)
+        if base is None:
+            raise Refusal(Reason.UNKNOWN_ALIAS_BASE_Q, f"It is an alias of {alias.target!r}, which does not exist")
+        if not isinstance(base, LocalQueue):
+            raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is no local queue")
+        return base
+
+    def serial(self) -> int:
+        """Return the next serial number: order of arrival over the whole queue manager."""
+        serial = self.next_serial
+        self.next_serial = serial + 1
+        return serial
+
+    def wake_everybody(self) -> None:
+        """Wake all who wait: their gets may fail with something new."""
+        for queue in self.queues.values():
+            if isinstance(queue, LocalQueue):
+                wake_all(queue)
+
+    def dated(self, attributes: QueueAttributes) -> QueueAttributes:
+        """Return the definition as altered now, and where it has no date yet, created now."""
+        date, time = self.now_as_text()
+        created = attributes.creation_date
+        return replace(
+            attributes,
+            creation_date=created or date,
+            creation_time=attributes.creation_time if created else time,
+            alteration_date=date,
+            alteration_time=time,
+        )
+
+    def now_as_text(self) -> tuple[str, str]:
+        """Return date and time as MQSC shows them: ``2026-11-21`` and ``12.34.56``, GMT."""
+        return self.as_text(self.clock.wall())
+
+    def as_text(self, wall_s: float) -> tuple[str, str]:
+        """Return date and time of a moment as MQSC shows them."""
+        date, time = self.timestamps.of(wall_s)
+        return f"{date[:4]}-{date[4:6]}-{date[6:]}", f"{time[:2]}.{time[2:4]}.{time[4:6]}"
+
+    def _load(self, snapshot: Snapshot) -> None:
+        loaded: dict[str, list[QueuedMessage]] = {}
+        for stored in snapshot.messages:
+            loaded.setdefault(stored.queue, []).append(_queued(stored))
+        for name, messages in loaded.items():
+            queue = self.queues[name]
+            if isinstance(queue, LocalQueue):
+                queue.load(messages)
+                self.bodies.kept(messages)
+
+
+def _queued(stored: StoredMessage) -> QueuedMessage:
+    return QueuedMessage(
+        key=order_key(stored.order_priority, stored.serial),
+        serial=stored.serial,
+        descriptor=stored.descriptor,
+        body=stored.body,
+        body_bytes=stored.body_bytes,
+        put_at=stored.put_at,
+        expires_at=stored.expires_at,
+        stored=True,
+    )

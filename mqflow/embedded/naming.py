@@ -1,0 +1,75 @@
+"""Names the queue manager makes: message identifiers, dynamic queues, dates and times.
+
+Pure but for a counter; the clock's value is passed in.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from mqflow.embedded.refusal import Refusal
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name, padded
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("Identifiers", "Timestamps", "dynamic_queue_name")
+
+_PREFIX_CHARS_MAX: Final = 32
+_MICROSECONDS: Final = 1_000_000
+
+
+class Identifiers:
+    """Makes identifiers that grow: `AMQ `, 12 characters of the queue manager's name, 8 bytes that are never used twice.
+
+    They start at the microsecond of the start, so a restart continues above unless more than a million messages a second were
+    put; growing ones keep indexes on disk fast.
+    """
+
+    __slots__ = ("_next", "_prefix")
+
+    def __init__(self, queue_manager: str, start_s: float, at_least: int) -> None:
+        self._prefix = b"AMQ " + padded(queue_manager, 12)
+        self._next = max(int(start_s * _MICROSECONDS), at_least)
+
+    def number(self) -> int:
+        """Return a number never given before."""
+        self._next += 1
+        return self._next
+
+    def identifier(self) -> bytes:
+        """Return a new MsgId or CorrelId."""
+        self._next += 1
+        return self._prefix + self._next.to_bytes(8, "big")
+
+
+class Timestamps:
+    """PutDate and PutTime of a moment; remembers the last second, since most messages share it."""
+
+    __slots__ = ("_date", "_second", "_time")
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._date = ""
+        self._time = ""
+
+    def of(self, wall_s: float) -> tuple[str, str]:
+        """Return ``YYYYMMDD`` and ``HHMMSSTH`` in GMT."""
+        second = int(wall_s)
+        if second != self._second:
+            moment = datetime.fromtimestamp(second, UTC)
+            self._date = moment.strftime("%Y%m%d")
+            self._time = moment.strftime("%H%M%S")
+            self._second = second
+        return self._date, f"{self._time}{int((wall_s - second) * 100):02d}"
+
+
+def dynamic_queue_name(wanted: str, number: int) -> str:
+    """Return the name of a new dynamic queue: as wanted, or where it ends in `*`, that prefix and 16 hexadecimal digits.
+
+    Refuses with 2011 a name that is none, or a prefix of more than 32 characters.
+    Source: IBM q026100.
+    """
+    prefix, star, rest = wanted.partition("*")
+    name = f"{prefix}{number:016X}" if star else wanted
+    if rest or not is_object_name(name) or (star and len(prefix) > _PREFIX_CHARS_MAX):
+        detail = f"{wanted!r} is neither a name of up to {OBJECT_NAME_CHARS_MAX} characters nor a prefix of up to 32 and '*'"
+        raise Refusal(Reason.DYNAMIC_Q_NAME_ERROR, detail)
+    return name

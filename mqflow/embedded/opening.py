@@ -1,0 +1,188 @@
+"""MQOPEN and MQCLOSE: names resolved, exclusivity kept, dynamic queues made and deleted.
+
+Called under the machine's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues).
+"""
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from mqflow.embedded import browse
+from mqflow.embedded.handle import INPUT, Alias, EmbeddedHandle
+from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.naming import dynamic_queue_name
+from mqflow.embedded.open_rules import check_open_options
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.store import QueueDefined, QueueDeleted
+from mqflow.embedded.waiting import stop_waiting, wake_all
+from mqflow.mqi.names import is_object_name
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType
+from mqflow.mqi.reason_codes import Reason
+
+if TYPE_CHECKING:
+    from mqflow.embedded.connection import EmbeddedConnection
+
+__all__ = (
+    "PERMANENT_DYNAMIC",
+    "TEMPORARY_DYNAMIC",
+    "Wanted",
+    "close_handle",
+    "drop_queue",
+    "input_handles",
+    "open_object",
+    "output_handles",
+)
+
+PERMANENT_DYNAMIC: Final = 2
+TEMPORARY_DYNAMIC: Final = 3
+_UNSUPPORTED: Final = frozenset({ObjectType.NAMELIST, ObjectType.PROCESS, ObjectType.TOPIC})
+
+
+class Wanted(NamedTuple):
+    """What MQOD and the options ask for."""
+
+    name: str
+    options: OpenOption
+    object_type: ObjectType = ObjectType.Q
+    queue_manager: str = ""
+    dynamic_name: str = "AMQ.*"
+
+
+def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:
+    """Return a new handle, entered with its queue and its connection."""
+    check_open_options(wanted.options, wanted.object_type)
+    if machine.quiescing and wanted.options & OpenOption.FAIL_IF_QUIESCING:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    if len(connection.handles) >= machine.attributes.max_handles:
+        raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
+    _check_queue_manager(machine, wanted)
+    handle = EmbeddedHandle(connection, wanted.name, wanted.options, wanted.object_type)
+    if wanted.object_type is ObjectType.Q:
+        _attach(machine, handle, wanted)
+    elif wanted.object_type in _UNSUPPORTED:
+        raise Refusal(
+            Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no {wanted.object_type.name.lower()} objects"
+        )
+    elif wanted.object_type is not ObjectType.Q_MGR:
+        raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.object_type}")
+    connection.handles.add(handle)
+    return handle
+
+
+def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption) -> None:
+    """Close the handle: locks, marks and waits of it end, and a dynamic queue goes where the rules say so."""
+    queue = handle.queue
+    if options & (CloseOption.DELETE | CloseOption.DELETE_PURGE):
+        _check_delete(queue, options)
+    handle.open = False
+    if queue is None:
+        return
+    stop_waiting(handle)
+    browse.forget(handle, queue)
+    queue.handles.discard(handle)
+    if handle.alias is not None:
+        handle.alias.handles.discard(handle)
+    dynamic = queue.attributes.definition_type
+    if not queue.deleted and (
+        (dynamic == TEMPORARY_DYNAMIC and handle.creator)
+        or (dynamic == PERMANENT_DYNAMIC and options & (CloseOption.DELETE | CloseOption.DELETE_PURGE))
+    ):
+        drop_queue(machine, queue)
+        if dynamic == PERMANENT_DYNAMIC:
+            machine.store.write((QueueDeleted(queue.name),), None)
+
+
+def drop_queue(machine: Machine, queue: LocalQueue) -> list[QueuedMessage]:
+    """Delete the queue, in memory, and return what was on it. Work under way on it ends in nothing, other handles get 2052."""
+    queue.deleted = True
+    del machine.queues[queue.name]
+    messages = queue.clear()
+    for message in messages:
+        machine.bodies.gone(message)
+    wake_all(queue)
+    return messages
+
+
+def input_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
+    """Return the handles that are open for input."""
+    return [handle for handle in queue.handles if handle.bits & INPUT]
+
+
+def output_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
+    """Return the handles that are open for output."""
+    return [handle for handle in queue.handles if handle.bits & OpenOption.OUTPUT]
+
+
+def _check_queue_manager(machine: Machine, wanted: Wanted) -> None:
+    if wanted.object_type is ObjectType.Q_MGR:
+        if wanted.name not in {"", machine.name}:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {machine.name}")
+        return
+    if not is_object_name(wanted.name):
+        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{wanted.name!r} is no name of an object")
+    if wanted.queue_manager in {"", machine.name}:
+        return
+    if not is_object_name(wanted.queue_manager):
+        raise Refusal(Reason.OBJECT_Q_MGR_NAME_ERROR, f"{wanted.queue_manager!r} is no name of a queue manager")
+    local_use = wanted.options & (INPUT | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET)
+    reason = Reason.UNKNOWN_OBJECT_Q_MGR if local_use else Reason.UNKNOWN_REMOTE_Q_MGR
+    raise Refusal(reason, f"{wanted.queue_manager} is not {machine.name}, and there are no channels to others here")
+
+
+def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
+    found = machine.queues.get(wanted.name)
+    if found is None:
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
+    if isinstance(found, Alias) and found.attributes.kind is QueueType.MODEL:
+        queue = _dynamic(machine, found, wanted.dynamic_name)
+        handle.name = queue.name
+        handle.creator = True
+    else:
+        queue = found if isinstance(found, LocalQueue) else machine.target_of(found.attributes)
+    _check_sharing(queue, handle)
+    queue.handles.add(handle)
+    handle.queue = queue
+    handle.seen_changes = queue.changes
+    if isinstance(found, Alias) and not handle.creator:
+        found.handles.add(handle)
+        handle.alias = found
+        handle.seen_changes += found.changes
+
+
+def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
+    if not handle.bits & INPUT:
+        return
+    if handle.bits & OpenOption.INPUT_AS_Q_DEF:
+        handle.bits = handle.bits & ~INPUT | queue.attributes.default_input_open_option
+    inputs = input_handles(queue)
+    if not inputs:
+        return
+    if handle.bits & OpenOption.INPUT_EXCLUSIVE:
+        raise Refusal(Reason.OBJECT_IN_USE, f"{len(inputs)} handles have it open for input")
+    if any(other.bits & OpenOption.INPUT_EXCLUSIVE for other in inputs):
+        raise Refusal(Reason.OBJECT_IN_USE, "A handle has it open for exclusive input")
+    if not queue.attributes.shareable:
+        raise Refusal(Reason.OBJECT_IN_USE, "It is NOSHARE and open for input")
+
+
+def _dynamic(machine: Machine, model: Alias, wanted: str) -> LocalQueue:
+    name = dynamic_queue_name(wanted, machine.identifiers.number())
+    if name in machine.queues:
+        raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue was to be called {name}")
+    attributes = machine.dated(replace(model.attributes, name=name, kind=QueueType.LOCAL))
+    queue = LocalQueue(attributes)
+    machine.queues[name] = queue
+    if attributes.definition_type != TEMPORARY_DYNAMIC:
+        machine.store.write((QueueDefined(attributes),), None)
+    return queue
+
+
+def _check_delete(queue: LocalQueue | None, options: CloseOption) -> None:
+    if queue is None or queue.attributes.definition_type not in {PERMANENT_DYNAMIC, TEMPORARY_DYNAMIC}:
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a dynamic queue can be deleted by closing it")
+    if queue.attributes.definition_type == PERMANENT_DYNAMIC and not queue.deleted:
+        if queue.uncommitted:
+            raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
+        if queue.messages and not options & CloseOption.DELETE_PURGE:
+            raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")

@@ -1,0 +1,132 @@
+"""MQPUT: rights and state checked, descriptor completed, message placed.
+
+Called under the machine's lock. Source: IBM, MQPUT; the order of the checks is ours.
+"""
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mqflow.embedded.handle import EmbeddedHandle
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.opening import TEMPORARY_DYNAMIC
+from mqflow.embedded.placing import check_room, place
+from mqflow.embedded.put_rules import PutPlan, Stamp, check_descriptor, with_context
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.reports import report_arrival
+from mqflow.embedded.unit_of_work import UnitOfWork
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
+from mqflow.mqi.options import OpenOption, Persistence, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Put
+
+if TYPE_CHECKING:
+    from mqflow.embedded.connection import EmbeddedConnection
+
+__all__ = ("put_message",)
+
+_OUTPUT = int(OpenOption.OUTPUT)
+_SAVE_ALL_CONTEXT = int(OpenOption.SAVE_ALL_CONTEXT)
+
+
+def put_message(
+    machine: Machine,
+    handle: EmbeddedHandle,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    plan: PutPlan,
+    *,
+    connection: "EmbeddedConnection",
+    context: EmbeddedHandle | None,
+) -> tuple[Put, UnitOfWork | None]:
+    """Place the message and return what MQPUT fills in, with the unit of work to commit at once where it is put outside of one."""
+    queue = handle.queue
+    if queue is None or not handle.bits & _OUTPUT:
+        raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
+    saved = _saved_context(handle, plan, context) if plan.open_option else None
+    if machine.quiescing and plan.fail_if_quiescing:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    attributes = queue.attributes
+    first = attributes if handle.alias is None else handle.alias.attributes
+    if attributes.put_inhibited or first.put_inhibited:
+        raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {(attributes if attributes.put_inhibited else first).name}")
+    if not isinstance(body, bytes):
+        raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
+    reason = check_descriptor(descriptor)
+    check_room(machine, queue, len(body))
+    now_s = machine.clock.wall()
+    date, time = machine.timestamps.of(now_s)
+    complete = with_context(
+        _resolved(machine, descriptor, first, attributes, plan),
+        plan.context,
+        Stamp(connection.user, connection.application_name, date, time),
+        saved,
+    )
+    if complete.priority > machine.attributes.max_priority:
+        reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
+    arrival = complete.report & Report.COA_MASK
+    unit = _unit_of_work(machine, connection, plan, complete, operations=2 if arrival else 1)
+    message = place(machine, unit, queue, complete, body, now_s)
+    if arrival:
+        report_arrival(machine, unit, message)
+    put = Put(descriptor=complete, resolved_queue=attributes.name, resolved_queue_manager=machine.name, reason=reason)
+    return put, None if plan.under_syncpoint else unit
+
+
+def _saved_context(handle: EmbeddedHandle, plan: PutPlan, context: EmbeddedHandle | None) -> MessageDescriptor | None:
+    if not handle.bits & plan.open_option:
+        raise Refusal(plan.refused_with)
+    if not plan.from_handle:
+        return None
+    if context is None or not context.open or context.connection is not handle.connection:
+        raise Refusal(Reason.CONTEXT_HANDLE_ERROR, "PASS_* options need an open input handle of the same connection")
+    if not context.bits & _SAVE_ALL_CONTEXT:
+        raise Refusal(Reason.CONTEXT_HANDLE_ERROR)
+    if context.saved_context is None:
+        raise Refusal(Reason.CONTEXT_NOT_AVAILABLE)
+    return context.saved_context
+
+
+def _unit_of_work(
+    machine: Machine, connection: "EmbeddedConnection", plan: PutPlan, descriptor: MessageDescriptor, operations: int
+) -> UnitOfWork | None:
+    """The connection's; one of its own for a put that must be durable, or goes with a report; or none."""
+    if not plan.under_syncpoint:
+        return UnitOfWork() if operations > 1 or (machine.durable and descriptor.persistence == 1) else None
+    unit = connection.unit_of_work
+    unit.check_room(operations, machine.attributes.max_uncommitted_messages)
+    return unit
+
+
+def _resolved(
+    machine: Machine, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
+) -> MessageDescriptor:
+    """Fill in what the descriptor leaves to the queue manager. "As the queue defines" means the first definition on the path."""
+    persistence = descriptor.persistence
+    if persistence == Persistence.AS_Q_DEF:
+        persistence = first.default_persistence
+    if persistence == 1 and queue.definition_type == TEMPORARY_DYNAMIC:
+        raise Refusal(Reason.PERSISTENT_NOT_ALLOWED)
+    fresh = plan.new_message_id or descriptor.message_id == NO_ID
+    reply_to_queue = "" if plan.suppress_reply_to else descriptor.reply_to_queue
+    return replace(
+        descriptor,
+        persistence=persistence,
+        priority=first.default_priority if descriptor.priority < 0 else descriptor.priority,
+        message_id=machine.identifiers.identifier() if fresh else descriptor.message_id,
+        correlation_id=machine.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
+        ccsid=machine.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
+        expiry_tenths=_capped(descriptor.expiry_tenths, first, queue),
+        backout_count=0,
+        reply_to_queue=reply_to_queue,
+        reply_to_queue_manager=(descriptor.reply_to_queue_manager or machine.name) if reply_to_queue else "",
+    )
+
+
+def _capped(tenths: int, first: QueueAttributes, queue: QueueAttributes) -> int:
+    """CAPEXPRY, of every definition on the path, shortens a longer expiry."""
+    for cap in (first.cap_expiry_tenths, queue.cap_expiry_tenths):
+        if cap > 0 and (tenths < 0 or tenths > cap):
+            tenths = cap
+    return tenths

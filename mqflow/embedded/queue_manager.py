@@ -1,0 +1,141 @@
+"""The embedded queue manager: opened on a store, connected to, administered, quiesced and stopped.
+
+Puts the parts together; the rules are in the modules of the steps. Offers `verbs.QueueManager`.
+"""
+
+import getpass
+import sys
+from pathlib import PurePath
+from types import TracebackType
+from typing import Final, Self
+
+from msgspec.structs import replace
+
+from mqflow.ambient import SYSTEM_CLOCK, Clock
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.definitions import Definitions
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.settling import stop
+from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
+from mqflow.embedded.system_objects import SYSTEM_QUEUES
+from mqflow.mqi.attributes import QueueManagerAttributes
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.names import is_object_name
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("EmbeddedQueueManager",)
+
+_USER_CHARS: Final = 12
+_APPLICATION_CHARS: Final = 28
+
+
+class EmbeddedQueueManager:
+    """A queue manager in this process. Close it, or use it in a `with` statement.
+
+    What `store` holds is there again; a new one is created with the SYSTEM.* queues and `dead_letter_queue` as its DEADQ. A
+    store that belongs to a queue manager of another name is refused with 2058.
+    """
+
+    def __init__(
+        self, name: str, *, store: Store | None = None, clock: Clock = SYSTEM_CLOCK, dead_letter_queue: str = ""
+    ) -> None:
+        if not is_object_name(name):
+            raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=f"{name!r} is no name")
+        store = MemoryStore() if store is None else store
+        snapshot = store.load()
+        known = snapshot.queue_manager
+        if known is not None and known.name != name:
+            detail = f"The store belongs to queue manager {known.name}"
+            raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=detail)
+        attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)
+        self._machine = Machine(attributes, store=store, clock=clock, snapshot=snapshot)
+        self._definitions = Definitions(self._machine)
+        self._closed = False
+        if known is None:
+            self._create()
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._machine.name
+
+    @property
+    def administration(self) -> Administration:
+        """What MQSC works on."""
+        return self._definitions
+
+    @property
+    def quarantined(self) -> tuple[tuple[int, str], ...]:
+        """Messages that were found damaged and set aside: serial and why."""
+        return tuple(self._machine.quarantined)
+
+    def connect(self, *, application_name: str = "", user: str = "") -> EmbeddedConnection:
+        """Return a new connection (MQCONNX). Raises 2161 while it is quiescing, 2059 once it stopped."""
+        machine = self._machine
+        with machine.lock:
+            if machine.stopped or machine.quiescing:
+                reason = Reason.Q_MGR_NOT_AVAILABLE if machine.stopped else Reason.Q_MGR_QUIESCING
+                raise error_for(reason, "MQCONNX", queue_manager=machine.name)
+            connection = EmbeddedConnection(
+                machine,
+                application_name=(application_name or _program())[:_APPLICATION_CHARS],
+                user=(user or _login())[:_USER_CHARS],
+                number=machine.identifiers.number(),
+            )
+            machine.connections.add(connection)
+            return connection
+
+    def quiesce(self) -> None:
+        """Accept no new work: verbs with FAIL_IF_QUIESCING, and the waits of such gets, end with 2161."""
+        machine = self._machine
+        with machine.lock:
+            machine.quiescing = True
+            machine.wake_everybody()
+
+    def stop(self) -> None:
+        """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162 from now on."""
+        with self._machine.lock:
+            stop(self._machine, Reason.Q_MGR_STOPPING)
+
+    def close(self) -> None:
+        """Stop, and close the store when what is under way there is durable. Nothing is left to do the second time."""
+        with self._machine.lock:
+            already = self._closed
+            self._closed = True
+            stop(self._machine, Reason.Q_MGR_STOPPING)
+        if not already:
+            # Without the lock: the store's thread takes it to finish the commits under way.
+            self._machine.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _create(self) -> None:
+        machine = self._machine
+        date, time = machine.now_as_text()
+        machine.attributes = replace(
+            machine.attributes,
+            identifier=f"{machine.name}_{date}_{time}",
+            creation_date=date,
+            creation_time=time,
+            alteration_date=date,
+            alteration_time=time,
+        )
+        changes: list[Change] = [QueueManagerDefined(machine.attributes)]
+        changes += [QueueDefined(machine.define(machine.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
+        machine.store.write(changes, None)
+
+
+def _program() -> str:
+    return PurePath(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run under a number that has no name
+        return "unknown"

@@ -1,0 +1,211 @@
+"""How a unit of work ends: durable first, then visible; or undone.
+
+The rule of order: nothing a unit of work did shows to others before the store has it on disk, and a message that was got is gone
+only then. A store that refuses undoes the unit of work; a store that does not know stops the queue manager.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
+from mqflow.embedded.unit_of_work import UnitOfWork
+from mqflow.embedded.waiting import announce
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("back_out", "begin_commit", "commit", "make_durable", "release", "stop")
+
+Done = Callable[[MQIError | None], None]
+
+
+def begin_commit(machine: Machine, unit: UnitOfWork, done: Done) -> bool:
+    """Start to commit. True: it is over and `done` is not called; False: `done` is called, from the store's thread.
+
+    Raises what the store answered where that came at once.
+    """
+    changes = _changes(machine, unit) if machine.durable else ()
+    if not changes:
+        _apply(machine, unit)
+        return True
+    write = _Write(machine, unit, done)
+    machine.store.write(changes, write.finished)
+    return write.over_at_once()
+
+
+def commit(machine: Machine, unit: UnitOfWork) -> None:
+    """Commit and wait until it is durable. Called without the lock. Raises what the store answered."""
+    answer: list[MQIError | None] = []
+    written = threading.Event()
+
+    def done(error: MQIError | None) -> None:
+        answer.append(error)
+        written.set()
+
+    with machine.lock:
+        if begin_commit(machine, unit, done):
+            return
+    written.wait()
+    if answer[0] is not None:
+        raise answer[0]
+
+
+def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
+    """Undo: gets return to their places, each delivery counted unless not `count`; puts are gone."""
+    for queue, _ in unit.puts.values():
+        queue.uncommitted -= 1
+    changes: list[Change] = []
+    harden = False
+    for queue, message in unit.gets:
+        queue.uncommitted -= 1
+        if count:
+            message.descriptor = replace(message.descriptor, backout_count=message.descriptor.backout_count + 1)
+            if message.stored:
+                changes.append(BackoutCounted(message.serial, message.descriptor.backout_count))
+                harden = harden or queue.attributes.harden_get_backout
+        release(queue, message)
+    marks = tuple(unit.marks)
+    unit.clear()
+    if not changes:
+        return
+    if harden:
+        # The hardened marks stand for the counts until these are on disk themselves.
+        machine.store.write(changes, lambda _: machine.store.release_in_flight(marks))
+    else:
+        machine.store.write(changes, None)
+        machine.store.release_in_flight(marks)
+
+
+def release(queue: LocalQueue, message: QueuedMessage) -> None:
+    """Make a message available, and wake whom it is for. On a queue that was deleted meanwhile it is gone."""
+    if not queue.deleted:
+        queue.add(message)
+        announce(queue, message)
+
+
+def stop(machine: Machine, reason: int) -> None:
+    """Stop at once: units of work that are not being committed are backed out, and everybody who waits is woken."""
+    if machine.stopped:
+        return
+    for connection in tuple(machine.connections):
+        connection.lose()
+    machine.stopped = reason
+    machine.wake_everybody()
+
+
+def make_durable(machine: Machine, changes: Sequence[Change], undo: Callable[[], None]) -> Callable[[], None]:
+    """Give the changes of definitions to the store. The function returned, called without the lock, waits until they are durable.
+
+    It raises what the store answered; where the store refused, `undo` was called first.
+    """
+    answer: list[Exception | None] = []
+    written = threading.Event()
+
+    def done(failure: Exception | None) -> None:
+        answer.append(failure)
+        written.set()
+
+    machine.store.write(changes, done)
+
+    def wait_until_durable() -> None:
+        written.wait()
+        failure = answer[0]
+        if failure is None:
+            return
+        with machine.lock:
+            if _refused(failure):
+                undo()
+            else:
+                stop(machine, Reason.Q_MGR_STOPPING)
+        raise Refusal(getattr(failure, "reason", Reason.CALL_INTERRUPTED), str(failure))
+
+    return wait_until_durable
+
+
+def _refused(failure: Exception) -> bool:
+    """Whether the store certainly did not do it; everything else is unknown, and the queue manager ends."""
+    return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
+
+
+class _Write:
+    """A commit on its way to the disk."""
+
+    __slots__ = ("_done", "_error", "_machine", "_over", "_unit", "_waiting")
+
+    def __init__(self, machine: Machine, unit: UnitOfWork, done: Done) -> None:
+        self._machine = machine
+        self._unit = unit
+        self._done = done
+        self._over = False
+        self._waiting = False
+        self._error: MQIError | None = None
+
+    def finished(self, failure: Exception | None) -> None:
+        """Take the store's answer, from its thread or from within `write`."""
+        with self._machine.lock:
+            if failure is None:
+                _apply(self._machine, self._unit)
+            else:
+                self._error = self._failed(failure)
+            self._over = True
+        if self._waiting:
+            self._done(self._error)
+
+    def over_at_once(self) -> bool:
+        """Whether the answer is there; from now on it is handed to `done`."""
+        if self._over and self._error is not None:
+            raise self._error
+        self._waiting = not self._over
+        return self._over
+
+    def _failed(self, failure: Exception) -> MQIError:
+        if _refused(failure):
+            back_out(self._machine, self._unit)
+        else:
+            self._unit.clear()
+            stop(self._machine, Reason.Q_MGR_STOPPING)
+        if isinstance(failure, MQIError):
+            return failure
+        return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager=self._machine.name, detail=str(failure))
+
+
+def _changes(machine: Machine, unit: UnitOfWork) -> list[Change]:
+    changes: list[Change] = [
+        MessageAdded(_stored(queue, message))
+        for queue, message in unit.puts.values()
+        if message.descriptor.persistence == 1 and not queue.deleted
+    ]
+    changes += [MessageRemoved(message.serial) for queue, message in unit.gets if message.stored and not queue.deleted]
+    return changes
+
+
+def _stored(queue: LocalQueue, message: QueuedMessage) -> StoredMessage:
+    return StoredMessage(
+        serial=message.serial,
+        queue=queue.name,
+        order_priority=message.order_priority,
+        descriptor=message.descriptor,
+        expires_at=message.expires_at,
+        put_at=message.put_at,
+        body=message.body,
+        body_bytes=message.body_bytes,
+    )
+
+
+def _apply(machine: Machine, unit: UnitOfWork) -> None:
+    for queue, message in unit.gets:
+        queue.uncommitted -= 1
+        machine.bodies.gone(message)
+    for queue, message in unit.puts.values():
+        queue.uncommitted -= 1
+        if machine.durable and message.descriptor.persistence == 1:
+            message.stored = True
+            machine.bodies.kept((message,))
+        release(queue, message)
+    if unit.marks:
+        machine.store.release_in_flight(tuple(unit.marks))
+    unit.clear()

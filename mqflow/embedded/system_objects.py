@@ -1,0 +1,24 @@
+"""The queues every queue manager is created with.
+
+Source: IBM q081550 for the names.
+"""
+
+from typing import Final
+
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.options import QueueType
+
+__all__ = ("SYSTEM_QUEUES",)
+
+_PERMANENT_DYNAMIC: Final = 2
+_TEMPORARY_DYNAMIC: Final = 3
+
+SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
+    QueueAttributes(name="SYSTEM.DEAD.LETTER.QUEUE", max_depth=999_999_999),
+    QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
+    QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
+    QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
+    QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
+    QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
+    QueueAttributes(name="SYSTEM.DDELAY.LOCAL.QUEUE", default_persistence=1),
+)

@@ -1,0 +1,77 @@
+"""A unit of work: what a connection has put and got and not yet settled.
+
+Its puts are on no queue; only its own gets find them. Its gets are on no queue either; their places are kept. Knows how to
+remember, not how to settle: that is `settling`.
+"""
+
+from bisect import bisect_right, insort
+
+from mqflow.embedded.get_rules import Match, matches
+from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+from mqflow.embedded.refusal import Refusal
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("UnitOfWork",)
+
+
+class UnitOfWork:
+    """One connection's, reused for each unit of work after the other."""
+
+    __slots__ = ("_own_keys", "gets", "marks", "operations", "puts")
+
+    def __init__(self) -> None:
+        self.puts: dict[int, tuple[LocalQueue, QueuedMessage]] = {}
+        self.gets: list[tuple[LocalQueue, QueuedMessage]] = []
+        #: In-flight marks of the store for messages in `gets`.
+        self.marks: list[int] = []
+        #: What MAXUMSGS counts: puts, gets and the reports they caused.
+        self.operations = 0
+        self._own_keys: dict[LocalQueue, list[int]] = {}
+
+    def check_room(self, operations: int, operations_max: int) -> None:
+        """Refuse with 2024 more operations than MAXUMSGS allows; what is in the unit of work stays usable."""
+        if self.operations + operations > operations_max:
+            raise Refusal(Reason.SYNCPOINT_LIMIT_REACHED, f"MAXUMSGS is {operations_max}")
+
+    def add_put(self, queue: LocalQueue, message: QueuedMessage) -> None:
+        """Hold a message until the commit."""
+        queue.uncommitted += 1
+        self.operations += 1
+        self.puts[message.key] = (queue, message)
+        keys = self._own_keys.get(queue)
+        if keys is None:
+            self._own_keys[queue] = [message.key]
+        else:
+            insort(keys, message.key)
+
+    def add_get(self, queue: LocalQueue, message: QueuedMessage) -> None:
+        """Hold a message that was taken off its queue."""
+        queue.uncommitted += 1
+        self.operations += 1
+        self.gets.append((queue, message))
+
+    def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
+        """Forget a put of this unit of work: it was got again within it (which counts as well), or expired."""
+        self.operations += 1
+        queue.uncommitted -= 1
+        del self.puts[message.key]
+        self._own_keys[queue].remove(message.key)
+
+    def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
+        """Return the first put of this unit of work to the queue that matches, behind the place `after`."""
+        keys = self._own_keys.get(queue)
+        if not keys:
+            return None
+        for position in range(bisect_right(keys, after), len(keys)):
+            message = self.puts[keys[position]][1]
+            if match is None or (match.serial in {None, message.serial} and matches(match, message.descriptor)):
+                return message
+        return None
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.puts.clear()
+        self.gets.clear()
+        self.marks.clear()
+        self._own_keys.clear()
+        self.operations = 0

@@ -1,0 +1,85 @@
+"""Who waits for a message, and whom an arriving one wakes.
+
+One message wakes one waiter that will take it, and every waiter that only looks. Among those that take it, one that asked for
+this very message by identifier comes first. A waiter that was woken and goes away passes its message on.
+Source: IBM q096780 on MQGMO_WAIT.
+"""
+
+from collections.abc import Callable
+
+from mqflow.embedded.get_rules import GetPlan, matches
+from mqflow.embedded.handle import EmbeddedHandle
+from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+
+__all__ = ("Waiter", "announce", "stop_waiting", "wait", "wake_all", "withdraw")
+
+
+class Waiter:
+    """A get that found nothing. `wake` is called at most once, and only hands over."""
+
+    __slots__ = ("handle", "plan", "promised", "queue", "wake")
+
+    def __init__(self, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> None:
+        self.handle = handle
+        self.queue = queue
+        self.plan = plan
+        self.wake = wake
+        #: The key of the message it was woken for.
+        self.promised: int | None = None
+
+
+def wait(handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
+    """Register the wait and return it. A handle waits once: an earlier wait of it is withdrawn."""
+    stop_waiting(handle)
+    waiter = Waiter(handle, queue, plan, wake)
+    queue.waiters.append(waiter)
+    handle.waiter = waiter
+    return waiter
+
+
+def stop_waiting(handle: EmbeddedHandle) -> None:
+    """Withdraw the wait of a handle, if there is one."""
+    if handle.waiter is not None:
+        withdraw(handle.waiter)
+        handle.waiter = None
+
+
+def withdraw(waiter: Waiter) -> None:
+    """End the wait; if it was woken for a message that is still there, that message wakes another."""
+    queue = waiter.queue
+    if waiter in queue.waiters:
+        queue.waiters.remove(waiter)
+    elif waiter.promised is not None:
+        message = queue.messages.get(waiter.promised)
+        waiter.promised = None
+        if message is not None:
+            announce(queue, message)
+
+
+def announce(queue: LocalQueue, message: QueuedMessage) -> None:
+    """Wake whoever an available message is for."""
+    if not queue.waiters:
+        return
+    takes: Waiter | None = None
+    looks: list[Waiter] = []
+    for waiter in queue.waiters:
+        match = waiter.plan.match
+        if match is not None and not matches(match, message.descriptor):
+            continue
+        if waiter.plan.looks_only:
+            looks.append(waiter)
+        elif takes is None or (takes.plan.match is None and match is not None):
+            takes = waiter
+    if takes is not None:
+        takes.promised = message.key
+        looks.append(takes)
+    for waiter in looks:
+        queue.waiters.remove(waiter)
+        waiter.wake()
+
+
+def wake_all(queue: LocalQueue) -> None:
+    """Wake everybody who waits on the queue: their gets may fail with something new."""
+    waiters, queue.waiters = queue.waiters, []
+    for waiter in waiters:
+        waiter.wake()
