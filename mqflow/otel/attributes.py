@@ -26,8 +26,9 @@ from mqflow.policy.disposition import (
 
 __all__ = (
     "BACKOUT_DECISION",
-    "BODY_SIZE",
+    "BATCH_MESSAGES",
     "CORRELATION_ID",
+    "ENVELOPE_SIZE",
     "ERROR_TYPE",
     "MESSAGE_ID",
     "SYSTEM",
@@ -49,8 +50,10 @@ SYSTEM: Final = "ibm_mq"
 #: The span event of one backout decision.
 BACKOUT_DECISION: Final = "mqflow.backout.decision"
 
-BODY_SIZE: Final = "messaging.message.body.size"
+BATCH_MESSAGES: Final = "messaging.batch.message_count"
 CORRELATION_ID: Final = "messaging.message.conversation_id"
+#: Headers and body: what follows the message descriptor.
+ENVELOPE_SIZE: Final = "messaging.message.envelope.size"
 ERROR_TYPE: Final = "error.type"
 MESSAGE_ID: Final = "messaging.message.id"
 

@@ -4,94 +4,49 @@ Sees each delivery and each put as any middleware does. Decides nothing, changes
 never fails a message: what it raises is logged, and the message goes on untraced.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Final, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Final
 
+from msgspec.structs import replace
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, set_span_in_context
 
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.app.message import Message, PropertyValue
+from mqflow.app.middleware import Call, Incoming
+from mqflow.app.publishing import Outgoing, Send
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel import carrier
-from mqflow.otel.attributes import BODY_SIZE, CORRELATION_ID, ERROR_TYPE, MESSAGE_ID, error_type, operation_attributes
+from mqflow.otel.attributes import (
+    BATCH_MESSAGES,
+    CORRELATION_ID,
+    ENVELOPE_SIZE,
+    ERROR_TYPE,
+    MESSAGE_ID,
+    error_type,
+    operation_attributes,
+)
 from mqflow.otel.decisions import DecisionSpans
-from mqflow.otel.settings import TelemetrySettings
+from mqflow.otel.settings import TraceSettings
 from mqflow.otel.tracers import Tracers, unfailing
 from mqflow.policy.disposition import Completed, Failed, Interrupted, Outcome, Undecodable
 from mqflow.policy.outcomes import outcome_of
+from mqflow.verbs import Put
 
-__all__ = ("Handling", "Incoming", "Outgoing", "ProcessSpans", "PutSpans")
+__all__ = ("ProcessSpans", "PutSpans")
 
 _CANCELLED: Final = Interrupted("cancelled")
-_PutT = TypeVar("_PutT", bound="Outgoing")
-_SentT = TypeVar("_SentT")
-
-
-class Incoming(Protocol):
-    """What is read of a message that was got."""
-
-    @property
-    def descriptor(self) -> MessageDescriptor:
-        """Its MQMD."""
-        ...
-
-    @property
-    def body(self) -> bytes:
-        """The application data."""
-        ...
-
-    @property
-    def properties(self) -> Mapping[str, object]:
-        """Its message properties."""
-        ...
-
-
-class Handling(Protocol):
-    """What is read of a delivery."""
-
-    @property
-    def message(self) -> Incoming:
-        """The message on its way to the handler."""
-        ...
-
-    @property
-    def queue(self) -> str:
-        """Where it was got."""
-        ...
-
-    @property
-    def listener(self) -> str:
-        """Whose it is."""
-        ...
-
-
-class Outgoing(Protocol):
-    """What is read of a message about to be put, and the one thing that is changed."""
-
-    @property
-    def queue(self) -> str:
-        """Where it is put."""
-        ...
-
-    @property
-    def properties(self) -> MutableMapping[str, object]:
-        """Its message properties: the trace context is added here."""
-        ...
-
-
-_DeliveryT = TypeVar("_DeliveryT", bound=Handling)
 
 
 class ProcessSpans:
-    """A "process" span around every handling of a message."""
+    """A "process" span around every handling of a message, or of a batch."""
 
-    def __init__(self, tracers: Tracers, settings: TelemetrySettings, decisions: DecisionSpans) -> None:
+    def __init__(self, tracers: Tracers, settings: TraceSettings, decisions: DecisionSpans) -> None:
         self._tracers = tracers
         self._settings = settings
         self._decisions = decisions
 
-    async def consume(self, delivery: _DeliveryT, call_next: Callable[[_DeliveryT], Awaitable[Outcome]]) -> Outcome:
+    async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
         """Return what the handling came to, having traced it."""
         span = self._begin(delivery)
         if span is None:
@@ -109,46 +64,55 @@ class ProcessSpans:
         return outcome
 
     @unfailing
-    def _begin(self, delivery: Handling) -> Span | None:
+    def _begin(self, delivery: Incoming) -> Span | None:
         tracer = self._tracers.tracer()
         if tracer is None:
             return None
-        message = delivery.message
-        sender = carrier.extract(message.properties)
-        join = sender is not None and self._settings.trust == "parent"
+        senders = [sender for message in delivery.messages if (sender := carrier.extract(_properties(message)))]
+        parent = self._parent(delivery, senders)
         span = tracer.start_span(
             f"process {delivery.queue}",
-            set_span_in_context(NonRecordingSpan(sender), Context()) if sender and join else Context(),
+            set_span_in_context(NonRecordingSpan(parent), Context()) if parent else Context(),
             SpanKind.CONSUMER,
             operation_attributes("process", delivery.queue, delivery.listener),
-            (Link(sender),) if sender and not join else (),
+            () if parent else [Link(sender) for sender in senders],
         )
         if span.is_recording():
-            self._describe(span, message)
-        self._decisions.delivered(message.descriptor.message_id, span)
+            self._describe(span, delivery)
+        for message in delivery.messages:
+            self._decisions.delivered(message.message_id, span)
         return span
 
-    def _describe(self, span: Span, message: Incoming) -> None:
-        """Say of the message what the settings allow, and no more."""
-        settings = self._settings
-        span.set_attribute(BODY_SIZE, len(message.body))
-        if message.descriptor.backout_count:
-            span.set_attribute("mqflow.backout.count", message.descriptor.backout_count)
+    def _parent(self, delivery: Incoming, senders: list[SpanContext]) -> SpanContext | None:
+        """Return the sender whose trace this delivery joins; a batch has many senders, so it joins none and links to all."""
+        trusted = self._settings.trust == "parent" and len(delivery.messages) == 1
+        return senders[0] if trusted and senders else None
+
+    def _describe(self, span: Span, delivery: Incoming) -> None:
+        """Say of the delivery what the settings allow, and no more; of a batch, how large it is."""
+        span.set_attribute(ENVELOPE_SIZE, sum(len(message.data) for message in delivery.messages))
+        if len(delivery.messages) > 1:
+            span.set_attribute(BATCH_MESSAGES, len(delivery.messages))
+            return
+        message, settings = delivery.message, self._settings
+        if message.backout_count:
+            span.set_attribute("mqflow.backout.count", message.backout_count)
         if settings.message_ids:
-            span.set_attribute(MESSAGE_ID, message.descriptor.message_id.hex())
-            span.set_attribute(CORRELATION_ID, message.descriptor.correlation_id.hex())
+            span.set_attribute(MESSAGE_ID, message.message_id.hex())
+            span.set_attribute(CORRELATION_ID, message.correlation_id.hex())
+        properties = _properties(message) if settings.properties else {}
         for name in settings.properties:
-            if name in message.properties:
-                text = str(message.properties[name])[: settings.property_chars_max]
+            if name in properties:
+                text = str(properties[name])[: settings.property_chars_max]
                 span.set_attribute(f"mqflow.message.property.{name}", text)
         if settings.body_bytes_max:
-            excerpt = message.body[: settings.body_bytes_max].decode("ascii", "backslashreplace")
-            span.set_attribute("mqflow.message.body", excerpt)
+            span.set_attribute("mqflow.message.body", _excerpt(message, settings.body_bytes_max))
 
     @unfailing
-    def _end(self, span: Span, delivery: Handling, outcome: Outcome) -> None:
+    def _end(self, span: Span, delivery: Incoming, outcome: Outcome) -> None:
         if not isinstance(outcome, Completed):
-            self._decisions.failed(delivery.message.descriptor.message_id, span.get_span_context())
+            for message in delivery.messages:
+                self._decisions.failed(message.message_id, span.get_span_context())
             if span.is_recording():
                 span.set_attribute(ERROR_TYPE, error_type(outcome))
                 span.set_status(Status(StatusCode.ERROR, self._error_text(outcome)))
@@ -163,18 +127,19 @@ class ProcessSpans:
 class PutSpans:
     """A "put" span around every put, whose context leaves with the message."""
 
-    def __init__(self, tracers: Tracers, settings: TelemetrySettings) -> None:
+    def __init__(self, tracers: Tracers, settings: TraceSettings) -> None:
         self._tracers = tracers
         self._settings = settings
 
-    async def publish(self, message: _PutT, call_next: Callable[[_PutT], Awaitable[_SentT]]) -> _SentT:
+    async def publish(self, message: Outgoing, call_next: Send) -> Put:
         """Return what the put returned, having traced it."""
         span = self._begin(message)
         if span is None:
             return await call_next(message)
-        token = attach(set_span_in_context(span))
+        context = set_span_in_context(span)
+        token = attach(context)
         try:
-            return await call_next(message)
+            return await call_next(self._marked(message, context) or message)
         except Exception as error:
             self._failed(span, error)
             raise
@@ -187,12 +152,17 @@ class PutSpans:
         tracer = self._tracers.tracer()
         if tracer is None:
             return None
-        span = tracer.start_span(
+        return tracer.start_span(
             f"put {message.queue}", kind=SpanKind.PRODUCER, attributes=operation_attributes("put", message.queue)
         )
-        if self._settings.inject == "always" or (self._settings.inject == "with-properties" and message.properties):
-            message.properties.update(carrier.inject(set_span_in_context(span)))
-        return span
+
+    @unfailing
+    def _marked(self, message: Outgoing, context: Context) -> Outgoing:
+        """Return the message with the context among its properties, where the settings want it there."""
+        inject = self._settings.inject
+        if inject == "never" or (inject == "with-properties" and not message.properties):
+            return message
+        return replace(message, properties={**message.properties, **carrier.inject(context)})
 
     @unfailing
     def _failed(self, span: Span, error: Exception) -> None:
@@ -201,3 +171,20 @@ class PutSpans:
         kind = reason_name(error.reason) if isinstance(error, MQIError) else type(error).__qualname__
         span.set_attribute(ERROR_TYPE, kind)
         span.set_status(Status(StatusCode.ERROR, str(error) if self._settings.error_texts else None))
+
+
+def _properties(message: Message) -> Mapping[str, PropertyValue]:
+    """Return the message's properties; none where its headers do not hold together: the codec says so, not the trace."""
+    try:
+        return message.properties
+    except MQIError:
+        return {}
+
+
+def _excerpt(message: Message, bytes_max: int) -> str:
+    """Return the start of the body, of what follows the descriptor where its headers do not hold together."""
+    try:
+        body = message.body
+    except MQIError:
+        body = message.data
+    return body[:bytes_max].decode("ascii", "backslashreplace")

@@ -1,10 +1,10 @@
-"""What telemetry may say, and whom it believes: the settings of `OpenTelemetry`. Records only."""
+"""What spans may say, and whom they believe: the settings of `OpenTelemetry`. Records only."""
 
 from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ("Inject", "TelemetrySettings", "Trust")
+__all__ = ("Inject", "TraceSettings", "Trust")
 
 Trust = Literal["link", "parent"]
 """What a `traceparent` that came with a message is: a trace to point at, or the trace to go on with."""
@@ -13,7 +13,7 @@ Inject = Literal["always", "with-properties", "never"]
 """Which messages leave with a `traceparent`: all, those that carry properties anyway, none."""
 
 
-class TelemetrySettings(Struct, frozen=True, kw_only=True):
+class TraceSettings(Struct, frozen=True, kw_only=True):
     """Closed by default: nothing that a sender wrote is in a span unless it is allowed here by name."""
 
     #: "link": each delivery is a trace of its own, sampled here, that links to the sender's. "parent": it joins the sender's

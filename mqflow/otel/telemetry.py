@@ -1,25 +1,23 @@
 """`OpenTelemetry`: spans, decision events and metrics as one thing to give to an application, as middleware and as hook."""
 
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
 from mqflow.ambient import SYSTEM_CLOCK, Clock
+from mqflow.app.middleware import Call, Incoming
+from mqflow.app.publishing import Outgoing, Send
 from mqflow.events import Event
 from mqflow.otel.decisions import DecisionSpans
 from mqflow.otel.metrics import Metrics
-from mqflow.otel.middleware import Handling, Outgoing, ProcessSpans, PutSpans
-from mqflow.otel.settings import TelemetrySettings
+from mqflow.otel.middleware import ProcessSpans, PutSpans
+from mqflow.otel.settings import TraceSettings
 from mqflow.otel.tracers import Tracers
 from mqflow.policy.disposition import Outcome
+from mqflow.verbs import Put
 
 __all__ = ("OpenTelemetry",)
-
-_DeliveryT = TypeVar("_DeliveryT", bound=Handling)
-_PutT = TypeVar("_PutT", bound=Outgoing)
-_SentT = TypeVar("_SentT")
 
 
 class OpenTelemetry:
@@ -34,24 +32,24 @@ class OpenTelemetry:
 
     def __init__(
         self,
-        settings: TelemetrySettings | None = None,
+        settings: TraceSettings | None = None,
         *,
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        settings = settings or TelemetrySettings()
+        settings = settings or TraceSettings()
         tracers = Tracers(tracer_provider)
         self._decisions = DecisionSpans(tracers, clock)
         self._metrics = Metrics(meter_provider)
         self._processes = ProcessSpans(tracers, settings, self._decisions)
         self._puts = PutSpans(tracers, settings)
 
-    async def consume(self, delivery: _DeliveryT, call_next: Callable[[_DeliveryT], Awaitable[Outcome]]) -> Outcome:
+    async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
         """Return what the handling came to, with a "process" span around it."""
         return await self._processes.consume(delivery, call_next)
 
-    async def publish(self, message: _PutT, call_next: Callable[[_PutT], Awaitable[_SentT]]) -> _SentT:
+    async def publish(self, message: Outgoing, call_next: Send) -> Put:
         """Return what the put returned, with a "put" span around it, whose context leaves with the message."""
         sent = await self._puts.publish(message, call_next)
         self._metrics.sent(message.queue)

@@ -1,9 +1,8 @@
-"""What the telemetry tests stand on: the SDK's in-memory exporter and reader, and messages as plain records."""
+"""What the telemetry tests stand on: the SDK's in-memory exporter and reader, around deliveries and puts without a queue."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from msgspec import Struct, field
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -11,28 +10,31 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
+from mqflow.app.message import Message, PropertyValue
+from mqflow.app.middleware import Incoming
+from mqflow.app.publishing import Outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.otel import OpenTelemetry, TelemetrySettings
+from mqflow.otel import OpenTelemetry, TraceSettings
 from mqflow.policy.disposition import Completed, Outcome
+from mqflow.verbs import Put
 
 MESSAGE_ID = b"AMQ QM1         \x00\x00\x00\x00\x00\x00\x00\x01"
+DESCRIPTOR = MessageDescriptor(message_id=MESSAGE_ID)
+COMPLETED = Completed()
 
 
-class Message(Struct, kw_only=True):
-    """A message, in or out."""
+def incoming(
+    body: bytes = b"{}", properties: Mapping[str, Any] | None = None, descriptor: MessageDescriptor = DESCRIPTOR
+) -> Message:
+    """Return a message as it was got from ORDERS.IN, with these properties as if an RFH2 had held them."""
+    message = Message(descriptor, body, "ORDERS.IN")
+    vars(message)["properties"] = properties or {}
+    return message
 
-    descriptor: MessageDescriptor = MessageDescriptor(message_id=MESSAGE_ID)
-    body: bytes = b"{}"
-    properties: dict[str, object] = field(default_factory=dict)
-    queue: str = "ORDERS.OUT"
 
-
-class Delivery(Struct, kw_only=True):
-    """A message on its way to a handler."""
-
-    message: Message
-    queue: str = "ORDERS.IN"
-    listener: str = "orders"
+def outgoing(properties: Mapping[str, PropertyValue] | None = None, queue: str = "ORDERS.OUT") -> Outgoing:
+    """Return a message about to be put."""
+    return Outgoing(queue=queue, descriptor=MessageDescriptor(), body=b"{}", properties=properties or {})
 
 
 class StoppedClock:
@@ -51,7 +53,7 @@ class StoppedClock:
 class Telemetry:
     """One `OpenTelemetry` and what it exported."""
 
-    def __init__(self, settings: TelemetrySettings | None = None, *, sampler: Sampler = ALWAYS_ON) -> None:
+    def __init__(self, settings: TraceSettings | None = None, *, sampler: Sampler = ALWAYS_ON) -> None:
         self._exporter = InMemorySpanExporter()
         provider = TracerProvider(sampler=sampler)
         provider.add_span_processor(SimpleSpanProcessor(self._exporter))
@@ -64,25 +66,32 @@ class Telemetry:
             clock=self.clock,
         )
 
-    async def handle(self, message: Message, outcome: Outcome | Exception = Completed()) -> Outcome:  # noqa: B008 - frozen
-        """Deliver a message to a handler that comes to this outcome, or raises."""
+    async def handle(self, *messages: Message, outcome: Outcome | BaseException = COMPLETED) -> Outcome:
+        """Deliver messages to a handler that comes to this outcome, or raises."""
 
-        async def handler(_: Delivery) -> Outcome:
-            if isinstance(outcome, Exception):
+        async def handler(_: Incoming) -> Outcome:
+            if isinstance(outcome, BaseException):
                 raise outcome
             return outcome
 
-        return await self.hook.consume(Delivery(message=message), handler)
+        return await self.around(handler, *messages)
 
-    async def put(self, message: Message, then: Callable[[Message], Awaitable[Any]] | None = None) -> dict[str, object]:
-        """Put a message; return the properties it left with."""
+    async def around(self, handler: Callable[[Incoming], Awaitable[Outcome]], *messages: Message) -> Outcome:
+        """Deliver messages, one if none is given, to this handler."""
+        return await self.hook.consume(Incoming(messages or (incoming(),), "orders", None), handler)
 
-        async def put(outgoing: Message) -> None:
-            if then is not None:
-                await then(outgoing)
+    async def put(self, message: Outgoing | None = None, error: Exception | None = None) -> Mapping[str, PropertyValue]:
+        """Put a message, which this error refuses; return the properties it left with."""
+        left: list[Outgoing] = []
 
-        await self.hook.publish(message, put)
-        return message.properties
+        async def put(message: Outgoing) -> Put:
+            if error is not None:
+                raise error
+            left.append(message)
+            return Put(descriptor=message.descriptor, resolved_queue=message.queue, resolved_queue_manager="QM1")
+
+        await self.hook.publish(message or outgoing(), put)
+        return left[0].properties
 
     @property
     def spans(self) -> list[ReadableSpan]:

@@ -18,7 +18,7 @@ from mqflow.policy.disposition import (
     Return,
     Settlement,
 )
-from tests.otel.harness import MESSAGE_ID, Message, Telemetry
+from tests.otel.harness import MESSAGE_ID, Telemetry
 
 pytestmark = pytest.mark.anyio
 
@@ -86,7 +86,7 @@ async def test_a_decision_to_deliver_is_an_event_of_the_span_around_the_handler(
     telemetry = Telemetry()
 
     telemetry.hook(decided(Deliver(), count=1))
-    await telemetry.handle(Message())
+    await telemetry.handle()
     telemetry.hook(settled(Settlement.COMMIT, Completed()))
 
     assert ["process ORDERS.IN"] == [name for name, _ in decisions(telemetry)]
@@ -95,7 +95,7 @@ async def test_a_decision_to_deliver_is_an_event_of_the_span_around_the_handler(
 async def test_a_decision_after_a_failure_belongs_to_the_trace_of_that_failure() -> None:
     telemetry = Telemetry()
 
-    await telemetry.handle(Message(), FAILED)
+    await telemetry.handle(outcome=FAILED)
     telemetry.hook(decided(*PLAN, outcome=FAILED))
     telemetry.hook(settled(Settlement.BACKOUT, FAILED))
     telemetry.hook(disposed(Attempt(PLAN[0])))

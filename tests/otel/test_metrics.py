@@ -20,7 +20,7 @@ from mqflow.events import (
 from mqflow.mqi.reason_codes import Reason
 from mqflow.otel.metrics import DURATION_BOUNDS_S
 from mqflow.policy.disposition import Completed, DeadLetter, Failed, Requeue, Settlement
-from tests.otel.harness import MESSAGE_ID, Message, Telemetry
+from tests.otel.harness import MESSAGE_ID, Telemetry, outgoing
 
 IN = ("messaging.destination.name", "ORDERS.IN")
 DELIVERED = Delivered(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="orders", backout_count=0, body_bytes=2)
@@ -99,7 +99,7 @@ def test_what_belongs_to_no_queue_is_counted_under_its_own_name(event: Event, na
 async def test_puts_of_the_application_are_counted_by_queue() -> None:
     telemetry = Telemetry()
 
-    await telemetry.put(Message(queue="ORDERS.BOOKED"))
+    await telemetry.put(outgoing(queue="ORDERS.BOOKED"))
 
     assert {frozenset({("messaging.destination.name", "ORDERS.BOOKED")}): 1} == telemetry.metrics[
         "messaging.client.sent.messages"

@@ -3,16 +3,20 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from opentelemetry import trace
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 
+from mqflow.app.message import Message, PropertyValue
+from mqflow.app.middleware import Incoming
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import QueueFullError, error_for
+from mqflow.mqi.options import Format
 from mqflow.mqi.reason_codes import Reason
-from mqflow.otel import Inject, OpenTelemetry, TelemetrySettings, carrier
-from mqflow.policy.disposition import Completed, Failed, Outcome, Undecodable
-from tests.otel.harness import MESSAGE_ID, Delivery, Message, Telemetry
+from mqflow.otel import Inject, OpenTelemetry, TraceSettings, carrier
+from mqflow.policy.disposition import Failed, Outcome, Undecodable
+from tests.otel.harness import COMPLETED, DESCRIPTOR, MESSAGE_ID, Telemetry, incoming, outgoing
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +27,7 @@ SENDER_TRACE = 0x0AF7651916CD43DD8448EB211C80319C
 async def test_a_delivery_is_a_consumer_span_named_after_operation_and_queue() -> None:
     telemetry = Telemetry()
 
-    await telemetry.handle(Message(body=b"12345"))
+    await telemetry.handle(incoming(body=b"12345"))
 
     span = telemetry.span("process ORDERS.IN")
     assert SpanKind.CONSUMER == span.kind
@@ -32,7 +36,7 @@ async def test_a_delivery_is_a_consumer_span_named_after_operation_and_queue() -
         "messaging.destination.name": "ORDERS.IN",
         "messaging.operation.name": "process",
         "messaging.operation.type": "process",
-        "messaging.message.body.size": 5,
+        "messaging.message.envelope.size": 5,
         "mqflow.listener": "orders",
     } == dict(span.attributes or {})
     assert StatusCode.UNSET == span.status.status_code
@@ -41,7 +45,7 @@ async def test_a_delivery_is_a_consumer_span_named_after_operation_and_queue() -
 async def test_a_put_is_a_producer_span_and_the_message_leaves_with_its_context() -> None:
     telemetry = Telemetry()
 
-    properties = await telemetry.put(Message())
+    properties = await telemetry.put()
 
     span = telemetry.span("put ORDERS.OUT")
     assert SpanKind.PRODUCER == span.kind
@@ -55,11 +59,11 @@ async def test_a_put_is_a_producer_span_and_the_message_leaves_with_its_context(
 async def test_a_put_inside_a_handler_is_a_child_of_the_delivery() -> None:
     telemetry = Telemetry()
 
-    async def handler(_: Delivery) -> Outcome:
-        await telemetry.put(Message())
-        return Completed()
+    async def handler(_: Incoming) -> Outcome:
+        await telemetry.put()
+        return COMPLETED
 
-    await telemetry.hook.consume(Delivery(message=Message()), handler)
+    await telemetry.around(handler)
 
     put, process = telemetry.spans
     assert process.context == put.parent
@@ -68,7 +72,7 @@ async def test_a_put_inside_a_handler_is_a_child_of_the_delivery() -> None:
 async def test_a_delivery_links_to_its_sender_and_is_a_trace_of_its_own_by_default() -> None:
     telemetry = Telemetry()
 
-    await telemetry.handle(Message(properties={"traceparent": SENDER}))
+    await telemetry.handle(incoming(properties={"traceparent": SENDER}))
 
     span = telemetry.span("process ORDERS.IN")
     assert span.parent is None
@@ -78,9 +82,9 @@ async def test_a_delivery_links_to_its_sender_and_is_a_trace_of_its_own_by_defau
 
 
 async def test_a_delivery_joins_the_trace_of_a_sender_that_is_trusted() -> None:
-    telemetry = Telemetry(TelemetrySettings(trust="parent"))
+    telemetry = Telemetry(TraceSettings(trust="parent"))
 
-    await telemetry.handle(Message(properties={"traceparent": SENDER, "tracestate": "vendor=1"}))
+    await telemetry.handle(incoming(properties={"traceparent": SENDER, "tracestate": "vendor=1"}))
 
     span = telemetry.span("process ORDERS.IN")
     assert span.parent is not None
@@ -105,7 +109,7 @@ async def test_a_delivery_joins_the_trace_of_a_sender_that_is_trusted() -> None:
 async def test_a_traceparent_that_is_not_valid_is_ignored(traceparent: object) -> None:
     telemetry = Telemetry()
 
-    await telemetry.handle(Message(properties={"traceparent": traceparent}))
+    await telemetry.handle(incoming(properties={"traceparent": traceparent}))
 
     assert () == tuple(telemetry.span("process ORDERS.IN").links)
 
@@ -125,14 +129,14 @@ def test_an_overlong_tracestate_is_dropped_whole_and_the_traceparent_kept() -> N
 
 
 async def test_baggage_from_a_message_is_neither_read_nor_passed_on() -> None:
-    telemetry = Telemetry(TelemetrySettings(trust="parent"))
+    telemetry = Telemetry(TraceSettings(trust="parent"))
     left_with: dict[str, object] = {}
 
-    async def handler(_: Delivery) -> Outcome:
-        left_with.update(await telemetry.put(Message()))
-        return Completed()
+    async def handler(_: Incoming) -> Outcome:
+        left_with.update(await telemetry.put())
+        return COMPLETED
 
-    await telemetry.hook.consume(Delivery(message=Message(properties={"traceparent": SENDER, "baggage": "a=b"})), handler)
+    await telemetry.around(handler, incoming(properties={"traceparent": SENDER, "baggage": "a=b"}))
 
     assert {"traceparent"} == set(left_with)
 
@@ -140,8 +144,8 @@ async def test_baggage_from_a_message_is_neither_read_nor_passed_on() -> None:
 async def test_when_handler_and_put_are_over_no_span_is_current() -> None:
     telemetry = Telemetry()
 
-    await telemetry.handle(Message())
-    await telemetry.put(Message())
+    await telemetry.handle()
+    await telemetry.put()
 
     assert not trace.get_current_span().get_span_context().is_valid
 
@@ -156,11 +160,11 @@ async def test_when_handler_and_put_are_over_no_span_is_current() -> None:
     ],
 )
 async def test_which_messages_leave_with_a_context_is_a_setting(
-    inject: Inject, properties: dict[str, object], expected: set[str]
+    inject: Inject, properties: dict[str, PropertyValue], expected: set[str]
 ) -> None:
-    telemetry = Telemetry(TelemetrySettings(inject=inject))
+    telemetry = Telemetry(TraceSettings(inject=inject))
 
-    left_with = await telemetry.put(Message(properties=dict(properties)))
+    left_with = await telemetry.put(outgoing(properties))
 
     assert expected == set(left_with)
 
@@ -177,7 +181,7 @@ async def test_a_delivery_that_fails_is_an_error_of_its_class_without_its_text(
 ) -> None:
     telemetry = Telemetry()
 
-    await telemetry.handle(Message(), outcome)
+    await telemetry.handle(outcome=outcome)
 
     span = telemetry.span("process ORDERS.IN")
     assert StatusCode.ERROR == span.status.status_code
@@ -189,7 +193,7 @@ async def test_an_exception_passes_through_and_is_the_error_of_its_span() -> Non
     telemetry = Telemetry()
 
     with pytest.raises(ValueError, match="item 7"):
-        await telemetry.handle(Message(), ValueError("item 7"))
+        await telemetry.handle(outcome=ValueError("item 7"))
 
     assert "ValueError" == (telemetry.span("process ORDERS.IN").attributes or {})["error.type"]
 
@@ -197,14 +201,8 @@ async def test_an_exception_passes_through_and_is_the_error_of_its_span() -> Non
 async def test_a_cancelled_handler_ends_its_span_as_interrupted() -> None:
     telemetry = Telemetry()
 
-    class Cancelled(BaseException):
-        pass
-
-    async def handler(_: Delivery) -> Outcome:
-        raise Cancelled
-
-    with pytest.raises(Cancelled):
-        await telemetry.hook.consume(Delivery(message=Message()), handler)
+    with pytest.raises(KeyboardInterrupt):
+        await telemetry.handle(outcome=KeyboardInterrupt())
 
     assert "interrupted" == (telemetry.span("process ORDERS.IN").attributes or {})["error.type"]
 
@@ -212,11 +210,8 @@ async def test_a_cancelled_handler_ends_its_span_as_interrupted() -> None:
 async def test_a_put_that_is_refused_names_the_reason() -> None:
     telemetry = Telemetry()
 
-    async def refuse(_: Message) -> None:
-        raise error_for(Reason.Q_FULL, "MQPUT", "ORDERS.OUT", "QM1")
-
-    with pytest.raises(Exception, match="2053"):
-        await telemetry.put(Message(), refuse)
+    with pytest.raises(QueueFullError):
+        await telemetry.put(error=error_for(Reason.Q_FULL, "MQPUT", "ORDERS.OUT", "QM1"))
 
     span = telemetry.span("put ORDERS.OUT")
     assert "MQRC_Q_FULL (2053)" == (span.attributes or {})["error.type"]
@@ -227,12 +222,12 @@ async def test_nothing_a_sender_wrote_is_in_a_span_unless_it_is_allowed() -> Non
     telemetry = Telemetry()
     canary = "canary-5f3a"
     descriptor = MessageDescriptor(message_id=canary.encode().ljust(24, b"\0"), correlation_id=canary.encode().ljust(24, b"\0"))
-    message = Message(descriptor=descriptor, body=canary.encode(), properties={"account": canary, canary: "x"})
+    message = incoming(descriptor=descriptor, body=canary.encode(), properties={"account": canary, canary: "x"})
 
-    await telemetry.handle(message, Failed("app.Error", f"cannot book {canary}"))
+    await telemetry.handle(message, outcome=Failed("app.Error", f"cannot book {canary}"))
     with pytest.raises(ValueError, match=canary):
-        await telemetry.handle(message, ValueError(canary))
-    await telemetry.put(message)
+        await telemetry.handle(message, outcome=ValueError(canary))
+    await telemetry.put(outgoing({"account": canary}))
 
     exported = "".join(span.to_json() for span in telemetry.spans)
     assert 3 == len(telemetry.spans)
@@ -241,13 +236,13 @@ async def test_nothing_a_sender_wrote_is_in_a_span_unless_it_is_allowed() -> Non
 
 
 async def test_what_is_allowed_by_name_is_in_the_span_up_to_its_bound() -> None:
-    allowed = TelemetrySettings(
+    allowed = TraceSettings(
         properties=("tenant", "absent"), property_chars_max=4, message_ids=True, body_bytes_max=5, error_texts=True
     )
     telemetry = Telemetry(allowed)
-    message = Message(body=b"body\xff and more", properties={"tenant": "acme-europe", "account": "4711"})
+    message = incoming(body=b"body\xff and more", properties={"tenant": "acme-europe", "account": "4711"})
 
-    await telemetry.handle(message, Failed("app.Error", "no such order"))
+    await telemetry.handle(message, outcome=Failed("app.Error", "no such order"))
 
     span = telemetry.span("process ORDERS.IN")
     attributes = dict(span.attributes or {})
@@ -266,8 +261,8 @@ async def test_a_sampler_that_says_no_costs_no_attribute_and_exports_nothing(cap
         def __len__(self) -> int:
             raise AssertionError("an attribute was built")
 
-    await telemetry.handle(Message(body=Unmeasured()))
-    left_with = await telemetry.put(Message())
+    await telemetry.handle(incoming(body=Unmeasured()))
+    left_with = await telemetry.put()
 
     assert "" == caplog.text
     assert [] == telemetry.spans
@@ -278,20 +273,40 @@ async def test_a_sampler_that_says_no_costs_no_attribute_and_exports_nothing(cap
 
 async def test_without_a_tracer_provider_a_message_passes_untouched() -> None:
     assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider), "a test has set the global tracer provider"
-    hook = OpenTelemetry()
-    message = Message()
+    telemetry = Telemetry()
+    telemetry.hook = OpenTelemetry()
 
-    async def handler(_: Delivery) -> Outcome:
-        await hook.publish(message, put)
-        return Completed()
+    outcome = await telemetry.handle()
+    left_with = await telemetry.put()
 
-    async def put(_: Message) -> str:
-        return "put"
+    assert COMPLETED == outcome
+    assert {} == left_with
 
-    outcome = await hook.consume(Delivery(message=Message()), handler)
 
-    assert Completed() == outcome
-    assert {} == message.properties
+async def test_a_batch_links_to_every_sender_and_joins_no_trace() -> None:
+    telemetry = Telemetry(TraceSettings(trust="parent"))
+    other = "00-11111111111111111111111111111111-2222222222222222-01"
+
+    await telemetry.handle(
+        incoming(properties={"traceparent": SENDER}), incoming(), incoming(properties={"traceparent": other})
+    )
+
+    span = telemetry.span("process ORDERS.IN")
+    assert span.parent is None
+    assert [SENDER_TRACE, int("1" * 32, 16)] == [link.context.trace_id for link in span.links]
+    assert 3 == (span.attributes or {})["messaging.batch.message_count"]
+
+
+@pytest.mark.parametrize("settings", [TraceSettings(), TraceSettings(properties=("tenant",), body_bytes_max=3)])
+async def test_a_message_whose_headers_do_not_hold_together_is_traced_without_its_properties(settings: TraceSettings) -> None:
+    telemetry = Telemetry(settings)
+    broken = Message(replace(DESCRIPTOR, format=Format.RF_HEADER_2), b"RFH ", "ORDERS.IN")
+
+    await telemetry.handle(broken, outcome=Undecodable("mqflow.mqi.errors.HeaderError"))
+
+    attributes = dict(telemetry.span("process ORDERS.IN").attributes or {})
+    assert "mqflow.mqi.errors.HeaderError" == attributes["error.type"]
+    assert ("RFH" if settings.body_bytes_max else None) == attributes.get("mqflow.message.body")
 
 
 async def test_a_tracer_that_breaks_costs_a_trace_and_never_a_message(caplog: pytest.LogCaptureFixture) -> None:
@@ -301,7 +316,7 @@ async def test_a_tracer_that_breaks_costs_a_trace_and_never_a_message(caplog: py
         def get(self, *_: object) -> object:
             raise RuntimeError("broken")
 
-    outcome = await telemetry.handle(Message(properties=Broken()))
+    outcome = await telemetry.handle(incoming(properties=Broken({"traceparent": SENDER})))
 
-    assert Completed() == outcome
+    assert COMPLETED == outcome
     assert "goes on untraced" in caplog.text
