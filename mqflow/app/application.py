@@ -201,7 +201,7 @@ class App:
             listener.options = wanted
         elif options and wanted != listener.options:
             raise ConfigurationError(
-                f"{handler}: {queue} has other options already, from {listener.handlers[0].name}; one handler gives them for all."
+                f"{handler}: {queue} has other options from {listener.handlers[0].name}; one handler gives them for all."
             )
         return listener
 

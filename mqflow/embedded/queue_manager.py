@@ -37,6 +37,8 @@ class EmbeddedQueueManager:
     store that belongs to a queue manager of another name is refused with 2058.
     """
 
+    inline: Final = True
+
     def __init__(
         self, name: str, *, store: Store | None = None, clock: Clock = SYSTEM_CLOCK, dead_letter_queue: str = ""
     ) -> None:

@@ -39,10 +39,10 @@ class Listener:
         """
         state, spec = self._state, self._state.spec
         try:
+            await self._warn_without_settings()
             async with anyio.create_task_group() as workers:
                 for number in range(1 if spec.strict_order else spec.concurrency):
                     await workers.start(self._serve, number)
-                await self._warn_without_settings()
                 state.broadcast(ListenerStarted(queue=spec.queue, listener=spec.name, concurrency=spec.concurrency))
                 task_status.started()
                 workers.start_soon(self._watch)
@@ -114,11 +114,14 @@ class Listener:
     async def _warn_without_settings(self) -> None:
         """Warn where a poison message of this queue would be redelivered for ever, or would have nowhere of its own to go."""
         state, spec = self._state, self._state.spec
+        session = await state.supervisor.connect()
         try:
-            settings = await state.settings.inquire(next(iter(self._sessions)))
+            settings = await state.settings.inquire(session)
         except MQIError as error:
             state.broadcast(Warned(text=f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired. {error}", queue=spec.queue))
             return
+        finally:
+            await session.close()
         attributes = settings.attributes
         if not attributes.backout_threshold:
             text = (

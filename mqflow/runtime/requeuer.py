@@ -52,9 +52,20 @@ class Requeuer:
         self._behaviour = behaviour
         self._application_name = application_name
         self._clock = clock
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)  # no pause between the backout of a message and its move
         self._session: Session | None = None
         self._handle: ObjectHandle | None = None
+
+    async def prepare(self) -> None:
+        """Have session and handle ready, so that a message can be moved the moment it is backed out.
+
+        Quiet: what cannot be had now, `move` will raise.
+        """
+        async with self._turn:
+            with suppress(MQIError):
+                session = self._session or await self._connect()
+                if self._handle is None:
+                    await self._open(session)
 
     async def move(self, task: Task) -> Disposal | None:
         """Return what became of the message, or None where it is not on the queue any more.

@@ -7,7 +7,7 @@ ibmmq), and one hand-over settles the last unit of work and gets the next. Decid
 
 import queue
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, Protocol, TypeVar
 
 import anyio
@@ -129,6 +129,7 @@ class InlineSession:
         self._waiting: Baton | None = None
         self._interrupted = False
         self._turns = 0
+        self._options = self._at_once = GetOptions()
 
     async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
         """Call it."""
@@ -156,9 +157,9 @@ class InlineSession:
             return Exchange(get_error=error)
 
     async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int) -> Sequence[Got]:
-        at_once = (
-            options if not options.options & GetOption.WAIT else replace(options, options=options.options & ~GetOption.WAIT)
-        )
+        if options is not self._options:  # the same record for every get of a listener: made into another once
+            self._options, self._at_once = options, _without_wait(options)
+        at_once = self._at_once
         first = self.connection.get(handle, at_once)
         if first is None:
             first = await self._wait(handle, at_once, options.wait_ms)
@@ -271,7 +272,7 @@ class ThreadedSession:
         left_ms = options.wait_ms if options.options & GetOption.WAIT else 0
         while True:
             wait_ms = _THREADED_WAIT_MS if left_ms < 0 else min(left_ms, _THREADED_WAIT_MS)
-            wanted = replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
+            wanted = _with_wait(options, wait_ms)
             reply = await self._run(partial(self._exchange, settlement, handle, wanted, most))
             if reply.unit and linger_ms:
                 return Exchange(unit=await self._linger(list(reply.unit), handle, options, most, linger_ms))
@@ -299,8 +300,7 @@ class ThreadedSession:
 
     async def _linger(self, unit: list[Got], handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int) -> list[Got]:
         def wait(left_ms: int) -> Awaitable[Got | None]:
-            wanted = replace(options, options=options.options | GetOption.WAIT, wait_ms=left_ms)
-            return self._run(partial(self.connection.get, handle, wanted))
+            return self._run(partial(self.connection.get, handle, _with_wait(options, left_ms)))
 
         async for more in _lingering(unit, most, linger_ms, wait):
             rest = most - len(unit)
@@ -348,8 +348,14 @@ async def _lingering(
         yield more
 
 
+@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
 def _without_wait(options: GetOptions) -> GetOptions:
     return replace(options, options=options.options & ~GetOption.WAIT) if options.options & GetOption.WAIT else options
+
+
+@lru_cache(maxsize=64)
+def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
+    return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
 
 
 async def _in_time(answer: Baton, queue_manager: str) -> BaseException | None:

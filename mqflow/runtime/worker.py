@@ -152,6 +152,7 @@ class Worker:
         delivery.decision = self._tell.decided(delivery, descriptor, settings, plan, None)
         if plan == (Deliver(),):
             return False
+        await self._prepare_move()
         await self._back_out(deliveries, delivery, None)
         outcome = self._state.last_failure(delivery.got.descriptor.message_id)
         await self._dispose(delivery, descriptor.backout_count, settings, outcome, lambda held: self._decide(held, settings))
@@ -190,6 +191,7 @@ class Worker:
                 await self._back_out(deliveries, culprit, outcome)
             case Dispose(plan=plan):
                 self._tell.decided(culprit, descriptor, settings, plan, outcome)
+                await self._prepare_move()
                 await self._back_out(deliveries, culprit, outcome)
                 await self._dispose(culprit, descriptor.backout_count, settings, outcome, disposed)
             case _:
@@ -228,6 +230,11 @@ class Worker:
         if disposal is None:
             return
         self._tell.disposed(delivery, count, disposal, outcome)
+
+    async def _prepare_move(self) -> None:
+        """Keep the moment short in which a poison message is on its queue again for others to get."""
+        if not self._spec.strict_order:
+            await self._state.requeuer.prepare()
 
     async def _move(self, task: Task) -> Disposal | None:
         requeuer = self._state.requeuer
