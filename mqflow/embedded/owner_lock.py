@@ -8,6 +8,7 @@ import fcntl
 import os
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from mqflow.embedded.folder import DataFolder, FolderInUseError, UnsafeFolderError, file_identity
@@ -25,7 +26,8 @@ class OwnerLock:
         self._path = path
         self._descriptor = descriptor
         self._identity = file_identity(path)
-        _after_fork_in_child(self, on_fork)
+        self._on_fork = on_fork
+        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # cannot be taken back: holds nothing
 
     @property
     def held(self) -> bool:
@@ -37,6 +39,14 @@ class OwnerLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def disown(self) -> None:
+        """Own nothing, as the forked child of an owner. flock belongs to the open file, which a child shares.
+
+        Without this, a standby would wait for a dead owner's children. Closed, not unlocked: that would free the parent's lock.
+        """
+        self.release()
+        self._on_fork()
 
 
 def take_ownership(folder: DataFolder, on_fork: Callable[[], None]) -> OwnerLock:
@@ -89,18 +99,7 @@ def _owner(descriptor: int) -> int | None:
     return None  # it was taken a moment ago and does not say yet by whom
 
 
-def _after_fork_in_child(lock: OwnerLock, on_fork: Callable[[], None]) -> None:
-    # flock belongs to the open file, which a forked child shares: without this, a standby would wait for a dead owner's
-    # children. Closed, never unlocked: LOCK_UN in the child would free the parent's lock. The registration cannot be taken
-    # back, so it holds neither lock nor callback.
-    found = weakref.ref(lock)
-    callback = weakref.WeakMethod(on_fork)
-
-    def disown() -> None:
-        held, tell = found(), callback()
-        if held is not None:
-            held.release()
-        if tell is not None:
-            tell()
-
-    os.register_at_fork(after_in_child=disown)
+def _disown(lock: "weakref.ref[OwnerLock]") -> None:
+    held = lock()
+    if held is not None:
+        held.disown()

@@ -170,7 +170,7 @@ class SqliteStore:
     def close(self) -> None:
         """Write and sync what is outstanding, and let go of the folder.
 
-        Raises `MQIError` 2549 where that failed. After a failure, then or earlier, the folder stays held until the process ends.
+        Raises `MQIError` 2549 where that failed. After any failure the folder stays held until the process ends.
         """
         self._end(_Close(write=True))
 

@@ -1,0 +1,118 @@
+"""The notes of what units of work hold: what is found after a process ended at any point."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mqflow.embedded.in_flight import _CHUNK_BYTES, _SLOT, _SLOTS_PER_CHUNK, InFlightMarks
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
+
+
+def _marks(folder: Path) -> InFlightMarks:
+    marks = InFlightMarks(folder / "in_flight")
+    marks.clear()
+    return marks
+
+
+def _found(folder: Path) -> dict[int, int]:
+    marks = InFlightMarks(folder / "in_flight")
+    try:
+        return marks.recorded()
+    finally:
+        marks.close()
+
+
+def test_a_mark_is_found_and_a_released_one_is_not(tmp_path: Path) -> None:
+    marks = _marks(tmp_path)
+
+    released = marks.mark(7, 0, harden=False)
+    marks.mark(8, 3, harden=False)
+    marks.release([released])
+
+    assert {8: 3} == _found(tmp_path)
+
+
+def test_of_two_marks_of_a_message_the_higher_count_is_found(tmp_path: Path) -> None:
+    """A new delivery may be marked before the mark of the one backed out is forgotten."""
+    marks = _marks(tmp_path)
+
+    for count in (1, 2, 0):
+        marks.mark(7, count, harden=False)
+
+    assert {7: 2} == _found(tmp_path)
+
+
+def test_cleared_marks_are_gone(tmp_path: Path) -> None:
+    marks = _marks(tmp_path)
+    marks.mark(7, 0, harden=True)
+
+    marks.clear()
+
+    assert {} == _found(tmp_path)
+
+
+@settings(max_examples=40, deadline=None)
+@given(written=st.integers(0, _SLOT.size - 1), serial=st.integers(1, 2**63), count=st.integers(0, 2**32 - 1))
+def test_a_half_written_mark_is_never_taken_for_another(
+    tmp_path_factory: pytest.TempPathFactory, written: int, serial: int, count: int
+) -> None:
+    """The process ended inside the get, which never returned: the message was not delivered."""
+    folder = tmp_path_factory.mktemp("marks")
+    marks = _marks(folder)
+    slot = marks.mark(serial, count, harden=False) * _SLOT.size
+    whole = bytes(marks._chunks[0][slot : slot + _SLOT.size])
+    marks._chunks[0][slot + written : slot + _SLOT.size] = bytes(_SLOT.size - written)
+    torn = bytes(marks._chunks[0][slot : slot + _SLOT.size])
+
+    found = _found(folder)
+
+    assert found == ({serial: count} if torn == whole else {})
+
+
+def test_there_is_room_for_more_marks_than_one_chunk(tmp_path: Path) -> None:
+    marks = _marks(tmp_path)
+
+    taken = [marks.mark(serial, 0, harden=False) for serial in range(1, _SLOTS_PER_CHUNK + 11)]
+    marks.release(taken[:-2])
+
+    assert {_SLOTS_PER_CHUNK + 9: 0, _SLOTS_PER_CHUNK + 10: 0} == _found(tmp_path)
+
+
+def test_a_freed_slot_is_used_again(tmp_path: Path) -> None:
+    marks = _marks(tmp_path)
+
+    for serial in range(1, 3 * _SLOTS_PER_CHUNK):
+        marks.release([marks.mark(serial, 0, harden=False)])
+
+    assert _CHUNK_BYTES == (tmp_path / "in_flight").stat().st_size
+
+
+def test_no_room_for_another_note_is_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = _marks(tmp_path)
+    for serial in range(1, _SLOTS_PER_CHUNK + 1):
+        marks.mark(serial, 0, harden=False)
+
+    def full(*_: object) -> int:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(MQIError, match=f"{_SLOTS_PER_CHUNK} messages are in units of work") as told:
+        marks.mark(1, 0, harden=False)
+    assert told.value.reason == Reason.STORAGE_MEDIUM_FULL
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_mark_survives_kill_9_at_once(tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        marks = _marks(tmp_path)
+        marks.mark(7, 2, harden=False)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+
+    assert {7: 2} == _found(tmp_path)

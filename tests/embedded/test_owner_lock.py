@@ -1,0 +1,145 @@
+"""One owner for one folder, whatever processes come and go."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.folder import FolderInUseError, UnsafeFolderError, prepare_folder
+from mqflow.embedded.owner_lock import OwnerLock, take_ownership
+
+
+class _Told:
+    """Whoever wants to know about forks."""
+
+    def __init__(self) -> None:
+        self.forks = 0
+
+    def forked(self) -> None:
+        self.forks += 1
+
+
+_HOLDER = """
+import sys
+from pathlib import Path
+from mqflow.embedded.folder import prepare_folder
+from mqflow.embedded.owner_lock import take_ownership
+lock = take_ownership(prepare_folder(Path(sys.argv[1]), create=True), print)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def _held_by_another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == "held\n"
+        yield holder
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def _take(folder: Path, told: _Told | None = None) -> OwnerLock:
+    return take_ownership(prepare_folder(folder, create=True), (told or _Told()).forked)
+
+
+def test_a_second_owner_is_told_which_process_holds_the_folder(tmp_path: Path) -> None:
+    with (
+        _held_by_another_process(tmp_path) as holder,
+        pytest.raises(FolderInUseError, match=f"in use by process {holder.pid}") as told,
+    ):
+        _take(tmp_path)
+
+    assert told.value.pid == holder.pid
+
+
+def test_a_killed_owner_holds_nothing(tmp_path: Path) -> None:
+    with _held_by_another_process(tmp_path) as holder:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        lock = _take(tmp_path)
+
+    assert lock.held
+    lock.release()
+
+
+def test_the_same_process_cannot_own_a_folder_twice(tmp_path: Path) -> None:
+    lock = _take(tmp_path)
+
+    with pytest.raises(FolderInUseError, match=str(os.getpid())):
+        _take(tmp_path)
+    lock.release()
+
+
+def test_a_released_folder_can_be_owned_again(tmp_path: Path) -> None:
+    _take(tmp_path).release()
+    lock = _take(tmp_path)
+
+    assert lock.held
+    lock.release()
+    assert not lock.held
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["deleted", "replaced"])
+def test_a_lock_whose_file_is_another_one_now_is_not_held(tmp_path: Path, replaced: bool) -> None:  # noqa: FBT001 - a table
+    lock = _take(tmp_path)
+
+    (tmp_path / "owner.lock").rename(tmp_path / "moved")
+    if replaced:
+        (tmp_path / "owner.lock").write_text("1\n")
+
+    assert not lock.held
+    lock.release()
+
+
+def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "owner.lock").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(OSError, match="symbolic links"):
+        _take(tmp_path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 on: that is what is tested
+def test_a_forked_child_keeps_nobody_waiting_once_the_owner_is_gone(tmp_path: Path) -> None:
+    told = _Told()
+    lock = _take(tmp_path, told)
+    ready, say_ready = os.pipe()
+    wait, let_go = os.pipe()
+
+    child = os.fork()
+    if child == 0:
+        os.close(let_go)
+        os.write(say_ready, b"1" if told.forks == 1 and not lock.held else b"0")
+        os.read(wait, 1)  # lives until the parent closes its end
+        os._exit(0)
+    os.close(wait)
+    answer = os.read(ready, 1)
+    os.close(lock._descriptor)  # as the end of the process would: closed, not unlocked
+    lock._descriptor = -1
+    again = _take(tmp_path)
+
+    assert answer == b"1"
+    assert again.held
+    again.release()
+    os.close(let_go)
+    os.waitpid(child, 0)
+    os.close(ready)
+    os.close(say_ready)
+
+
+def test_locks_that_keep_nobody_out_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fcntl.flock", lambda *_: None)  # as on a file system that says yes to everybody
+
+    with pytest.raises(UnsafeFolderError, match="locks do not work"):
+        _take(tmp_path)
