@@ -147,10 +147,34 @@ def test_a_listener_s_backout_requeue_queue_goes_before_that_of_the_queue(queue:
     assert ("BOTHRESH of ORDERS.IN", "the listener") == (threshold_source, queue_source)
 
 
-def test_the_plan_of_a_poison_message_says_in_words_why_it_stays_when_no_queue_takes_it() -> None:
-    last = dispose(MessageDescriptor(), ORDERS, "DEAD.LETTERS", Behaviour.JMS_LISTENER)[-1]
+NEITHER = "neither the backout requeue queue nor the dead-letter queue took it"
+STRICT = "the dead-letter queue did not take it; a JMS consumer"
 
-    assert Return("neither the backout requeue queue nor the dead-letter queue took it") == last
+
+@pytest.mark.parametrize(
+    ("behaviour", "persistence", "why"),
+    [
+        (Behaviour.JMS_LISTENER, Persistence.PERSISTENT, NEITHER),
+        (Behaviour.JMS_CONSUMER, Persistence.PERSISTENT, f"{STRICT} loses it when its transaction commits"),
+        (Behaviour.JMS_CONSUMER_NOT_TRANSACTED, Persistence.PERSISTENT, f"{STRICT} that is not transacted loses it"),
+        (Behaviour.CONNECTION_CONSUMER, Persistence.PERSISTENT, f"{NEITHER}; delivery stops"),
+        (Behaviour.CONNECTION_CONSUMER, Persistence.NOT_PERSISTENT, f"not persistent, and {NEITHER}"),
+        (Behaviour.APPLICATION_SERVER, Persistence.PERSISTENT, f"{NEITHER}; delivery stops"),
+    ],
+)
+def test_a_plan_says_in_words_what_becomes_of_a_message_that_no_queue_takes(
+    behaviour: Behaviour, persistence: Persistence, why: str
+) -> None:
+    last = dispose(MessageDescriptor(persistence=persistence), ORDERS, "DEAD.LETTERS", behaviour)[-1]
+
+    assert isinstance(last, Discard | Return)
+    assert why == last.why
+
+
+def test_a_plan_says_in_words_that_a_message_is_discarded_because_its_sender_asked_for_that() -> None:
+    last = dispose(MessageDescriptor(report=Report.DISCARD_MSG), ORDERS, "DEAD.LETTERS", Behaviour.JMS_LISTENER)[-1]
+
+    assert Discard("its sender asked for that: MQRO_DISCARD_MSG") == last
 
 
 def test_a_plan_names_its_reason_as_a_plain_number() -> None:

@@ -202,6 +202,12 @@ NO_BACKOUT_QUEUE_ROWS = (
 
 REFUSED_ROWS = (
     Row(
+        sentence="first: move the message to the queue specified by the BOQNAME attribute, whatever the report options",
+        by=AUTOMATIC,
+        report=Report.DISCARD_MSG | Report.EXCEPTION,
+        expected=Requeue(BOQ),
+    ),
+    Row(
         sentence="first: cannot be put to the backout queue, then it is ... discarded, depending upon the report options",
         by=JMS,
         report=Report.DISCARD_MSG,
@@ -354,6 +360,13 @@ PLAIN_ROWS = (
         sentence="second: If the backout queue has not been set ... PUT to the Dead Letter Queue",
         by=(PLAIN,),
         backout_requeue_queue="",
+        expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED),
+    ),
+    Row(
+        sentence="ours: a program is told of no discarding by its source, so the option is not obeyed",
+        by=(PLAIN,),
+        backout_requeue_queue="",
+        report=Report.DISCARD_MSG,
         expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED),
     ),
     Row(
