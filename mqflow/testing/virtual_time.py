@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import FrameType
 from typing import Any, Final, Literal, TypeVar, assert_never
 
 import anyio
-import anyio.to_thread
 
 from mqflow.ambient import SYSTEM_CLOCK, Running
 
@@ -30,6 +30,7 @@ __all__ = (
     "VirtualClock",
     "deadlock",
     "run",
+    "waits_for_thread",
 )
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ PATIENCE_S: Final = 0.25
 POLL_S: Final = 0.01
 _TURNS_FREE: Final = 1_000
 _TURN_S: Final = 0.001
+_AWAITS_MAX: Final = 1_000
 
 
 class DeadlockError(AssertionError):
@@ -62,7 +64,6 @@ class VirtualClock:
         self._now_s = 0.0
         self._lock = threading.Lock()
         self._holders = 0
-        self._busy: list[Callable[[], bool]] = []
 
     def wall(self) -> float:
         """Seconds since 1970-01-01 UTC, in virtual time."""
@@ -103,14 +104,10 @@ class VirtualClock:
         with self._lock:
             self._holders -= 1
 
-    def stand_still_while(self, busy: Callable[[], bool]) -> None:
-        """Stop time whenever this says that real work is under way."""
-        self._busy.append(busy)
-
     @property
-    def standing_still(self) -> bool:
-        """Whether real work is under way, which a jump of the clock would overtake."""
-        return self._holders > 0 or any(busy() for busy in self._busy)
+    def is_held(self) -> bool:
+        """Whether announced work is under way."""
+        return self._holders > 0
 
 
 class SeededRandom:
@@ -160,20 +157,14 @@ def run(
     Raises `DeadlockError` where every task waits and no timer is set; whatever `main` raises comes through.
     """
     time = VirtualClock() if clock is None else clock
-
-    async def watched() -> T:
-        limiter = anyio.to_thread.current_default_thread_limiter()
-        time.stand_still_while(lambda: limiter.borrowed_tokens > 0)
-        return await main()
-
     match backend:
         case "asyncio":
             options = {"loop_factory": partial(_VirtualLoop, time)}
-            return anyio.run(watched, backend="asyncio", backend_options=options)
+            return anyio.run(main, backend="asyncio", backend_options=options)
         case "trio":
             from mqflow.testing.virtual_trio import run_on_trio  # noqa: PLC0415 - trio is optional
 
-            return run_on_trio(watched, time, seed)
+            return run_on_trio(main, time, seed)
         case _:
             assert_never(backend)
 
@@ -221,7 +212,7 @@ class _Jumping(selectors.DefaultSelector):
             self._turns.turn()
             return events
         self._turns.idle()
-        if self._clock.standing_still and (events := self._listen()):
+        if self._real_work() and (events := self._listen()):
             return events
         if timeout is not None:
             self._clock.advance(timeout)
@@ -231,10 +222,13 @@ class _Jumping(selectors.DefaultSelector):
             raise deadlock(self._clock, ((task.get_name(), task.get_coro()) for task in asyncio.all_tasks(self.loop)))
         return events
 
+    def _real_work(self) -> bool:
+        return self._clock.is_held or any(waits_for_thread(task.get_coro()) for task in asyncio.all_tasks(self.loop))
+
     def _listen(self) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what happens while real work is under way."""
         until = SYSTEM_CLOCK.monotonic() + self._clock.real_work_s_max
-        while self._clock.standing_still and SYSTEM_CLOCK.monotonic() < until:
+        while self._real_work() and SYSTEM_CLOCK.monotonic() < until:
             if events := super().select(POLL_S):
                 return events
         return super().select(0)
@@ -259,21 +253,33 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
 
+def waits_for_thread(coroutine: object) -> bool:
+    """Whether this coroutine waits for a function that anyio runs in a thread: such work is announced by being awaited."""
+    return any(frame.f_code.co_name == "run_sync_in_worker_thread" for frame in _frames(coroutine))
+
+
 _PLUMBING: Final = ("/asyncio/", "/anyio/", "/trio/", "/contextlib.py")
 
 
 def _where(coroutine: object) -> str:
     """Return where a coroutine stands: the innermost frame that is not an event loop's own."""
-    best = "not started"
-    inner: object = coroutine
-    for _ in range(100):  # a chain of awaits; bounded, because a broken one must not hang the message about a hang
-        frame = _first(inner, "cr_frame", "gi_frame", "ag_frame")
-        if frame is not None and not (best != "not started" and any(part in frame.f_code.co_filename for part in _PLUMBING)):
-            best = f"{frame.f_code.co_qualname} ({frame.f_code.co_filename}:{frame.f_lineno})"
-        inner = _first(inner, "cr_await", "gi_yieldfrom", "ag_await")
-        if inner is None:
-            break
-    return best
+    frames = tuple(_frames(coroutine))
+    own = [frame for frame in frames if not any(part in frame.f_code.co_filename for part in _PLUMBING)]
+    if not frames:
+        return "not started"
+    frame = own[-1] if own else frames[0]
+    return f"{frame.f_code.co_qualname} ({frame.f_code.co_filename}:{frame.f_lineno})"
+
+
+def _frames(coroutine: object) -> Iterator[FrameType]:
+    """Give the frames of a chain of awaits, outermost first."""
+    for _ in range(_AWAITS_MAX):
+        frame = _first(coroutine, "cr_frame", "gi_frame", "ag_frame")
+        if frame is not None:
+            yield frame
+        coroutine = _first(coroutine, "cr_await", "gi_yieldfrom", "ag_await")
+        if coroutine is None:
+            return
 
 
 def _first(holder: object, *names: str) -> Any:

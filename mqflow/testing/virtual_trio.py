@@ -13,7 +13,7 @@ import trio
 from trio._core import _run as trio_run
 
 from mqflow.ambient import SYSTEM_CLOCK
-from mqflow.testing.virtual_time import PATIENCE_S, POLL_S, DeadlockError, TurnCounter, VirtualClock, deadlock
+from mqflow.testing.virtual_time import PATIENCE_S, POLL_S, DeadlockError, TurnCounter, VirtualClock, deadlock, waits_for_thread
 
 __all__ = ("run_on_trio",)
 
@@ -71,7 +71,7 @@ class _Jumping(trio.abc.Instrument):
         self._deadline = deadline
         if deadline <= self._time.monotonic():
             return 0.0
-        if self._time.standing_still and self._listens(self._time.real_work_s_max):
+        if self._real_work() and self._listens(self._time.real_work_s_max):
             return POLL_S
         if deadline == math.inf:
             if self._listens(PATIENCE_S):
@@ -95,6 +95,9 @@ class _Jumping(trio.abc.Instrument):
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002 - trio's signature
         """Something happens: patience starts again."""
         self._listening_since = None
+
+    def _real_work(self) -> bool:
+        return self._time.is_held or any(waits_for_thread(task.coro) for task in _tasks(trio.lowlevel.current_root_task()))
 
     def _listens(self, real_s: float) -> bool:
         now = SYSTEM_CLOCK.monotonic()

@@ -1,0 +1,37 @@
+"""Runs one test many times: once as it is, then once for each call of the MQI with the connection broken at just that call."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from mqflow.testing.faults import Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.virtual_time import Backend, run
+
+__all__ = ("run_once", "run_with_every_call_broken")
+
+Test = Callable[[], Coroutine[Any, Any, None]]
+
+
+def run_once(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) -> None:
+    """Run the test in virtual time, on the kit's clock."""
+    run(test, backend=backend, clock=kit.clock, seed=seed)
+
+
+def run_with_every_call_broken(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) -> None:
+    """Run the test without a fault, then with the connection broken at each call it made: before its effect, and after.
+
+    Every run has a queue manager, a clock and chance of its own; what else the test keeps (a list in its module, a fixture) it
+    clears itself. What a run raises says which call it was.
+    """
+    run_once(kit, test, backend, seed)
+    calls = [call for call in kit.faults.calls if call.verb != "MQCONNX"]
+    for number, call in enumerate(calls, start=1):
+        for moment in Moment:
+            kit.close()
+            kit.renew()
+            kit.faults.add(Fault(nth=number, moment=moment))
+            try:
+                run_once(kit, test, backend, seed)
+            except BaseException as error:
+                error.add_note(f"with the connection broken {moment.value}, at {call} of a run without faults")
+                raise

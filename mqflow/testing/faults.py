@@ -1,0 +1,375 @@
+"""Faults on demand behind the seam: refused calls, lost replies, broken connections, slow calls, outages.
+
+`Faults` is the plan and the record of what was called; `wrap` puts it around a queue manager, embedded or not. Where the queue
+manager behind is the embedded one, a broken connection does there what it does to IBM MQ: the unit of work is backed out. Knows
+the seam; knows no application.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from enum import Enum
+from typing import Any, Final, Literal, TypeVar
+
+from msgspec import Struct
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import ConnectionBrokenError, MQIError, error_for
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import (
+    Connection,
+    GetOptions,
+    Got,
+    InlineConnection,
+    InlineQueueManager,
+    Inquired,
+    ObjectHandle,
+    Put,
+    QueueManager,
+)
+
+__all__ = ("FOREVER", "Call", "Fault", "Faults", "Moment")
+
+T = TypeVar("T")
+
+FOREVER: Final = 1 << 62
+_CONNECT: Final = "MQCONNX"
+_BREAKING: Final = frozenset({*ConnectionBrokenError.reasons, Reason.CALL_INTERRUPTED})
+
+
+class Moment(Enum):
+    """When a call fails."""
+
+    BEFORE = "before its effect"
+    AFTER = "after its effect, the reply lost"
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """Something that goes wrong: the calls it matches, and what becomes of them."""
+
+    #: The verb, "MQPUT" ...; empty for any but MQCONNX.
+    verb: str = ""
+    #: The object the call names; empty for any.
+    object_name: str = ""
+    #: Which of the matching calls, from 1, counted from when the fault was added; and how many in a row.
+    nth: int = 1
+    times: int = 1
+    #: MQRC_*: 2009 and its like, and 2549, break the connection as well. 0: the call is slow, and succeeds.
+    reason: int = Reason.CONNECTION_BROKEN
+    moment: Moment = Moment.BEFORE
+    #: How long the call takes.
+    delay_s: float = 0.0
+
+
+class Call(Struct, frozen=True):
+    """A call that was made."""
+
+    #: From 1, over all connections.
+    number: int
+    verb: str
+    object_name: str
+    #: Which connection, from 1.
+    connection: int
+
+    def __str__(self) -> str:
+        name = f" on {self.object_name}" if self.object_name else ""
+        return f"call {self.number}: {self.verb}{name}, connection {self.connection}"
+
+
+class _Planned:
+    """A fault and how many calls it has matched."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self.matched = 0
+
+    def strikes(self, verb: str, object_name: str) -> bool:
+        """Whether it strikes this call; counts it."""
+        fault = self.fault
+        matches = verb == fault.verb if fault.verb else verb != _CONNECT
+        if not matches or fault.object_name not in {"", object_name}:
+            return False
+        self.matched += 1
+        return fault.nth <= self.matched < fault.nth + fault.times
+
+
+class Faults:
+    """What goes wrong and when, for every connection of the queue managers it was wrapped around."""
+
+    def __init__(self, *plan: Fault, wait: Callable[[float], None] = lambda _: None) -> None:
+        self._planned = [_Planned(fault) for fault in plan]
+        self._wait = wait
+        self._lines: list[_Line] = []
+        self._calls: list[Call] = []
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """Every call made so far, those that failed too, in order; connecting is one."""
+        return self._calls
+
+    def wrap(self, queue_manager: QueueManager) -> QueueManager:
+        """Return the same queue manager with these faults in front of it; inline where it is."""
+        if isinstance(queue_manager, InlineQueueManager):
+            return _InlineFaulty(queue_manager, self)
+        return _Faulty(queue_manager, self)
+
+    def add(self, *plan: Fault) -> None:
+        """Plan more; of several faults that match a call, the first one planned strikes."""
+        self._planned += [_Planned(fault) for fault in plan]
+
+    def clear(self) -> None:
+        """Plan nothing any more. What is broken stays broken."""
+        self._planned.clear()
+
+    def break_connections(self, reason: int = Reason.CONNECTION_BROKEN) -> None:
+        """Break every connection now: units of work are backed out, and who waits in `on_arrival` is woken to learn it.
+
+        A thread that waits inside a verb learns it at its next call.
+        """
+        for line in self._lines:
+            line.cut(reason)
+
+    @contextmanager
+    def outage(self, reason: int = Reason.Q_MGR_NOT_AVAILABLE) -> Iterator[None]:
+        """Break every connection; inside, nobody can connect."""
+        planned = _Planned(Fault(verb=_CONNECT, reason=reason, times=FOREVER))
+        self._planned.insert(0, planned)
+        self.break_connections()
+        try:
+            yield
+        finally:
+            self._planned.remove(planned)
+
+    def around(self, line: "_Line", verb: str, object_name: str, effect: Callable[[], T]) -> T:
+        """Return what the effect returns, unless a fault strikes this call. Raises the fault's `MQIError`."""
+        fault = self.strike(line, verb, object_name)
+        if fault is None:
+            return effect()
+        if fault.moment is Moment.AFTER:
+            effect()
+        raise line.failure(fault, verb, object_name)
+
+    def connect(self, queue_manager: QueueManager, connect: Callable[[], T]) -> tuple["_Line", T]:
+        """Return a new line, and the connection made for it."""
+        line = _Line(self, len(self._lines) + 1, queue_manager.name)
+        self._lines.append(line)
+        return line, self.around(line, _CONNECT, "", connect)
+
+    def strike(self, line: "_Line", verb: str, object_name: str) -> Fault | None:
+        """Return the fault that makes this call fail, if one does; where one only delays, the delay is over by then."""
+        call = Call(len(self._calls) + 1, verb, object_name, line.number)
+        self._calls.append(call)
+        line.check(verb, object_name)
+        struck = next(iter(self._matching(verb, object_name)), None)
+        if struck is not None and struck.delay_s:
+            self._wait(struck.delay_s)
+        return struck if struck is not None and struck.reason else None
+
+    def _matching(self, verb: str, object_name: str) -> list[Fault]:
+        """Return the faults that strike; every plan counts the call, also behind the first that strikes."""
+        return [planned.fault for planned in self._planned if planned.strikes(verb, object_name)]
+
+
+class _Line:
+    """One connection's line to its queue manager, which can be cut."""
+
+    def __init__(self, faults: Faults, number: int, queue_manager: str) -> None:
+        self.number = number
+        self.queue_manager = queue_manager
+        self._faults = faults
+        self._cut = 0
+        self.inner: Connection | None = None
+        self.wakes: list[Callable[[], None]] = []
+
+    def check(self, verb: str, object_name: str) -> None:
+        """Raise 2009, or what it was cut with, where it is cut."""
+        if self._cut:
+            raise error_for(self._cut, verb, object_name, self.queue_manager, "The connection was broken before")
+
+    def failure(self, fault: Fault, verb: str, object_name: str) -> MQIError:
+        """Return the error a fault makes; the line is cut where its reason says so."""
+        if fault.reason in _BREAKING:
+            self.cut(Reason.CONNECTION_BROKEN)
+        detail = f"A planned fault: it failed {fault.moment.value}"
+        return error_for(fault.reason, verb, object_name, self.queue_manager, detail)
+
+    def cut(self, reason: int) -> None:
+        """Let the queue manager notice that the client is gone: it backs out, and forgets the connection."""
+        if self._cut:
+            return
+        self._cut = reason
+        if self.inner is not None:
+            _abandon(self.inner)
+        wakes, self.wakes = self.wakes, []
+        for wake in wakes:
+            wake()
+
+    def around(self, verb: str, object_name: str, effect: Callable[[], T]) -> T:
+        """As `Faults.around`, for a call on this line."""
+        return self._faults.around(self, verb, object_name, effect)
+
+    def strike(self, verb: str) -> Fault | None:
+        """As `Faults.strike`, for a call on this line that names no object."""
+        return self._faults.strike(self, verb, "")
+
+
+def _abandon(connection: Connection) -> None:
+    """Leave a connection as a client that died does: the embedded queue manager knows how; elsewhere back out, disconnect."""
+    abandon = getattr(connection, "abandon", None)
+    for verb in (connection.backout, connection.disconnect) if abandon is None else (abandon,):
+        with suppress(MQIError):
+            verb()
+
+
+class _FaultyConnection:
+    """The verbs of a connection, with a plan of faults in front of each."""
+
+    def __init__(self, line: _Line, inner: Connection) -> None:
+        line.inner = inner
+        self._line = line
+        self._inner = inner
+
+    @property
+    def queue_manager_name(self) -> str:
+        return self._inner.queue_manager_name
+
+    def open(
+        self,
+        name: str,
+        options: OpenOption,
+        *,
+        object_type: ObjectType = ObjectType.Q,
+        queue_manager: str = "",
+        dynamic_name: str = "AMQ.*",
+        alternate_user: str = "",
+    ) -> ObjectHandle:
+        def effect() -> ObjectHandle:
+            return self._inner.open(
+                name,
+                options,
+                object_type=object_type,
+                queue_manager=queue_manager,
+                dynamic_name=dynamic_name,
+                alternate_user=alternate_user,
+            )
+
+        return self._line.around("MQOPEN", name, effect)
+
+    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+        self._line.around("MQCLOSE", handle.name, lambda: self._inner.close(handle, options))
+
+    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+        return self._line.around(
+            "MQPUT", handle.name, lambda: self._inner.put(handle, descriptor, body, options, context=context)
+        )
+
+    def put1(
+        self,
+        name: str,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: Any = None,
+        queue_manager: str = "",
+        alternate_user: str = "",
+    ) -> Put:
+        def effect() -> Put:
+            return self._inner.put1(
+                name,
+                descriptor,
+                body,
+                options,
+                context=context,
+                queue_manager=queue_manager,
+                alternate_user=alternate_user,
+            )
+
+        return self._line.around("MQPUT1", name, effect)
+
+    def get(self, handle: Any, options: GetOptions) -> Got | None:
+        return self._line.around("MQGET", handle.name, lambda: self._inner.get(handle, options))
+
+    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+        return self._line.around("MQINQ", handle.name, lambda: self._inner.inquire(handle, selectors))
+
+    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+        self._line.around("MQSET", handle.name, lambda: self._inner.set(handle, values))
+
+    def commit(self) -> None:
+        self._line.around("MQCMIT", "", self._inner.commit)
+
+    def backout(self) -> None:
+        self._line.around("MQBACK", "", self._inner.backout)
+
+    def disconnect(self) -> None:
+        self._line.around("MQDISC", "", self._inner.disconnect)
+
+
+class _InlineFaultyConnection(_FaultyConnection):
+    """The same where an event loop calls the verbs."""
+
+    def __init__(self, line: _Line, inner: InlineConnection) -> None:
+        super().__init__(line, inner)
+        self._inline = inner
+
+    def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
+        """A fault is raised here, where the call is made; after the effect, the commit is over and durable first."""
+        fault = self._line.strike("MQCMIT")
+        if fault is None:
+            return self._inline.begin_commit(done)
+        lost = self._line.failure
+        if fault.moment is Moment.AFTER and not self._inline.begin_commit(lambda _: done(lost(fault, "MQCMIT", ""))):
+            return False
+        raise lost(fault, "MQCMIT", "")
+
+    def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
+        """No call of the MQI, so no fault strikes it; but a line that is cut wakes who waits."""
+        self._line.check("MQGET", handle.name)
+        withdraw = self._inline.on_arrival(handle, options, wake)
+        if withdraw is None:
+            return None
+        self._line.wakes.append(wake)
+
+        def withdraw_both() -> None:
+            withdraw()
+            if wake in self._line.wakes:
+                self._line.wakes.remove(wake)
+
+        return withdraw_both
+
+
+class _Faulty:
+    """A queue manager whose connections fail as planned."""
+
+    def __init__(self, inner: QueueManager, faults: Faults) -> None:
+        self._inner = inner
+        self._faults = faults
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        connect = self._inner.connect
+        line, inner = self._faults.connect(self, lambda: connect(application_name=application_name, user=user))
+        return _FaultyConnection(line, inner)
+
+
+class _InlineFaulty:
+    """The same for a queue manager in this process."""
+
+    inline: Literal[True] = True
+
+    def __init__(self, inner: InlineQueueManager, faults: Faults) -> None:
+        self._inner = inner
+        self._faults = faults
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:
+        connect = self._inner.connect
+        line, inner = self._faults.connect(self, lambda: connect(application_name=application_name, user=user))
+        return _InlineFaultyConnection(line, inner)

@@ -1,0 +1,92 @@
+"""The pytest plugin: the fixture `mq`, and virtual time for the coroutine tests that ask for it.
+
+Registered by an entry point, so it is there when mqflow is installed: no conftest, no marker, no other plugin. pytest imports
+this module in every run of everybody who has mqflow installed: it imports nothing of mqflow until a test asks for `mq`.
+"""
+
+import inspect
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+if TYPE_CHECKING:  # the kit loads the embedded queue manager: only who asks for it pays
+    from mqflow.testing.kit import QueueManagerKit
+    from mqflow.testing.virtual_time import Backend
+
+__all__ = ("mq", "mq_backend", "pytest_addoption", "pytest_configure", "pytest_generate_tests", "pytest_pyfunc_call")
+
+_BACKENDS = ("asyncio", "trio")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the ini option."""
+    text = "Event loops that tests with the fixture mq run on: asyncio (default), trio, or both."
+    parser.addini("mq_backends", text, type="args", default=["asyncio"])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers."""
+    config.addinivalue_line("markers", "mq_backend(*names): run this test with mq on asyncio, on trio, or on both")
+    text = "mq_faults('every-call'): run this test again for each MQI call it makes, with the connection broken there"
+    config.addinivalue_line("markers", text)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test for each event loop, where there is more than one."""
+    if "mq_backend" in metafunc.fixturenames:
+        names = _backends(metafunc.definition)
+        if len(names) > 1:
+            metafunc.parametrize("mq_backend", names, indirect=True)
+
+
+@pytest.fixture
+def mq_backend(request: pytest.FixtureRequest) -> str:
+    """The event loop this test runs on."""
+    return cast("str", getattr(request, "param", None) or _backends(request.node)[0])
+
+
+@pytest.fixture
+def mq(mq_backend: str) -> Iterator["QueueManagerKit"]:  # noqa: ARG001 - asked for so that every test with mq has it
+    """A queue manager in memory with a virtual clock; a coroutine test that asks for it runs in virtual time."""
+    from mqflow.testing.kit import QueueManagerKit  # noqa: PLC0415 - only who asks for it pays
+
+    kit = QueueManagerKit()
+    yield kit
+    kit.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test that asks for `mq`, in virtual time; leave every other test alone."""
+    if "mq" not in pyfuncitem.funcargs or not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    from mqflow.testing.fault_runs import run_once, run_with_every_call_broken  # noqa: PLC0415 - only who asks for it pays
+
+    kit = cast("QueueManagerKit", pyfuncitem.funcargs["mq"])
+    backend = cast("Backend", pyfuncitem.funcargs["mq_backend"])
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    runs = run_with_every_call_broken if _every_call(pyfuncitem) else run_once
+    runs(kit, partial(pyfuncitem.obj, **arguments), backend)
+    return True
+
+
+def _backends(item: pytest.Item | pytest.Function) -> list[str]:
+    marker = item.get_closest_marker("mq_backend")
+    names = [str(name) for name in (marker.args if marker is not None and marker.args else item.config.getini("mq_backends"))]
+    unknown = [name for name in names if name not in _BACKENDS]
+    if unknown or not names:
+        raise pytest.UsageError(
+            f"mq_backend: {', '.join(unknown) or 'nothing'} is no event loop; there are {', '.join(_BACKENDS)}."
+        )
+    return names
+
+
+def _every_call(item: pytest.Function) -> bool:
+    marker = item.get_closest_marker("mq_faults")
+    if marker is None:
+        return False
+    if marker.args != ("every-call",):
+        raise pytest.UsageError(f"{item.nodeid}: mq_faults takes 'every-call', not {marker.args!r}.")
+    return True

@@ -1,0 +1,193 @@
+"""The kit and the plugin: an application, unchanged, on a queue manager in memory. No conftest, no marker, no patching."""
+
+import anyio
+import msgspec
+import pytest
+
+from mqflow.app.application import App
+from mqflow.app.context import Context
+from mqflow.app.message import Message
+from mqflow.events import Decided, Reconnected, Settled
+from mqflow.policy.disposition import Settlement
+from mqflow.testing.kit import MQSCError, QueueManagerKit
+
+app = App("embedded::memory:?qmgr=QM1", name="flights")
+
+
+class Flight(msgspec.Struct):
+    carrier: str
+    flight: int
+    origin: str
+    dest: str
+    arr_delay: float
+
+
+@app.listener("FLIGHTS.IN", concurrency=4)
+async def book(flight: Flight, message: Message, ctx: Context) -> None:
+    if flight.origin == flight.dest:
+        raise ValueError("a flight to where it starts")
+    await ctx.put("FLIGHTS.BOOKED", flight)
+
+
+GOOD = b'{"carrier":"UA","flight":1,"origin":"EWR","dest":"IAH","arr_delay":11}'
+CANCELLED = b'{"carrier":"UA","flight":1,"origin":"EWR","dest":"IAH","arr_delay":null}'
+ROUND_TRIP = b'{"carrier":"UA","flight":1,"origin":"EWR","dest":"EWR","arr_delay":3}'
+
+both = pytest.mark.mq_backend("asyncio", "trio")
+
+
+@pytest.fixture
+def queues(mq: QueueManagerKit) -> None:
+    mq.mqsc(
+        "DEFINE QLOCAL('FLIGHTS.IN') BOTHRESH(3) BOQNAME('FLIGHTS.BOQ')",
+        "DEFINE QLOCAL('FLIGHTS.BOQ')",
+        "DEFINE QLOCAL('FLIGHTS.BOOKED')",
+    )
+
+
+@both
+async def test_a_cancelled_flight_ends_on_the_backout_queue(mq: QueueManagerKit, queues: None) -> None:
+    async with mq.run(app):
+        await mq.put("FLIGHTS.IN", CANCELLED)
+        [dead] = await mq.drain("FLIGHTS.BOQ")
+
+    assert dead.why.outcome == "undecodable"
+    assert dead.why.handler == "book"
+    assert dead.why.queue == "FLIGHTS.IN"
+    assert dead.json()["arr_delay"] is None
+    assert dead.body == CANCELLED
+    assert dead.descriptor.format == "MQHRF2"
+
+
+@both
+async def test_a_flight_is_booked(mq: QueueManagerKit, queues: None) -> None:
+    async with mq.run(app):
+        await mq.put("FLIGHTS.IN", GOOD)
+        [booked] = await mq.drain("FLIGHTS.BOOKED")
+
+    assert booked.json() == msgspec.json.decode(GOOD)
+    assert booked.why.outcome == ""
+    assert mq.depth("FLIGHTS.IN") == 0
+    assert [Settlement.COMMIT] == [settled.settlement for settled in mq.told(Settled)]
+
+
+@both
+async def test_a_failing_flight_is_tried_as_often_as_the_threshold_says(mq: QueueManagerKit, queues: None) -> None:
+    async with mq.run(app):
+        await mq.put("FLIGHTS.IN", ROUND_TRIP)
+        [dead] = await mq.drain("FLIGHTS.BOQ")
+
+    assert dead.why.outcome == "failed"
+    assert "a flight to where it starts" in dead.why.text
+    assert dead.why.count == 3
+    assert mq.told(Decided)
+
+
+async def test_the_pauses_before_redelivery_take_virtual_time(mq: QueueManagerKit, queues: None) -> None:
+    async with mq.run(app):
+        await mq.put("FLIGHTS.IN", ROUND_TRIP)
+        before = mq.clock.monotonic()
+        await mq.drain("FLIGHTS.BOQ")
+
+    assert mq.clock.monotonic() > before
+
+
+async def test_a_message_with_properties_of_its_own_says_why_all_the_same(mq: QueueManagerKit, queues: None) -> None:
+    async with mq.run(app):
+        await mq.put("FLIGHTS.IN", CANCELLED, properties={"colour": "red"})
+        [dead] = await mq.drain("FLIGHTS.BOQ")
+
+    assert dead.properties == {"colour": "red"}
+    assert dead.why.outcome == "undecodable"
+    assert dead.why.error
+
+
+async def test_put_takes_fields_of_the_descriptor(mq: QueueManagerKit) -> None:
+    mq.define("Q", defpsist="YES")
+
+    await mq.put("Q", "text", correlation_id=b"c" * 24, priority=7)
+
+    [found] = mq.browse("Q")
+    assert (b"c" * 24, 7, True) == (found.descriptor.correlation_id, found.descriptor.priority, found.descriptor.persistent)
+    assert found.text() == "text"
+    assert mq.depth("Q") == 1
+
+
+async def test_put_names_what_is_no_field(mq: QueueManagerKit) -> None:
+    mq.define("Q")
+
+    with pytest.raises(TypeError, match=r"colour: no field of a message descriptor; there are report, "):
+        await mq.put("Q", b"", colour="red")
+
+
+def test_definitions_take_mqsc_keywords(mq: QueueManagerKit) -> None:
+    mq.define("orders.in", bothresh=3, boqname="orders.BOQ", descr="it's here")
+
+    queue = mq.queue_manager.administration.queue("orders.in")
+
+    assert queue is not None
+    assert (3, "orders.BOQ", "it's here") == (queue.backout_threshold, queue.backout_requeue_queue, queue.description)
+
+
+def test_mqsc_that_is_refused_is_an_error_with_its_text(mq: QueueManagerKit) -> None:
+    with pytest.raises(MQSCError, match=r"column"):
+        mq.mqsc("DEFINE QLOCAL('A')", "DEFINE QLOCAL('B') BOTRESH(3)")
+
+
+async def test_a_drain_that_waits_in_vain_says_what_there_is(mq: QueueManagerKit) -> None:
+    mq.define("EMPTY")
+    mq.define("OTHER")
+    await mq.put("OTHER", b"")
+
+    with pytest.raises(AssertionError, match=r"0 of at least 1 messages came to EMPTY within 60 virtual seconds") as caught:
+        await mq.drain("EMPTY")
+
+    assert "OTHER: 1" in str(caught.value)
+
+
+async def test_a_drain_may_expect_nothing(mq: QueueManagerKit) -> None:
+    mq.define("EMPTY")
+
+    assert await mq.drain("EMPTY", at_least=0) == []
+
+
+async def test_time_is_the_queue_managers_too(mq: QueueManagerKit) -> None:
+    mq.define("Q")
+    await mq.put("Q", b"", expiry=30)
+
+    await anyio.sleep(20)
+    [found] = mq.browse("Q")
+    await anyio.sleep(11)
+
+    assert found.descriptor.expiry_tenths == 100
+    assert mq.browse("Q") == []
+
+
+async def test_what_was_started_is_taken_back_from_the_application(mq: QueueManagerKit, queues: None) -> None:
+    hooks = list(app.hooks)
+
+    async with mq.run(app):
+        pass
+
+    assert hooks == app.hooks
+
+
+def test_an_application_cannot_run_outside_virtual_time(mq: QueueManagerKit, queues: None) -> None:
+    async def elsewhere() -> None:
+        async with mq.run(app):
+            pass
+
+    with pytest.raises(RuntimeError, match=r"needs a test that runs in virtual time"):
+        anyio.run(elsewhere)
+
+
+async def test_an_outage_of_a_minute_is_survived(mq: QueueManagerKit, queues: None) -> None:
+    async with mq.run(app):
+        with mq.faults.outage():
+            await mq.put("FLIGHTS.IN", GOOD)
+            await anyio.sleep(60)
+        [booked] = await mq.drain("FLIGHTS.BOOKED")
+
+    assert booked.json() == msgspec.json.decode(GOOD)
+    [reconnected] = mq.told(Reconnected)
+    assert 31 < reconnected.downtime_ms / 1_000 < 100  # 1, 2, 4, 8, 16 and 25 s, each with its jitter
