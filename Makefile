@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test check bench docs format clean
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml plugins/prometheus/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing mqflow and what it is developed with (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable plugins/prometheus
 	@touch $@
 
 demo: $(STAMP) ## a month of real flights through a queue, a handler and a backout queue
@@ -29,11 +29,11 @@ bench: $(STAMP) ## the budgets, measured here, into docs/performance.md
 	$(BIN)/python -m benchmarks
 
 docs: $(STAMP)
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/zensical build --strict
 
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .demo site
+	rm -rf $(VENV) .cache .demo site

@@ -16,6 +16,7 @@ from mqflow.app.consumer import Consumer
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handler import Handler, Where
 from mqflow.app.listening import Listener, ListenerOptions, Publisher
+from mqflow.app.plugins import Group, named
 from mqflow.app.running import Running
 from mqflow.app.settings import Settings
 from mqflow.events import Hook
@@ -41,7 +42,7 @@ class App:
         *,
         name: str = "",
         middleware: Sequence[Any] = (),
-        hooks: Sequence[Hook] = (),
+        hooks: Sequence[Hook | str] = (),
         codec: Codec | None = None,
         decide: Decide = backout.decide,
         lifespan: Lifespan | None = None,
@@ -51,8 +52,9 @@ class App:
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
-        self.middleware: Final[list[Any]] = list(middleware)
-        self.hooks: Final[list[Hook]] = list(hooks)
+        #: A plugin is given by its name.
+        self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
+        self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
         self.codec: Final = codec
         #: The backout decision: another function changes it, no subclass.
         self.decide: Final = decide

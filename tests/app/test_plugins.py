@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.app.application import App
 from mqflow.app.plugins import Group, Plugin, PluginError, find, installed, load, named, usable
 
 Install = Callable[..., None]
@@ -63,6 +64,16 @@ def test_names_are_replaced_by_plugins_and_objects_stay_in_their_order(install: 
 
     assert own is chain[0]
     assert "Tenant" == type(chain[1]).__name__
+
+
+def test_an_application_names_its_plugins(install: Install) -> None:
+    source = "class Tenant:\n    async def consume(self, delivery, call_next): ...\n\ndef note(event): ...\n"
+    install("acme", "[mqflow.middleware]\ntenant = acme_both:Tenant\n[mqflow.hooks]\nnote = acme_both:note\n", acme_both=source)
+
+    app = App(middleware=["tenant"], hooks=["note"])
+
+    assert ["Tenant"] == [type(each).__name__ for each in app.middleware]
+    assert ["note"] == [getattr(each, "__name__", "") for each in app.hooks]
 
 
 def test_a_name_nobody_offers_is_refused_with_the_names_there_are(install: Install) -> None:
@@ -123,7 +134,7 @@ def test_a_broken_command_is_left_out_and_named_and_the_others_stay(install: Ins
     assert ["RuntimeError: no licence" in str(error) for error in refused] == [True]
 
 
-def test_importing_mqflow_reads_no_metadata() -> None:
-    check = "import sys, mqflow; sys.exit('importlib.metadata' in sys.modules)"
+def test_an_application_without_plugins_reads_no_metadata() -> None:
+    check = "import sys, mqflow; mqflow.App(); sys.exit('importlib.metadata' in sys.modules)"
 
     assert 0 == subprocess.run([sys.executable, "-c", check], check=False).returncode

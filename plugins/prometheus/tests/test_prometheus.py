@@ -1,0 +1,126 @@
+"""What Prometheus reads of an application's events."""
+
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from mqflow.events import (
+    Attempt,
+    Delivered,
+    Disposed,
+    Event,
+    HandlerStuck,
+    InDoubt,
+    ListenerPaused,
+    ListenerResumed,
+    ListenerStarted,
+    ListenerStopped,
+    Settled,
+)
+from mqflow.policy.disposition import Completed, Failed, Requeue, Return, Settlement
+from mqflow_prometheus import PrometheusMetrics
+
+IN = {"queue": "ORDERS.IN"}
+LISTENER = IN | {"listener": "orders"}
+MESSAGE_ID = bytes(24)
+
+
+def told(*events: Event) -> CollectorRegistry:
+    """Return the registry after a hook was told these events."""
+    registry = CollectorRegistry()
+    hook = PrometheusMetrics(registry)
+    for event in events:
+        hook(event)
+    return registry
+
+
+def settled(outcome: Completed | Failed | None, handled_s: float = 0.0) -> Settled:
+    settlement = Settlement.COMMIT if isinstance(outcome, Completed) else Settlement.BACKOUT
+    return Settled(
+        queue="ORDERS.IN",
+        listener="orders",
+        settlement=settlement,
+        message_ids=(MESSAGE_ID,),
+        outcome=outcome,
+        handled_s=handled_s,
+    )
+
+
+def test_deliveries_are_counted_by_queue() -> None:
+    delivered = Delivered(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="orders", backout_count=0, body_bytes=2)
+
+    registry = told(delivered, delivered)
+
+    assert 2 == registry.get_sample_value("mqflow_messages_delivered_total", IN)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "labels"),
+    [
+        (Completed(), {"settlement": "commit", "outcome": "completed"}),
+        (Failed("app.Error"), {"settlement": "backout", "outcome": "failed"}),
+        (None, {"settlement": "backout", "outcome": "not_handled"}),
+    ],
+)
+def test_units_of_work_are_counted_by_how_they_ended(outcome: Completed | Failed | None, labels: dict[str, str]) -> None:
+    assert 1 == told(settled(outcome)).get_sample_value("mqflow_units_of_work_total", IN | labels)
+
+
+def test_the_time_handlers_took_is_a_histogram() -> None:
+    registry = told(settled(Completed(), 0.25), settled(Completed(), 4.0))
+
+    completed = IN | {"outcome": "completed"}
+    assert 4.25 == registry.get_sample_value("mqflow_handling_seconds_sum", completed)
+    assert 1 == registry.get_sample_value("mqflow_handling_seconds_bucket", completed | {"le": "1.0"})
+
+
+def test_a_poison_message_is_counted_where_it_ended_and_where_it_was_refused() -> None:
+    attempts = (Attempt(Requeue("ORDERS.BOQ"), 2053), Attempt(Return("nothing took it")))
+    disposed = Disposed(queue="ORDERS.IN", message_id=MESSAGE_ID, listener="orders", backout_count=3, attempts=attempts)
+
+    registry = told(disposed)
+
+    refused = IN | {"destination": "ORDERS.BOQ", "reason": "MQRC_Q_FULL (2053)"}
+    assert 1 == registry.get_sample_value("mqflow_backout_refusals_total", refused)
+    held = IN | {"disposition": "return", "destination": ""}
+    assert 1 == registry.get_sample_value("mqflow_backout_dispositions_total", held)
+
+
+def test_a_listener_is_paused_from_pause_to_resumption() -> None:
+    started = ListenerStarted(queue="ORDERS.IN", listener="orders", concurrency=4)
+    paused = ListenerPaused(queue="ORDERS.IN", listener="orders", why="nothing took it", delay_s=1)
+    resumed = ListenerResumed(queue="ORDERS.IN", listener="orders")
+
+    assert 0 == told(started).get_sample_value("mqflow_listener_paused", LISTENER)
+    assert 1 == told(started, paused).get_sample_value("mqflow_listener_paused", LISTENER)
+    assert 0 == told(started, paused, resumed).get_sample_value("mqflow_listener_paused", LISTENER)
+
+
+def test_a_listener_runs_from_start_to_stop() -> None:
+    started = ListenerStarted(queue="ORDERS.IN", listener="orders", concurrency=4)
+    stopped = ListenerStopped(queue="ORDERS.IN", listener="orders")
+
+    assert 1 == told(started).get_sample_value("mqflow_listener_running", LISTENER)
+    assert 0 == told(started, stopped).get_sample_value("mqflow_listener_running", LISTENER)
+
+
+def test_commits_in_doubt_and_stuck_handlers_are_counted() -> None:
+    in_doubt = InDoubt(queue="ORDERS.IN", listener="orders", reason=2549, message_ids=(MESSAGE_ID,))
+    stuck = HandlerStuck(queue="ORDERS.IN", listener="orders", message_id=MESSAGE_ID, running_s=60, stack="")
+
+    registry = told(in_doubt, stuck)
+
+    unknown = IN | {"reason": "MQRC_CALL_INTERRUPTED (2549)"}
+    assert 1 == registry.get_sample_value("mqflow_commits_in_doubt_total", unknown)
+    assert 1 == registry.get_sample_value("mqflow_handlers_stuck_total", IN)
+
+
+def test_the_entry_point_names_the_hook() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+
+    [target] = project["entry-points"]["mqflow.hooks"].values()
+    module, name = target.split(":")
+    assert PrometheusMetrics is getattr(import_module(module), name)
