@@ -1,0 +1,102 @@
+"""Headers, properties and descriptors for "whatever the message": what the Hypothesis tests of this folder draw from."""
+
+from hypothesis import strategies as st
+
+from mqflow.mqi.dead_letter_header import DeadLetterHeader
+from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
+from mqflow.mqi.descriptor_extension import DescriptorExtension
+from mqflow.mqi.options import Encoding
+from mqflow.mqi.rfh2 import NAME_VALUE_CCSIDS, RFH2, Folder, Property
+
+int32 = st.integers(-(2**31), 2**31 - 1)
+encodings = st.sampled_from([Encoding.NORMAL, Encoding.NATIVE, Encoding.ZOS])
+#: Character sets that header fields can be in; 500 and 1047 are EBCDIC.
+field_ccsids = st.sampled_from([1208, 819, 850, 500, 1047])
+
+#: What an XML 1.0 document can hold, the surrogates being no characters.
+characters = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff", include_characters="\t\n\r")
+texts = st.text(characters, max_size=30)
+element_names = st.text(st.characters(categories=("L", "N")) | st.sampled_from("_-:"), min_size=1, max_size=12)
+property_names = st.lists(element_names, min_size=1, max_size=4).map(".".join)
+values = (
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.binary(max_size=20) | texts
+)
+
+
+def fields(chars: int) -> st.SearchStrategy[str]:
+    """Character fields as a queue manager gives them: invariant characters, no padding."""
+    return st.text("ABCXYZabcxyz0189. _/%", max_size=chars).map(str.rstrip)
+
+
+attributes = st.lists(st.tuples(st.sampled_from(["context", "copy", "support"]), texts), max_size=2).map(tuple)
+properties = st.builds(Property, property_names, values, st.just(""), attributes)
+folders = st.builds(Folder, element_names, st.lists(properties, max_size=6).map(tuple), st.just(""), attributes)
+
+ccsids = st.sampled_from([CCSID_INHERIT, 0, 1208, 819, 500])
+dead_letter_headers = st.builds(
+    DeadLetterHeader,
+    reason=int32,
+    destination_queue=fields(48),
+    destination_queue_manager=fields(48),
+    encoding=encodings,
+    ccsid=ccsids,
+    format=fields(8),
+    put_application_type=int32,
+    put_application_name=fields(28),
+    put_date=fields(8),
+    put_time=fields(8),
+)
+descriptor_extensions = st.builds(
+    DescriptorExtension,
+    encoding=encodings,
+    ccsid=ccsids,
+    format=fields(8),
+    flags=int32,
+    group_id=st.binary(min_size=24, max_size=24),
+    sequence_number=int32,
+    offset=int32,
+    message_flags=int32,
+    original_length=int32,
+)
+rfh2s = st.builds(
+    RFH2,
+    folders=st.lists(folders, max_size=4).map(tuple),
+    encoding=encodings,
+    ccsid=ccsids,
+    format=fields(8),
+    flags=int32,
+    name_value_ccsid=st.sampled_from(sorted(NAME_VALUE_CCSIDS)),
+)
+headers = dead_letter_headers | descriptor_extensions | rfh2s
+
+identifiers = st.binary(min_size=24, max_size=24)
+descriptors = st.builds(
+    MessageDescriptor,
+    report=int32,
+    message_type=int32,
+    expiry_tenths=int32,
+    feedback=int32,
+    encoding=int32,
+    ccsid=int32,
+    format=fields(8),
+    priority=int32,
+    persistence=int32,
+    message_id=identifiers,
+    correlation_id=identifiers,
+    backout_count=int32,
+    reply_to_queue=fields(48),
+    reply_to_queue_manager=fields(48),
+    user_identifier=fields(12),
+    accounting_token=st.binary(min_size=32, max_size=32),
+    application_identity_data=fields(32),
+    put_application_type=int32,
+    put_application_name=fields(28),
+    put_date=fields(8),
+    put_time=fields(8),
+    application_origin_data=fields(4),
+    group_id=identifiers,
+    sequence_number=int32,
+    offset=int32,
+    message_flags=int32,
+    original_length=int32,
+)
