@@ -1,13 +1,15 @@
 """The decision ledger: what became of each message and why, in a bounded SQLite file beside the data.
 
 A hook that writes events down, and the functions that read them back, from any process and while the writer runs. Takes no part
-in a delivery: what it cannot write it drops and counts. Knows events; knows no queue manager.
+in a delivery: what it cannot write it drops and counts. Knows events and where data lies; opens no queue manager.
 """
 
 import logging
+import os
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final, Literal
@@ -17,6 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
+from mqflow.app.locate import locate
+from mqflow.app.settings import LedgerSettings
 from mqflow.events import (
     Decided,
     Delivered,
@@ -30,7 +34,18 @@ from mqflow.events import (
 )
 from mqflow.policy.disposition import Completed, Settlement
 
-__all__ = ("LEDGER_FILE", "DecisionLedger", "Entry", "LedgerError", "MessageEvent", "Record", "known_messages", "story")
+__all__ = (
+    "LEDGER_FILE",
+    "DecisionLedger",
+    "Entry",
+    "LedgerError",
+    "MessageEvent",
+    "Record",
+    "known_messages",
+    "ledger_file",
+    "open_ledger",
+    "story",
+)
 
 LEDGER_FILE: Final = "decisions.db"
 """What the file is called in the folder of the data."""
@@ -48,8 +63,8 @@ _MAILBOX_MAX: Final = 100_000
 _BATCH_MAX: Final = 1_000
 _BUSY_S: Final = 10.0
 _SCHEMA: Final = """
-    CREATE TABLE IF NOT EXISTS entry (id INTEGER PRIMARY KEY, at REAL NOT NULL, message TEXT NOT NULL, event BLOB NOT NULL);
-    CREATE INDEX IF NOT EXISTS entry_by_message ON entry (message);
+    CREATE TABLE entry (id INTEGER PRIMARY KEY, at REAL NOT NULL, message TEXT NOT NULL, event BLOB NOT NULL);
+    CREATE INDEX entry_by_message ON entry (message);
 """
 
 
@@ -141,6 +156,24 @@ class DecisionLedger:
         return batch
 
 
+def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
+    """Return where the ledger of a queue manager is: as set, or beside the data; None for data that is kept nowhere."""
+    if settings.file:
+        return Path(settings.file)
+    location = locate(url)
+    return location.path / LEDGER_FILE if location.kind == "embedded" and location.path else None
+
+
+def open_ledger(
+    url: str, settings: LedgerSettings, *, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
+) -> DecisionLedger | None:
+    """Return the ledger to keep for this queue manager, or None where the settings want none or there is no place for one."""
+    path = ledger_file(url, settings)
+    if path is None or settings.record == "nothing":
+        return None
+    return DecisionLedger(path, record=settings.record, entries_max=settings.entries_max, clock=clock, runner=runner)
+
+
 def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
     """Return what happened to the message, oldest first; empty for one that nothing worth an entry happened to.
 
@@ -214,20 +247,36 @@ def _for_each_message(event: MessageEvent, at: float) -> Iterator[Entry]:
 
 
 def _open_for_writing(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.touch(mode=0o600)  # exceptions quote messages: nobody else's business
+    if not path.exists():
+        _create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     try:
         # A ledger that loses its last second in a power cut is still a ledger: no sync on its account.
-        connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
-        _check_version(connection, path, accepted={0, _VERSION})
-        connection.executescript(_SCHEMA)
-        connection.execute(f"PRAGMA user_version={_VERSION}")
+        _check_version(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _create(path: Path) -> None:
+    """Make an empty ledger, or leave the one that another worker made meanwhile.
+
+    Made aside and linked into place whole: two processes that switch one file to WAL at once get in each other's way.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600: exceptions quote messages
+    os.close(descriptor)
+    try:
+        with closing(sqlite3.connect(name, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.executescript(_SCHEMA)
+            connection.execute(f"PRAGMA user_version={_VERSION}")
+        with suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        Path(name).unlink()
 
 
 def _insert(connection: sqlite3.Connection, entries: list[Entry], entries_max: int) -> None:
@@ -250,15 +299,15 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         )
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
-            _check_version(connection, path, accepted={_VERSION})
+            _check_version(connection, path)
             yield connection
     except sqlite3.Error as error:
         raise LedgerError(f"The decision ledger {path} cannot be read: {error}.") from error
 
 
-def _check_version(connection: sqlite3.Connection, path: Path, *, accepted: set[int]) -> None:
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     found = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found not in accepted:
+    if found != _VERSION:
         raise LedgerError(f"The decision ledger {path} is of format {found}; this version of mqflow knows format {_VERSION}.")
 
 

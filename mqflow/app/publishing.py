@@ -21,7 +21,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.session import Session
 from mqflow.verbs import Put
 
-__all__ = ("Outgoing", "Publish", "Send", "outgoing", "put_in_unit_of_work")
+__all__ = ("Outgoing", "Publish", "Send", "framed", "outgoing", "put_in_unit_of_work")
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _EXPIRY_TENTHS_MAX: Final = 999_999_999
@@ -82,7 +82,7 @@ def outgoing(
 
 async def put_in_unit_of_work(session: Session, message: Outgoing) -> Put:
     """Put the message in the unit of work of this session. Raises the `MQIError` of the put."""
-    descriptor, data = _with_properties(message)
+    descriptor, data = framed(message)
     connection = session.connection
     if message.queue_manager not in {"", connection.queue_manager_name}:
         manager = message.queue_manager
@@ -91,7 +91,8 @@ async def put_in_unit_of_work(session: Session, message: Outgoing) -> Put:
     return await session.call(connection.put, handle, descriptor, data, _PUT)
 
 
-def _with_properties(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
+def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
+    """Return descriptor and data as they are put: the properties, where there are any, in an RFH2 before the body."""
     if not message.properties:
         return message.descriptor, message.body
     properties = tuple(rfh2.Property(name=name, value=value) for name, value in message.properties.items())

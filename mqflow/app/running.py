@@ -11,6 +11,7 @@ from mqflow.ambient import Clock, Random, Runner
 from mqflow.app import settings as configuration
 from mqflow.app.codecs import decoder_for
 from mqflow.app.consumer import Consumer
+from mqflow.app.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.errors import RequestTimeoutError
 from mqflow.app.locate import OpenQueueManager, open_queue_manager
 from mqflow.app.message import Message
@@ -47,12 +48,16 @@ class Running:
         self.settings: Final = app.settings or configuration.load()
         self._app: Final = app
         self._opened: OpenQueueManager | None = None
+        self._ledger: DecisionLedger | None = None
         if queue_manager is None:
-            queue_manager = self._opened = open_queue_manager(app.url or self.settings.url, clock=clock, runner=runner)
+            # What is set from outside is stronger than what the source says: the same image runs in every stage.
+            url = app.url if app.url and "url" not in self.settings.sources else self.settings.url
+            queue_manager = self._opened = open_queue_manager(url, clock=clock, runner=runner)
+            self._ledger = open_ledger(url, self.settings.ledger, clock=clock, runner=runner)
         self.queue_manager: Final = queue_manager
         self._clock: Final = clock
         self._name: Final = self.settings.application_name or app.name or "mqflow"
-        self._broadcast: Final = Broadcast((LogEvents(), *app.hooks))
+        self._broadcast: Final = Broadcast((LogEvents(), *app.hooks, *([self._ledger] if self._ledger else [])))
         self._runtime: Final = Runtime(
             queue_manager,
             [self._spec(listener) for listener in app.listeners],
@@ -162,6 +167,8 @@ class Running:
         """Let go of the queue manager, where it was opened here."""
         if self._opened is not None:
             self._opened.close()
+        if self._ledger is not None:
+            self._ledger.close()
 
     def _send(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:

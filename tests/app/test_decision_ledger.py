@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.app.decision_ledger import DecisionLedger, Entry, LedgerError, MessageEvent, known_messages, story
+from mqflow.app.decision_ledger import (
+    DecisionLedger,
+    Entry,
+    LedgerError,
+    MessageEvent,
+    known_messages,
+    ledger_file,
+    open_ledger,
+    story,
+)
+from mqflow.app.settings import LedgerSettings
 from mqflow.events import (
     Attempt,
     Decided,
@@ -241,3 +251,18 @@ def test_a_delivery_that_was_decided_about_keeps_its_plan_readable(path: Path, l
     told(ledger, again)
 
     assert [again] == events_of(story(path, ONE))
+
+
+def test_the_ledger_lies_beside_the_data_or_where_it_is_set(tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path}?qmgr=QM1"
+
+    assert tmp_path / "decisions.db" == ledger_file(url, LedgerSettings())
+    assert tmp_path / "other.db" == ledger_file(url, LedgerSettings(file=str(tmp_path / "other.db")))
+
+
+def test_data_that_is_kept_nowhere_has_no_ledger() -> None:
+    assert None is open_ledger("embedded::memory:?qmgr=QM1", LedgerSettings())
+
+
+def test_no_ledger_is_kept_where_nothing_is_to_be_recorded(tmp_path: Path) -> None:
+    assert None is open_ledger(f"embedded:{tmp_path}", LedgerSettings(record="nothing"))
