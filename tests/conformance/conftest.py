@@ -1,0 +1,81 @@
+"""The queue managers the conformance tests run over."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.store import MemoryStore, Store
+from mqflow.verbs import Connection
+from tests.conformance.programs import Program
+from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
+
+QueueManagerMaker = Callable[[Path], Iterator[QueueManagerUnderTest]]
+
+
+def _in_memory(folder: Path) -> Iterator[QueueManagerUnderTest]:
+    yield from _embedded(MemoryStore)
+
+
+def _embedded(make_store: Callable[[], Store]) -> Iterator[QueueManagerUnderTest]:
+    clock = ManualClock()
+    running: list[EmbeddedQueueManager] = []
+
+    def start() -> QueueManagerUnderTest:
+        queue_manager = EmbeddedQueueManager("QM1", store=make_store(), clock=clock)
+        running.append(queue_manager)
+        return QueueManagerUnderTest(
+            queue_manager,
+            queue_manager.administration,
+            kill=_kill,
+            quiesce=queue_manager.quiesce,
+            stop=queue_manager.stop,
+            clock=clock,
+            restart=restart,
+        )
+
+    def restart() -> QueueManagerUnderTest:
+        running[-1].close()
+        return start()
+
+    yield start()
+    running[-1].close()
+
+
+def _kill(connection: Connection) -> None:
+    assert isinstance(connection, EmbeddedConnection)
+    connection.abandon()
+
+
+MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory}
+
+
+@pytest.fixture(params=MAKERS)
+def queue_manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QueueManagerUnderTest]:
+    made = MAKERS[request.param](tmp_path)
+    under_test = next(made)
+    why = under_test.differences.get(request.node.originalname)
+    if why is not None:
+        pytest.skip(f"declared difference: {why}")
+    yield under_test
+    next(made, None)
+
+
+@pytest.fixture
+def program(queue_manager: QueueManagerUnderTest) -> Program:
+    """A program that is connected."""
+    return Program(queue_manager, application_name="conformance", user="tester")
+
+
+@pytest.fixture
+def other(queue_manager: QueueManagerUnderTest) -> Program:
+    """Another program, connected to the same queue manager."""
+    return Program(queue_manager, application_name="other", user="somebody")
+
+
+@pytest.fixture
+def queue(queue_manager: QueueManagerUnderTest) -> str:
+    """A local queue with every attribute at its default."""
+    return queue_manager.define("Q")

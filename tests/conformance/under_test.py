@@ -1,0 +1,84 @@
+"""A queue manager as the conformance tests see it: behind the seam, with the few things a test has to do from outside.
+
+Real IBM MQ joins by another maker here: its clock is None (tests that need one are skipped), and what it does differently is
+declared by test name, with the reason.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from mqflow.embedded.administration import Administration
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import QueueType
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Connection, QueueManager
+
+__all__ = ("ManualClock", "QueueManagerUnderTest", "refused")
+
+
+class ManualClock:
+    """Time that passes when a test says so. Starts at 2026-01-02 03:04:05.67 GMT."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_767_323_045.67
+
+    def wall(self) -> float:
+        return self.now_s
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def advance(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@dataclass
+class QueueManagerUnderTest:
+    """One queue manager behind the seam."""
+
+    queue_manager: QueueManager
+    administration: Administration
+    #: End a connection as when its process is killed.
+    kill: Callable[[Connection], None]
+    quiesce: Callable[[], None]
+    stop: Callable[[], None]
+    #: None where real time passes.
+    clock: ManualClock | None = None
+    #: Stop, and start again on what survived; None where a test cannot.
+    restart: "Callable[[], QueueManagerUnderTest] | None" = None
+    #: Test name -> why this queue manager is right to do otherwise.
+    differences: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.queue_manager.name
+
+    def define(self, name: str, **attributes: object) -> str:
+        """Define a local queue, or what `kind` says, and return its name."""
+        self.administration.define(QueueAttributes(name=name, **attributes))  # type: ignore[arg-type]  # rows of tables
+        return name
+
+    def define_alias(self, name: str, target: str, **attributes: object) -> str:
+        return self.define(name, kind=QueueType.ALIAS, target=target, **attributes)
+
+    def depth(self, name: str) -> int:
+        found = self.administration.queue(name)
+        assert found is not None, f"{name} is not defined"
+        return found.depth
+
+    def advance(self, seconds: float) -> None:
+        if self.clock is None:
+            pytest.skip("this queue manager lives in real time")
+        self.clock.advance(seconds)
+
+
+@contextmanager
+def refused(reason: Reason) -> Iterator[pytest.ExceptionInfo[MQIError]]:
+    """The block is refused with this reason."""
+    with pytest.raises(MQIError) as raised:
+        yield raised
+    assert reason == raised.value.reason, str(raised.value)
