@@ -1,0 +1,126 @@
+"""A running application as its telemetry tells it: whole messages through a queue manager, nothing assembled by hand."""
+
+from msgspec import Struct
+
+from mqflow import App, Context
+from mqflow.mqi.headers import Header
+from mqflow.mqi.rfh2 import RFH2, properties
+from mqflow.testing.kit import QueueManagerKit
+from tests.otel.harness import Telemetry
+
+QUEUES = (
+    "DEFINE QLOCAL('ORDERS.BOQ')",
+    "DEFINE QLOCAL('ORDERS.OUT')",
+    "DEFINE QLOCAL('ORDERS.IN') BOTHRESH(3) BOQNAME('ORDERS.BOQ')",
+)
+
+
+class Order(Struct):
+    quantity: int
+    name: str = ""
+
+
+def application(telemetry: Telemetry) -> App:
+    app = App(middleware=[telemetry.hook], hooks=[telemetry.hook])
+
+    @app.listener("ORDERS.IN")
+    async def book(order: Order, context: Context) -> None:
+        if order.quantity < 0:
+            raise ValueError(f"{order.name} ordered {order.quantity}")
+        await context.put("ORDERS.OUT", order)
+
+    return app
+
+
+def story(telemetry: Telemetry) -> list[str]:
+    """Every span that ended, with the count and the disposition of the decision in it."""
+    told: list[str] = []
+    for span in telemetry.spans:
+        facts = [dict(event.attributes or {}) for event in span.events]
+        decisions = [f" ({each['mqflow.backout.count']}: {each['mqflow.backout.disposition']})" for each in facts]
+        told.append(span.name.split()[0] + "".join(decisions))
+    return told
+
+
+async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+    telemetry = Telemetry()
+
+    async with mq.run(application(telemetry)):
+        await mq.put("ORDERS.IN", {"quantity": -1})
+        await mq.drain("ORDERS.BOQ")
+
+    assert [
+        "process",
+        "settle (1: deliver)",
+        "process (1: deliver)",
+        "settle (2: deliver)",
+        "process (2: deliver)",
+        "settle (3: requeue)",
+    ] == story(telemetry)
+
+
+async def test_a_message_that_does_not_decode_is_disposed_of_at_its_first_delivery(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+    telemetry = Telemetry()
+
+    async with mq.run(application(telemetry)):
+        await mq.put("ORDERS.IN", "not JSON")
+        await mq.drain("ORDERS.BOQ")
+
+    assert ["process", "settle (1: requeue)"] == story(telemetry)
+    assert telemetry.span("process ORDERS.IN").context == telemetry.span("settle ORDERS.IN").parent
+
+
+async def test_a_trace_goes_on_through_the_queue_to_the_next_application(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+    telemetry = Telemetry()
+
+    async with mq.run(application(telemetry)):
+        await mq.put("ORDERS.IN", {"quantity": 1}, properties={"tenant": "acme"})
+        [booked] = await mq.drain("ORDERS.OUT")
+
+    put = telemetry.span("put ORDERS.OUT")
+    assert put.context is not None
+    assert f"{put.context.trace_id:032x}-{put.context.span_id:016x}" in str(usr(booked.headers[0])["traceparent"])
+
+
+async def test_no_body_property_or_exception_text_leaves_the_process(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+    telemetry = Telemetry()
+    canary = "canary-5f3a"
+
+    async with mq.run(application(telemetry)):
+        await mq.put("ORDERS.IN", {"quantity": -1, "name": canary}, properties={"account": canary})
+        await mq.put("ORDERS.IN", f'{{"quantity": "{canary}"}}')
+        await mq.put("ORDERS.IN", {"quantity": 1, "name": canary})
+        await mq.drain("ORDERS.BOQ")
+
+    assert {"process", "put", "settle"} == {span.name.split()[0] for span in telemetry.spans}
+    assert canary not in "".join(span.to_json() for span in telemetry.spans)
+    assert canary not in str(telemetry.metrics)
+
+
+async def test_the_meter_agrees_with_what_became_of_the_messages(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+    telemetry = Telemetry()
+
+    async with mq.run(application(telemetry)):
+        await mq.put("ORDERS.IN", {"quantity": 1})
+        await mq.put("ORDERS.IN", {"quantity": -1})
+        await mq.drain("ORDERS.BOQ")
+
+    by_outcome = {
+        (dict(attributes)["mqflow.outcome"], dict(attributes)["mqflow.settlement"]): count
+        for attributes, count in telemetry.metrics["mqflow.units_of_work"].items()
+    }
+    assert {("completed", "commit"): 1, ("failed", "backout"): 3} == by_outcome
+    assert [4] == list(telemetry.metrics["messaging.client.consumed.messages"].values())
+    assert [1] == list(telemetry.metrics["messaging.client.sent.messages"].values())
+    assert [1] == list(telemetry.metrics["mqflow.backout.dispositions"].values())
+
+
+def usr(header: Header) -> dict[str, object]:
+    """The application's properties in an RFH2."""
+    assert isinstance(header, RFH2)
+    return dict(properties(header))
