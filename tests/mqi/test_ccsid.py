@@ -33,12 +33,12 @@ SAYS = [
     pytest.param(949, "b0a1", "가", id="Korean"),
     pytest.param(950, "a440", "一", id="Traditional Chinese"),
     pytest.param(1386, "d2bb", "一", id="Simplified Chinese"),
-    pytest.param(54936, "8130d330", "ś"[:0] + "Ɓ"[:0] + bytes.fromhex("8130d330").decode("gb18030"), id="GB 18030"),
+    pytest.param(54936, "d2bb95328236", "一\U00020000", id="GB 18030, beyond the basic plane too"),
     pytest.param(37, "c1f0babb", "A0[]", id="EBCDIC United States: brackets at BA and BB"),
     pytest.param(500, "4a5a", "[]", id="EBCDIC international: brackets at 4A and 5A"),
     pytest.param(1047, "adbd5fba", "[]^Ý", id="EBCDIC Open Systems: brackets at AD and BD, circumflex at 5F"),
     pytest.param(273, "4ae05ac06ad0a1", "ÄÖÜäöüß", id="EBCDIC Germany"),
-    pytest.param(277, "7b7c5b6ad0", "ÆØÅøå"[0:3] + "øå", id="EBCDIC Denmark and Norway"),
+    pytest.param(277, "7b7c5b6ad0", "ÆØÅøå", id="EBCDIC Denmark and Norway"),
     pytest.param(278, "7b7c5bc06ad071e0", "ÄÖÅäöå\\É", id="EBCDIC Finland and Sweden"),
     pytest.param(280, "5ac0", "éà", id="EBCDIC Italy"),
     pytest.param(284, "7b6a", "Ññ", id="EBCDIC Spain"),
@@ -80,19 +80,23 @@ def test_the_byte_order_does_not_matter_where_a_character_is_one_byte(ccsid: int
     assert encode("AZ 09", ccsid, big_endian=True) == encode("AZ 09", ccsid, big_endian=False)
 
 
-@given(st.text(st.characters(exclude_categories=("Cs",))), st.sampled_from([1208, 1200, 54936]), st.booleans())
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([1208, 1200, 54936]), st.booleans())
 def test_any_text_survives_a_unicode_character_set(text: str, ccsid: int, big_endian: bool) -> None:  # noqa: FBT001 - drawn
     assert text == decode(encode(text, ccsid, big_endian=big_endian), ccsid, big_endian=big_endian)
 
 
+def outcome(data: bytes, ccsid: int) -> str | int:
+    """Return whether the bytes are text; a reason where they are not. Whatever else is raised goes through."""
+    try:
+        decode(data, ccsid)
+    except MQIError as error:
+        return error.reason
+    return "text"
+
+
 @given(st.binary(max_size=60), st.sampled_from([1208, 819, 367, 1200, 932, 950, 54936, 424, 875, 1047]))
 def test_any_bytes_are_text_or_a_typed_error(data: bytes, ccsid: int) -> None:
-    try:
-        text = decode(data, ccsid)
-    except MQIError as error:
-        assert Reason.NOT_CONVERTED == error.reason
-    else:
-        assert isinstance(text, str)
+    assert outcome(data, ccsid) in {"text", Reason.NOT_CONVERTED}
 
 
 def test_bytes_that_are_no_text_are_refused_by_offset_and_value() -> None:
