@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from mqflow.testing.faults import Fault, Moment
+from mqflow.testing.faults import CONNECT, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_time import Backend, run
 
@@ -20,12 +20,14 @@ def run_once(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) 
 def run_with_every_call_broken(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) -> None:
     """Run the test without a fault, then with the connection broken at each call it made: before its effect, and after.
 
-    Every run has a queue manager, a clock and chance of its own; what else the test keeps (a list in its module, a fixture) it
-    clears itself. What a run raises says which call it was.
+    Calls made before the application was up are left out: a start that fails is an error for whoever starts it. Every run has
+    a queue manager, a clock and chance of its own; what else the test keeps (a list in its module, a fixture) it clears itself.
+    What a run raises says which call it was.
     """
     run_once(kit, test, backend, seed)
-    calls = [call for call in kit.faults.calls if call.verb != "MQCONNX"]
-    for number, call in enumerate(calls, start=1):
+    first = kit.calls_to_start
+    calls = enumerate((call for call in kit.faults.calls if call.verb != CONNECT), start=1)
+    for number, call in [(number, call) for number, call in calls if call.number > first]:
         for moment in Moment:
             kit.close()
             kit.renew()

@@ -28,12 +28,12 @@ from mqflow.verbs import (
     QueueManager,
 )
 
-__all__ = ("FOREVER", "Call", "Fault", "Faults", "Moment")
+__all__ = ("CONNECT", "FOREVER", "Call", "Fault", "Faults", "Moment")
 
 T = TypeVar("T")
 
 FOREVER: Final = 1 << 62
-_CONNECT: Final = "MQCONNX"
+CONNECT: Final = "MQCONNX"
 _BREAKING: Final = frozenset({*ConnectionBrokenError.reasons, Reason.CALL_INTERRUPTED})
 
 
@@ -86,7 +86,7 @@ class _Planned:
     def strikes(self, verb: str, object_name: str) -> bool:
         """Whether it strikes this call; counts it."""
         fault = self.fault
-        matches = verb == fault.verb if fault.verb else verb != _CONNECT
+        matches = verb == fault.verb if fault.verb else verb != CONNECT
         if not matches or fault.object_name not in {"", object_name}:
             return False
         self.matched += 1
@@ -132,7 +132,7 @@ class Faults:
     @contextmanager
     def outage(self, reason: int = Reason.Q_MGR_NOT_AVAILABLE) -> Iterator[None]:
         """Break every connection; inside, nobody can connect."""
-        planned = _Planned(Fault(verb=_CONNECT, reason=reason, times=FOREVER))
+        planned = _Planned(Fault(verb=CONNECT, reason=reason, times=FOREVER))
         self._planned.insert(0, planned)
         self.break_connections()
         try:
@@ -153,7 +153,7 @@ class Faults:
         """Return a new line, and the connection made for it."""
         line = _Line(self, len(self._lines) + 1, queue_manager.name)
         self._lines.append(line)
-        return line, self.around(line, _CONNECT, "", connect)
+        return line, self.around(line, CONNECT, "", connect)
 
     def strike(self, line: "_Line", verb: str, object_name: str) -> Fault | None:
         """Return the fault that makes this call fail, if one does; where one only delays, the delay is over by then."""

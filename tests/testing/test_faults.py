@@ -1,0 +1,236 @@
+"""Faults behind the seam: what fails, when, and what the queue manager makes of a client that is gone."""
+
+from collections.abc import Callable
+
+import pytest
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import CallInterruptedError, ConnectionBrokenError, MQIError, PutInhibitedError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.testing.faults import FOREVER, Fault, Faults, Moment
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import Connection, GetOptions, InlineConnection, InlineQueueManager, QueueManager
+
+IN_OUT = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+GET = GetOptions(options=GetOption.SYNCPOINT)
+A_MESSAGE = MessageDescriptor()
+
+
+def connect(mq: QueueManagerKit, *plan: Fault) -> Connection:
+    mq.define("Q")
+    mq.faults.add(*plan)
+    return mq.faults.wrap(mq.queue_manager).connect()
+
+
+def inline(connection: Connection) -> InlineConnection:
+    assert isinstance(connection, InlineConnection)
+    return connection
+
+
+class Blocking:
+    """The same queue manager, as one whose verbs block."""
+
+    def __init__(self, inner: QueueManager) -> None:
+        self.name = inner.name
+        self._inner = inner
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        return self._inner.connect(application_name=application_name, user=user)
+
+
+def test_without_a_plan_every_verb_does_what_it_does(mq: QueueManagerKit) -> None:
+    connection = connect(mq)
+
+    handle = connection.open("Q", IN_OUT)
+    connection.put(handle, A_MESSAGE, b"one", PutOption.SYNCPOINT)
+    connection.put1("Q", A_MESSAGE, b"two", PutOption.SYNCPOINT)
+    connection.commit()
+    got = connection.get(handle, GET)
+    connection.backout()
+    connection.close(handle)
+    connection.disconnect()
+
+    assert got is not None
+    assert got.body == b"one"
+    assert mq.depth("Q") == 2
+
+
+def test_every_call_is_on_record(mq: QueueManagerKit) -> None:
+    connection = connect(mq)
+
+    handle = connection.open("Q", OpenOption.OUTPUT | OpenOption.INQUIRE | OpenOption.SET)
+    connection.inquire(handle, (3,))
+    connection.set(handle, {10: 0})
+    connection.disconnect()
+
+    assert ["MQCONNX", "MQOPEN", "MQINQ", "MQSET", "MQDISC"] == [call.verb for call in mq.faults.calls]
+    assert str(mq.faults.calls[1]) == "call 2: MQOPEN on Q, connection 1"
+
+
+def test_the_nth_call_of_a_verb_fails_with_the_reason_planned(mq: QueueManagerKit) -> None:
+    connection = connect(mq, Fault(verb="MQPUT", nth=2, reason=Reason.PUT_INHIBITED))
+    handle = connection.open("Q", IN_OUT)
+
+    connection.put(handle, A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+    with pytest.raises(PutInhibitedError, match=r"MQPUT on Q \(QM1\) failed: MQRC_PUT_INHIBITED \(2051\)\. A planned fault"):
+        connection.put(handle, A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+    connection.put(handle, A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+
+    assert mq.depth("Q") == 2
+
+
+def test_a_fault_may_strike_several_times_and_one_object_only(mq: QueueManagerKit) -> None:
+    connection = connect(mq, Fault(verb="MQPUT1", object_name="Q", times=2, reason=Reason.Q_FULL))
+    mq.define("OTHER")
+
+    for _ in range(2):
+        connection.put1("OTHER", A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+        with pytest.raises(MQIError, match="2053"):
+            connection.put1("Q", A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+    connection.put1("Q", A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+
+    assert (2, 1) == (mq.depth("OTHER"), mq.depth("Q"))
+
+
+def test_a_fault_before_the_effect_leaves_nothing(mq: QueueManagerKit) -> None:
+    connection = connect(mq, Fault(verb="MQPUT1"))
+
+    with pytest.raises(ConnectionBrokenError):
+        connection.put1("Q", A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+
+    assert mq.depth("Q") == 0
+
+
+def test_a_fault_after_the_effect_loses_the_reply_only(mq: QueueManagerKit) -> None:
+    connection = connect(mq, Fault(verb="MQPUT1", moment=Moment.AFTER))
+
+    with pytest.raises(ConnectionBrokenError):
+        connection.put1("Q", A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+
+    assert mq.depth("Q") == 1
+
+
+def begin_commit(connection: Connection) -> None:
+    assert inline(connection).begin_commit(lambda _: pytest.fail("nothing is under way"))
+
+
+COMMITS = pytest.mark.parametrize("commit", [lambda connection: connection.commit(), begin_commit])
+
+
+@COMMITS
+@pytest.mark.parametrize(("moment", "depth"), [(Moment.BEFORE, 0), (Moment.AFTER, 1)])
+def test_a_commit_that_fails_before_is_undone_and_after_is_done(
+    mq: QueueManagerKit, moment: Moment, depth: int, commit: Callable[[Connection], None]
+) -> None:
+    connection = connect(mq, Fault(verb="MQCMIT", moment=moment, reason=Reason.CALL_INTERRUPTED))
+    connection.put1("Q", A_MESSAGE, b"", PutOption.SYNCPOINT)
+
+    with pytest.raises(CallInterruptedError):
+        commit(connection)
+
+    assert mq.depth("Q") == depth
+
+
+def test_a_broken_connection_backs_out_and_counts(mq: QueueManagerKit) -> None:
+    mq.define("Q2")
+    connection = connect(mq, Fault(verb="MQINQ"))
+    handle = connection.open("Q", IN_OUT | OpenOption.INQUIRE)
+    connection.put(handle, A_MESSAGE, b"", PutOption.NO_SYNCPOINT)
+    connection.get(handle, GET)
+
+    with pytest.raises(ConnectionBrokenError):
+        connection.inquire(handle, (3,))
+
+    [found] = mq.browse("Q")
+    assert found.backout_count == 1
+
+
+def test_every_call_on_a_broken_connection_fails(mq: QueueManagerKit) -> None:
+    connection = connect(mq)
+    handle = connection.open("Q", IN_OUT)
+    mq.faults.break_connections()
+
+    calls = [
+        lambda: connection.open("Q", IN_OUT),
+        lambda: connection.put(handle, A_MESSAGE, b"", PutOption.NO_SYNCPOINT),
+        lambda: connection.get(handle, GET),
+        connection.commit,
+        lambda: inline(connection).begin_commit(lambda _: None),
+        lambda: inline(connection).on_arrival(handle, GET, lambda: None),
+        connection.backout,
+        connection.disconnect,
+    ]
+
+    for call in calls:
+        with pytest.raises(ConnectionBrokenError, match="The connection was broken before"):
+            call()
+
+
+def test_who_waits_for_a_message_learns_that_the_connection_is_broken(mq: QueueManagerKit) -> None:
+    connection = inline(connect(mq))
+    handle = connection.open("Q", IN_OUT)
+    woken: list[str] = []
+    connection.on_arrival(handle, GET, lambda: woken.append("woken"))
+
+    mq.faults.break_connections()
+
+    assert woken == ["woken"]
+
+
+def test_a_withdrawn_wait_is_not_woken(mq: QueueManagerKit) -> None:
+    connection = inline(connect(mq))
+    handle = connection.open("Q", IN_OUT)
+    withdraw = connection.on_arrival(handle, GET, lambda: pytest.fail("withdrawn"))
+    assert withdraw is not None
+
+    withdraw()
+    mq.faults.break_connections()
+
+
+def test_nobody_connects_during_an_outage(mq: QueueManagerKit) -> None:
+    before = connect(mq)
+    queue_manager = mq.faults.wrap(mq.queue_manager)
+
+    with mq.faults.outage():
+        with pytest.raises(MQIError, match="2059"):
+            queue_manager.connect()
+        with pytest.raises(ConnectionBrokenError):
+            before.open("Q", IN_OUT)
+
+    assert queue_manager.connect().open("Q", IN_OUT).name == "Q"
+
+
+def test_a_slow_call_takes_virtual_time_and_succeeds(mq: QueueManagerKit) -> None:
+    connection = connect(mq, Fault(verb="MQOPEN", reason=0, delay_s=2.5))
+
+    connection.open("Q", IN_OUT)
+
+    assert mq.clock.monotonic() == 2.5
+
+
+def test_a_cleared_plan_strikes_no_more(mq: QueueManagerKit) -> None:
+    connection = connect(mq, Fault(verb="MQOPEN", reason=Reason.NOT_AUTHORIZED, times=FOREVER))
+    with pytest.raises(MQIError, match="2035"):
+        connection.open("Q", IN_OUT)
+
+    mq.faults.clear()
+
+    assert connection.open("Q", IN_OUT).name == "Q"
+
+
+def test_the_wrapped_queue_manager_is_inline_where_its_own_is(mq: QueueManagerKit) -> None:
+    assert isinstance(mq.faults.wrap(mq.queue_manager), InlineQueueManager)
+    assert not isinstance(Faults().wrap(Blocking(mq.queue_manager)), InlineQueueManager)
+
+
+def test_a_blocking_queue_manager_gets_the_same_faults(mq: QueueManagerKit) -> None:
+    mq.define("Q")
+    faults = Faults(Fault(verb="MQOPEN", reason=Reason.NOT_AUTHORIZED))
+    connection = faults.wrap(Blocking(mq.queue_manager)).connect()
+
+    with pytest.raises(MQIError, match="2035"):
+        connection.open("Q", IN_OUT)
+
+    assert faults.wrap(Blocking(mq.queue_manager)).name == "QM1"
+    assert connection.queue_manager_name == "QM1"
