@@ -54,16 +54,22 @@ class Runtime:
 
     @asynccontextmanager
     async def running(self, *, drain_s: float) -> AsyncIterator[None]:
-        """Run every listener inside; on leaving, drain within `drain_s`. An exception inside cancels them instead."""
-        async with anyio.create_task_group() as group:
-            self._cancel = group.cancel_scope
-            for state in self._states:
-                listener = Listener(state)
-                self._listeners.append(listener)
-                await group.start(self._run, listener)
-            yield
-            self.stop()
-            await self._drain(drain_s)
+        """Run every listener inside; on leaving, drain within `drain_s`. An exception inside cancels them instead.
+
+        What ends a listener ends them all, and is raised as it is where it is the only exception.
+        """
+        try:
+            async with anyio.create_task_group() as group:
+                self._cancel = group.cancel_scope
+                for state in self._states:
+                    listener = Listener(state)
+                    self._listeners.append(listener)
+                    await group.start(self._run, listener)
+                yield
+                self.stop()
+                await self._drain(drain_s)
+        except BaseExceptionGroup as error:
+            raise _only(error) from None
 
     def stop(self) -> None:
         """Get no more, on any queue; handlers under way go on."""
@@ -94,3 +100,10 @@ class Runtime:
         for listener in self._listeners:
             listener.name_stuck(0.0)
         self.cancel()
+
+
+def _only(error: BaseException) -> BaseException:
+    """Return the one exception that a group of one holds, however deep; a group of several as it is."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

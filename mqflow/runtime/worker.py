@@ -88,7 +88,7 @@ class Worker:
                 linger_ms=spec.linger_ms,
             )
             if handled is not None:
-                self._committed(handled, exchange.settle_error)
+                await self._committed(handled, exchange.settle_error)
                 handled = None
             if exchange.get_error is not None:
                 raise exchange.get_error
@@ -262,11 +262,11 @@ class Worker:
         try:
             await self._session.settle(Settlement.COMMIT)
         except MQIError as error:
-            self._committed(handled, error)
+            await self._committed(handled, error)
         else:
-            self._committed(handled, None)
+            await self._committed(handled, None)
 
-    def _committed(self, handled: _Handled, error: MQIError | None) -> None:
+    async def _committed(self, handled: _Handled, error: MQIError | None) -> None:
         """Tell how the commit of a handled unit went. 2003 is a certain backout; any other error leaves it in doubt."""
         ids = tuple(delivery.got.descriptor.message_id for delivery in handled.deliveries)
         if error is None:
@@ -276,9 +276,8 @@ class Worker:
             self._tell.settled(Settlement.COMMIT, ids, COMPLETED, handled.handled_s)
             return
         if error.reason == Reason.BACKED_OUT:
-            for identifier in ids:
-                self._state.forgive(identifier)
-            self._tell.settled(Settlement.BACKOUT, ids, Failed("MQRC_BACKED_OUT", str(error)), handled.handled_s)
+            # The unit of work is gone, but 2003 asks for an MQBACK before the next one begins.
+            await self._back_out(handled.deliveries, None, Failed("MQRC_BACKED_OUT", str(error)))
             return
         puts = tuple(identifier for delivery in handled.deliveries for identifier in delivery.put_message_ids)
         self._tell.in_doubt(error, ids, puts)

@@ -1,6 +1,7 @@
 """What a listener does with a message: the payload it hands over, what a return value and an exception mean."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
 import anyio
@@ -166,7 +167,7 @@ async def test_a_failing_message_is_tried_as_often_as_its_threshold_says_with_gr
         await mq.put("IN", ORDER)
         await mq.drain("BOQ")
 
-    assert [1.0, 2.0] == [round(later - sooner, 3) for sooner, later in zip(at, at[1:], strict=False)]
+    assert [1.0, 2.0] == [round(later - sooner, 3) for sooner, later in pairwise(at)]
     assert [1, 2, 3] == [event.backout_count for event in mq.told(Decided) if event.outcome is not None]
 
 
@@ -263,7 +264,9 @@ async def test_the_listener_overrides_threshold_and_backout_queue(mq: QueueManag
     assert {"the listener"} == {event.threshold_source for event in mq.told(Decided)}
 
 
-async def test_a_queue_without_a_threshold_is_warned_about_and_redelivers_for_ever_without_spinning(mq: QueueManagerKit) -> None:
+async def test_a_queue_without_a_threshold_is_warned_about_and_redelivers_for_ever_without_spinning(
+    mq: QueueManagerKit,
+) -> None:
     mq.define("BARE")
     app, deliveries = App(), []
 
@@ -352,7 +355,7 @@ async def test_a_request_without_a_reply_times_out_and_names_its_message(mq: Que
         raise Reject("no")
 
     async with mq.run(app):
-        with pytest.raises(TimeoutError, match="No reply to the request 414d5120.* on IN came within 5 s"):
+        with pytest.raises(TimeoutError, match=r"No reply to the request 414d5120.* on IN came within 5 s"):
             await app.request("IN", Order(1), reply=Order, timeout_s=5)
 
 
@@ -371,7 +374,9 @@ async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: Q
     assert ({"number": 7, "customer": "enriched"}, 7) == (out.json(), out.descriptor.priority)
 
 
-async def test_several_handlers_share_a_queue_and_the_first_whose_filter_says_yes_takes_the_message(mq: QueueManagerKit) -> None:
+async def test_several_handlers_share_a_queue_and_the_first_whose_filter_says_yes_takes_the_message(
+    mq: QueueManagerKit,
+) -> None:
     app, seen = App(), []
 
     @app.listener("IN", where=lambda message: message.properties.get("kind") == "order")
@@ -393,7 +398,7 @@ async def test_several_handlers_share_a_queue_and_the_first_whose_filter_says_ye
 async def test_a_message_that_no_filter_takes_is_disposed_of_and_says_who_was_asked(mq: QueueManagerKit) -> None:
     app = App()
 
-    @app.listener("IN", where=lambda message: False)
+    @app.listener("IN", where=lambda _: False)
     async def never(order: Order) -> None:
         raise AssertionError("never called")
 
@@ -423,7 +428,8 @@ async def test_a_batch_is_one_unit_of_work_and_one_call(mq: QueueManagerKit) -> 
 
 async def test_one_poison_message_does_not_sink_the_rest_of_its_batch(mq: QueueManagerKit) -> None:
     mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")  # the neighbours' one life is not taken by the failure beside them
-    app, done = App(), []
+    app = App()
+    done: list[int] = []
 
     @app.listener("IN", batch=Batch(max=5))
     async def handle(orders: list[Order]) -> None:

@@ -1,0 +1,180 @@
+"""What a running application does when its connection breaks, at whatever call, and when a commit gets no answer."""
+
+import anyio
+import msgspec
+import pytest
+
+from mqflow import App, Context, MQIError
+from mqflow.events import InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled, Warned
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.disposition import Settlement
+from mqflow.testing.faults import Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+
+class Order(msgspec.Struct):
+    number: int
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.define("OUT")
+    mq.define("BOQ")
+    mq.define("IN", bothresh=3, boqname="BOQ")
+
+
+def booking_app() -> App:
+    app = App()
+
+    @app.listener("IN", concurrency=2)
+    async def book(order: Order, ctx: Context) -> None:
+        if order.number < 0:
+            raise ValueError("negative")
+        await ctx.put("OUT", order)
+
+    return app
+
+
+async def test_after_an_outage_the_queue_is_open_again_and_messages_go_on(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app()):
+        await mq.put("IN", {"number": 1})
+        await mq.drain("OUT")
+        with mq.faults.outage():
+            await anyio.sleep(60)
+            await mq.put("IN", {"number": 2})
+        [out] = await mq.drain("OUT", within_s=60)
+
+    assert {"number": 2} == out.json()
+    [back] = mq.told(Reconnected)
+    assert 1 == back.generation
+    assert back.downtime_ms >= 60_000
+    attempts = [event.attempt for event in mq.told(Reconnecting)]
+    assert attempts == sorted(attempts)
+    assert len(attempts) < 10
+
+
+async def test_attempts_to_reconnect_follow_the_ladder(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app()):
+        with mq.faults.outage():
+            await anyio.sleep(100)
+        await anyio.sleep(40)
+
+    delays = [event.delay_s for event in mq.told(Reconnecting) if event.attempt]
+    for (fixed_s, random_s), delay_s in zip([(1, 0.25), (2, 0.5), (4, 1), (8, 2), (16, 4), (25, 6.25)], delays, strict=False):
+        assert fixed_s <= delay_s <= fixed_s + random_s
+
+
+async def test_a_commit_without_an_answer_is_in_doubt_and_never_repeated(mq: QueueManagerKit) -> None:
+    app = booking_app()
+    async with mq.run(app):
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.CONNECTION_BROKEN, moment=Moment.AFTER))
+        put = await mq.put("IN", {"number": 1})
+        await anyio.sleep(60)
+
+    [doubt] = mq.told(InDoubt)
+    assert (put.descriptor.message_id,) == doubt.message_ids
+    assert 1 == len(doubt.put_message_ids)
+    assert 1 == sum(call.verb == "MQCMIT" for call in mq.faults.calls)
+    assert [] == [event for event in mq.told(Settled) if event.settlement is Settlement.COMMIT]
+    assert (0, 1) == (mq.depth("IN"), mq.depth("OUT"))
+
+
+async def test_a_commit_that_was_backed_out_is_no_doubt_and_the_message_comes_again(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app()):
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.BACKED_OUT))
+        await mq.put("IN", {"number": 1})
+        await mq.drain("OUT")
+
+    assert [] == mq.told(InDoubt)
+
+
+async def test_a_connection_that_breaks_under_a_handler_gives_the_message_back_and_costs_it_no_life(
+    mq: QueueManagerKit,
+) -> None:
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(2)")
+    app, counts = App(), []
+
+    @app.listener("IN")
+    async def handle(order: Order, ctx: Context) -> None:
+        counts.append(ctx.message.backout_count)
+        if len(counts) == 1:
+            mq.faults.break_connections()
+        await ctx.put("OUT", order)
+
+    async with mq.run(app):
+        await mq.put("IN", {"number": 1})
+        await mq.drain("OUT")
+
+    assert [0, 1] == counts
+
+
+@pytest.mark.mq_faults("every-call")
+async def test_wherever_the_connection_breaks_every_order_is_booked_once_and_every_poison_message_is_moved(
+    mq: QueueManagerKit,
+) -> None:
+    for name in ("OUT", "BOQ"):
+        if mq.queue_manager.administration.queue(name) is None:
+            mq.define(name)
+    if mq.queue_manager.administration.queue("IN") is None:
+        mq.define("IN", bothresh=3, boqname="BOQ")
+    await mq.put("IN", {"number": 1})
+    await mq.put("IN", {"number": -1})
+    await mq.put("IN", {"number": 2})
+
+    async with mq.run(booking_app()):
+        await anyio.sleep(120)
+
+    assert [1, 2] == sorted(found.json()["number"] for found in mq.browse("OUT"))
+    assert [-1] == [found.json()["number"] for found in mq.browse("BOQ")]
+    assert 0 == mq.depth("IN")
+
+
+async def test_an_inhibited_queue_makes_the_listener_rest_and_go_on_when_it_is_allowed_again(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app()):
+        mq.mqsc("ALTER QLOCAL(IN) GET(DISABLED)")
+        await anyio.sleep(300)
+        await mq.put("IN", {"number": 1})
+        mq.mqsc("ALTER QLOCAL(IN) GET(ENABLED)")
+        await mq.drain("OUT", within_s=120)
+
+    assert {2016} == {event.reason for event in mq.told(ListenerPaused)}
+    assert len(mq.told(ListenerPaused)) < 30
+
+
+async def test_a_queue_that_does_not_exist_is_an_error_at_the_start_that_names_it(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("NOWHERE")
+    async def handle(order: Order) -> None:
+        raise AssertionError("never called")
+
+    with pytest.raises(Exception, match=r"MQOPEN on NOWHERE \(QM1\) failed: MQRC_UNKNOWN_OBJECT_NAME \(2085\)") as raised:
+        async with mq.run(app):
+            await anyio.sleep(1)
+    assert isinstance(raised.value, MQIError)
+
+
+async def test_settings_that_cannot_be_inquired_are_warned_about_and_the_message_is_redelivered(mq: QueueManagerKit) -> None:
+    app = booking_app()
+    mq.faults.add(Fault(verb="MQINQ", reason=Reason.NOT_AUTHORIZED, times=10**6))
+    async with mq.run(app):
+        await mq.put("IN", {"number": -1})
+        await anyio.sleep(60)
+
+    assert "2035" in mq.told(Warned)[0].text
+    [still] = mq.browse("IN")
+    assert still.backout_count > 3
+
+
+async def test_a_put_outside_deliveries_that_fails_leaves_the_next_one_working(mq: QueueManagerKit) -> None:
+    async with mq.run(app := booking_app()):
+        with pytest.raises(MQIError, match="2085"):
+            await app.put("NOWHERE", b"x")
+        mq.faults.add(Fault(verb="MQPUT", object_name="OUT"))
+        with pytest.raises(MQIError, match="2009"):
+            await app.put("OUT", b"x")
+        await app.put("OUT", b"y")
+
+    assert [b"y"] == [found.body for found in mq.browse("OUT")]

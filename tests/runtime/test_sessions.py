@@ -1,0 +1,169 @@
+"""Both forms of session do the same: inline on the embedded queue manager, and with a thread of their own on anything else."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+import pytest
+
+from mqflow.ambient import THREADS
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.policy.disposition import Settlement
+from mqflow.runtime.session import InlineSession, Session, ThreadedSession, open_session
+from mqflow.verbs import Connection, GetOptions, ObjectHandle
+
+pytestmark = pytest.mark.anyio
+
+Opened = Callable[[], AbstractAsyncContextManager[tuple[Session, ObjectHandle]]]
+
+SYNCPOINT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=100)
+FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=-1)
+
+
+class Blocking:
+    """The embedded queue manager, as one that makes its callers wait."""
+
+    def __init__(self, behind: EmbeddedQueueManager) -> None:
+        self.behind = behind
+        self.name = behind.name
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        return self.behind.connect(application_name=application_name, user=user)
+
+
+@pytest.fixture
+def behind() -> EmbeddedQueueManager:
+    queue_manager = EmbeddedQueueManager("QM1")
+    queue_manager.administration.define(QueueAttributes(name="Q"))
+    return queue_manager
+
+
+@pytest.fixture(params=["inline", "threaded"])
+def opened(request: pytest.FixtureRequest, behind: EmbeddedQueueManager) -> Opened:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[tuple[Session, ObjectHandle]]:
+        queue_manager = behind if request.param == "inline" else Blocking(behind)
+        session = await open_session(queue_manager, THREADS)
+        assert isinstance(session, InlineSession if request.param == "inline" else ThreadedSession)
+        try:
+            yield session, await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+        finally:
+            await session.close()
+
+    return opened
+
+
+def put(behind: EmbeddedQueueManager, *bodies: bytes) -> None:
+    connection = behind.connect()
+    for body in bodies:
+        connection.put1("Q", MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
+    connection.disconnect()
+
+
+def depth(behind: EmbeddedQueueManager) -> int:
+    return behind.administration.queue_status("Q").depth
+
+
+async def test_a_unit_takes_what_is_there_up_to_its_limit(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1", b"2", b"3")
+
+    async with opened() as (session, handle):
+        first = await session.exchange(None, handle, SYNCPOINT, most=2)
+        second = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=2)
+
+        assert [[b"1", b"2"], [b"3"]] == [[got.body for got in exchange.unit] for exchange in (first, second)]
+        assert 1 == depth(behind)
+
+
+async def test_a_message_that_was_delivered_before_is_a_unit_of_its_own(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1", b"2", b"3")
+
+    async with opened() as (session, handle):
+        await session.exchange(None, handle, SYNCPOINT, most=2)
+        replay = await session.exchange(Settlement.BACKOUT, handle, SYNCPOINT, most=3)
+        last = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=3)
+
+    assert [[(b"1", 1)], [(b"2", 1)]] == [
+        [(got.body, got.descriptor.backout_count) for got in exchange.unit] for exchange in (replay, last)
+    ]
+
+
+async def test_nothing_there_is_an_empty_unit_after_the_wait(opened: Opened) -> None:
+    async with opened() as (session, handle):
+        assert [] == list((await session.exchange(None, handle, SYNCPOINT, most=1)).unit)
+
+
+async def test_a_message_that_arrives_during_the_wait_ends_it(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    async with opened() as (session, handle), anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, put, behind, b"late")
+        exchange = await session.exchange(None, handle, FOR_EVER, most=1)
+
+    assert [b"late"] == [got.body for got in exchange.unit]
+
+
+async def test_an_interrupt_ends_a_wait_that_has_no_end(opened: Opened) -> None:
+    async with opened() as (session, handle), anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, session.interrupt)
+        exchange = await session.exchange(None, handle, FOR_EVER, most=1)
+
+    assert [] == list(exchange.unit)
+
+
+async def test_a_cancelled_wait_loses_no_message(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    async with opened() as (session, handle):
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await session.exchange(None, handle, SYNCPOINT, most=1)
+    put(behind, b"still here")
+
+    assert 1 == depth(behind)
+
+
+async def test_a_unit_lingers_for_more_no_longer_than_it_may(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1")
+
+    async with opened() as (session, handle), anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, put, behind, b"2", b"3")
+        exchange = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20_000)
+
+    assert [b"1", b"2", b"3"] == [got.body for got in exchange.unit]
+
+
+async def test_closing_backs_out_what_is_open(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1")
+    async with opened() as (session, handle):
+        await session.exchange(None, handle, SYNCPOINT, most=1)
+    async with opened() as (session, handle):
+        [got] = (await session.exchange(None, handle, SYNCPOINT, most=1)).unit
+
+    assert 1 == got.descriptor.backout_count
+
+
+async def test_a_handle_for_output_is_opened_once(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    async with opened() as (session, _):
+        assert await session.output("Q") is await session.output("Q")
+
+
+async def test_the_error_of_a_get_and_of_a_settlement_are_told_apart(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1")
+    async with opened() as (session, handle):
+        behind.administration.alter("Q", {"get_inhibited": True})
+        inhibited = await session.exchange(None, handle, SYNCPOINT, most=1)
+        behind.stop()
+        stopped = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=1)
+
+    assert (None, 2016) == (inhibited.settle_error, inhibited.get_error and inhibited.get_error.reason)
+    assert isinstance(stopped.settle_error, MQIError)
+    assert stopped.get_error is None
+
+
+async def test_a_queue_manager_that_cannot_be_reached_raises_what_it_said(behind: EmbeddedQueueManager) -> None:
+    behind.stop()
+
+    for queue_manager in (behind, Blocking(behind)):
+        with pytest.raises(MQIError, match="2059"):
+            await open_session(queue_manager, THREADS)
