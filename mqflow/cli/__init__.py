@@ -1,1 +1,92 @@
-"""The `mqflow` command. Each command is a module of its own; this one finds them."""
+"""The command line: the group `main`, which imports a command's module only when that command is asked for.
+
+Knows the commands' names and one line of each, so that `mqflow --help` is fast; what they do is in the modules beside.
+"""
+
+import importlib
+import sys
+from typing import Final
+
+import click
+
+from mqflow.cli.exits import EXIT_INTERRUPTED, epilog, exit_code_of, sentence_of
+
+__all__ = ("main",)
+
+_COMMANDS: Final = {
+    "run": "Run an application until it is told to stop.",
+    "put": "Put messages on a queue.",
+    "get": "Take messages off a queue.",
+    "browse": "Look at messages, and leave them where they are.",
+    "why": "Tell the story of a message.",
+    "mqsc": "Define, alter and display queues with MQSC commands.",
+    "explain": "Say what applies to each listener, and where it was set.",
+    "init": "Make a new application, with a test and a Containerfile.",
+    "doctor": "Look for what is wrong here.",
+}
+"""The module of each is `mqflow.cli.<name>`, its object there `command`."""
+
+
+class _LazyGroup(click.Group):
+    """Finds its commands by name, ours first, then those of plugins; turns every error into a sentence and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return [*_COMMANDS, *(name for name in _plugin_lines() if name not in _COMMANDS)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name in _COMMANDS:
+            command: click.Command = importlib.import_module(f"mqflow.cli.{cmd_name}").command
+            return command
+        if cmd_name in _plugin_lines():
+            return _plugin(cmd_name)
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the table of commands without importing one of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+        added = [(name, line) for name, line in _plugin_lines().items() if name not in _COMMANDS]
+        if added:
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(added)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command. The one place of the command line where every exception ends, as a sentence on stderr."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            ctx.exit(EXIT_INTERRUPTED)
+        except Exception as error:
+            if ctx.params["debug"]:
+                raise
+            click.echo(f"mqflow: {sentence_of(error)}", err=True)
+            ctx.exit(exit_code_of(error))
+
+
+def _plugin_lines() -> dict[str, str]:
+    """Return a line for each command that a plugin offers; reads metadata only."""
+    from mqflow.app.plugins import Group, installed  # noqa: PLC0415 - reading metadata costs more than all the rest of --help
+
+    return {plugin.name: f"From {plugin.distribution} {plugin.version}." for plugin in installed(Group.COMMANDS)}
+
+
+def _plugin(name: str) -> click.Command:
+    from mqflow.app.plugins import Group, find, load  # noqa: PLC0415 - as above
+
+    command = load(find(Group.COMMANDS, name))
+    if not isinstance(command, click.Command):
+        raise click.UsageError(f"The plugin command {name!r} is no click command but {type(command).__qualname__}.")
+    return command
+
+
+@click.group(cls=_LazyGroup, epilog=epilog(), context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mqflow", message="mqflow %(version)s, Python " + sys.version.split(maxsplit=1)[0])
+@click.option("--debug", is_flag=True, envvar="MQFLOW_DEBUG", help="Show where an error came from (a traceback).")
+def main(debug: bool) -> None:  # noqa: FBT001 - click passes options by name; `invoke` reads it
+    """Consume IBM MQ from Python, with or without IBM MQ.
+
+    Which queue manager a command works on is said by --url, by MQFLOW_URL, or by `url` in mqflow.toml;
+    without any of them it is the embedded queue manager QM1 in ./data.
+    """

@@ -1,0 +1,140 @@
+"""`mqflow put`: messages from arguments, from stdin or from a file of JSON lines, in units of work of some hundreds."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
+
+import click
+import msgspec
+from msgspec import Struct, field
+
+from mqflow.app.publishing import framed, outgoing
+from mqflow.cli.bodies import READ_ERRORS, Bodies, bodies
+from mqflow.cli.exits import EXIT_FAILED, sentence_of
+from mqflow.cli.target import connected, json_option, url_option
+from mqflow.cli.terminal import Progress, note, progress
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.verbs import Connection
+
+__all__ = ("Result", "command", "put_all")
+
+_UNIT_OF_WORK: Final = 500
+_SYNCPOINT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+
+
+class Result(Struct):
+    """What came of putting."""
+
+    #: How many messages are committed.
+    committed: int = 0
+    #: Their MsgIds; not of lines of a file, of which there may be millions.
+    message_ids: list[bytes] = field(default_factory=list[bytes])
+    #: In sentences: what was refused or could not be read, and where to go on.
+    stopped: str = ""
+
+
+@click.command("put")
+@click.argument("queue")
+@click.argument("body", nargs=-1)
+@click.option("--jsonl", metavar="FILE", help="A file of JSON lines (.gz is unpacked, - is stdin): a message of each.")
+@click.option("--from-line", type=click.IntRange(1), default=1, metavar="N", help="Start at this line of the file.")
+@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A message property; may be repeated.")
+@click.option("--persistent/--non-persistent", default=None, help="Otherwise as the queue says (DEFPSIST).")
+@click.option("--expiry", "expiry_s", type=float, metavar="SECONDS", help="How long the message is of use.")
+@click.option("--count", is_flag=True, help="Print only how many were put, not their identifiers.")
+@json_option
+@url_option
+def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int, url: str | None, **options: Any) -> None:
+    """Put each BODY as a message on QUEUE; without any, what stdin says is one message.
+
+    A file is put in units of work of 500. When a message is refused, what was committed stays, and the line to go on from is
+    named.
+    """
+    wishes = {
+        "properties": _properties(options["properties"]),
+        "persistent": options["persistent"],
+        "expiry": options["expiry_s"],
+    }
+    with bodies(body, jsonl, from_line) as source, connected(url) as connection:
+        result = put_all(connection, queue, source, wishes)
+    _print(queue, result, only_count=options["count"] or jsonl is not None, as_json=options["as_json"])
+    if result.stopped:
+        note(f"mqflow: {result.stopped}")
+        sys.exit(EXIT_FAILED)
+
+
+def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[str, Any]) -> Result:
+    """Put everything in units of work of 500; stop at what is refused or cannot be read. What is not committed is nowhere."""
+    result = Result()
+    unit: list[bytes] = []
+    number, next_number = 0, 1
+
+    def commit() -> None:
+        connection.commit()
+        result.committed += len(unit)
+        if not source.lines:
+            result.message_ids.extend(unit)
+        unit.clear()
+
+    try:
+        handle = connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING)
+        with _progress(queue, source) as bar:
+            for payload, number, reached in source.each:
+                descriptor, data = framed(outgoing(queue, payload, **wishes))
+                unit.append(connection.put(handle, descriptor, data, _SYNCPOINT).descriptor.message_id)
+                if len(unit) == _UNIT_OF_WORK:
+                    commit()
+                    next_number = number + 1
+                    bar.reached(reached, f"{result.committed:,} messages")
+            commit()
+            bar.reached(source.total, f"{result.committed:,} messages")
+    except MQIError as error:
+        result.stopped = f"{_place(source, number)}{error}{_rest(source, result.committed, next_number)}"
+    except READ_ERRORS as error:
+        said = f"It is no JSON: {error}." if isinstance(error, msgspec.DecodeError) else sentence_of(error)
+        result.stopped = f"{_place(source, number + 1)}{said}{_rest(source, result.committed, next_number)}"
+    return result
+
+
+def _place(source: Bodies, number: int) -> str:
+    return f"{'Line' if source.lines else 'Message'} {number:,}: " if number else ""
+
+
+def _rest(source: Bodies, committed: int, next_number: int) -> str:
+    if not committed:
+        return " Nothing was put."
+    again = f" --from-line {next_number} goes on from there." if source.lines else ""
+    return f" {committed:,} messages before it are put, and stay.{again}"
+
+
+class _NoBar:
+    def reached(self, done: float, words: str) -> None:
+        """Nobody watches a few messages go by."""
+
+
+def _progress(queue: str, source: Bodies) -> AbstractContextManager[Progress]:
+    return progress(f"Putting on {queue}", source.total) if source.lines else nullcontext(_NoBar())
+
+
+def _properties(given: Sequence[str]) -> dict[str, str]:
+    """Return the properties that ``NAME=VALUE`` options say. Raises `click.BadParameter` for one without a name or a `=`."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="--property")
+        found[name] = value
+    return found
+
+
+def _print(queue: str, result: Result, *, only_count: bool, as_json: bool) -> None:
+    identifiers = [message_id.hex() for message_id in result.message_ids]
+    if as_json:
+        click.echo(msgspec.json.encode({"queue": queue, "put": result.committed, "message_ids": identifiers}))
+    elif only_count:
+        click.echo(f"{result.committed}")
+    else:
+        for identifier in identifiers:
+            click.echo(identifier)

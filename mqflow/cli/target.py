@@ -1,0 +1,73 @@
+"""Which queue manager a command works on: the options that say it, and the way to a connection. Knows settings and the seam."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.locate import OpenQueueManager, locate, open_queue_manager
+from mqflow.app.settings import load
+from mqflow.mqi.descriptor import NO_ID
+from mqflow.verbs import Connection
+
+__all__ = ("connected", "json_option", "message_id_from", "opened", "url_option")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def url_option(function: F) -> F:
+    """Give the command `--url`."""
+    return click.option("--url", metavar="URL", help="The queue manager; MQFLOW_URL or mqflow.toml say which otherwise.")(
+        function
+    )
+
+
+def json_option(function: F) -> F:
+    """Give the command `--json`, as the parameter `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, a record on each line, for scripts.")(function)
+
+
+def message_id_from(digits: str) -> bytes:
+    """Return the 24 bytes that 48 hexadecimal digits say. Raises `click.BadParameter` for anything else."""
+    try:
+        found = bytes.fromhex(digits)
+    except ValueError:
+        found = b""
+    if len(found) != len(NO_ID):
+        raise click.BadParameter(
+            f"{digits!r} is no message identifier: it has 48 hexadecimal digits, as `mqflow browse` shows it."
+        )
+    return found
+
+
+@contextmanager
+def opened(url: str | None) -> Iterator[OpenQueueManager]:
+    """Give the queue manager that the option, or else the settings, name; closed at the end.
+
+    Raises `ConfigurationError` where its folder is not there: a misspelt folder shall not become a new queue manager.
+    """
+    settings = load({"url": url})
+    location = locate(settings.url)
+    if location.path is not None and not location.path.exists():
+        raise ConfigurationError(
+            f"{settings.url}: there is nothing at {location.path} yet; `mqflow mqsc` makes a queue manager there."
+        )
+    queue_manager = open_queue_manager(settings.url)
+    try:
+        yield queue_manager
+    finally:
+        queue_manager.close()
+
+
+@contextmanager
+def connected(url: str | None) -> Iterator[Connection]:
+    """Give a connection; what the command did not commit is backed out at its end."""
+    with opened(url) as queue_manager:
+        connection = queue_manager.connect(application_name="mqflow")
+        try:
+            yield connection
+        finally:
+            connection.backout()  # MQDISC would commit (q101800)
+            connection.disconnect()
