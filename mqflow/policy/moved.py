@@ -101,7 +101,7 @@ def to_dead_letter_queue(
         put_application_type=int(application_type),
         put_application_name=application_name,
         put_date=f"{gmt:%Y%m%d}",
-        put_time=f"{gmt:%H%M%S}{gmt.microsecond // 10_000:02}",
+        put_time=f"{gmt:%H%M%S%f}"[:8],  # HHMMSSTH: down to the hundredths
     )
     described = replace(descriptor, backout_count=0, format=Format.DEAD_LETTER_HEADER, ccsid=_UTF_8, encoding=Encoding.NATIVE)
     return described, dead_letter_header.to_bytes(header, encoding=Encoding.NATIVE) + body

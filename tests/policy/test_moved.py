@@ -26,7 +26,7 @@ ORDER = MessageDescriptor(
     report=Report.COD | Report.PASS_MSG_ID,
     message_type=MessageType.REQUEST,
     expiry_tenths=421,
-    encoding=Encoding.NATIVE,
+    encoding=Encoding.ZOS,
     ccsid=819,
     format=Format.STRING,
     priority=7,
@@ -95,7 +95,7 @@ def test_the_added_header_keeps_format_ccsid_and_encoding_of_the_body_behind_it(
     descriptor, body = to_backout_queue(ORDER, b"a body")
     header, length = rfh2.parse(body, encoding=descriptor.encoding)
 
-    assert ("MQSTR", 819, Encoding.NATIVE) == (header.format, header.ccsid, header.encoding)
+    assert ("MQSTR", 819, Encoding.ZOS) == (header.format, header.ccsid, header.encoding)
     assert b"a body" == body[length:]
 
 
@@ -110,7 +110,7 @@ def test_the_added_header_is_big_endian_as_the_descriptor_announces() -> None:
 def test_the_body_is_found_again_behind_the_added_header_in_its_own_character_set() -> None:
     headers = split(*to_backout_queue(ORDER, b"a body"))
 
-    assert (b"a body", "MQSTR", 819, Encoding.NATIVE) == (headers.body, headers.format, headers.ccsid, headers.encoding)
+    assert (b"a body", "MQSTR", 819, Encoding.ZOS) == (headers.body, headers.format, headers.ccsid, headers.encoding)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_body_survives_the_move_byte_for_byte(body: bytes, format_name: str, c
 def test_the_header_that_is_added_is_an_mqdlh_and_the_descriptor_says_so() -> None:
     descriptor, body = dead_lettered()
 
-    assert "MQDEAD" == descriptor.format
+    assert ("MQDEAD", 1208, Encoding.NATIVE) == (descriptor.format, descriptor.ccsid, descriptor.encoding)
     assert b"DLH " == body[:4]
     assert b"a body" == body[DLH_BYTES:]
 
@@ -231,7 +231,7 @@ def test_an_mqdlh_keeps_format_ccsid_and_encoding_of_the_body_behind_it() -> Non
     descriptor, body = dead_lettered()
     header = dead_letter_header.parse(body, encoding=descriptor.encoding)
 
-    assert ("MQSTR", 819, Encoding.NATIVE) == (header.format, header.ccsid, header.encoding)
+    assert ("MQSTR", 819, Encoding.ZOS) == (header.format, header.ccsid, header.encoding)
 
 
 def test_behind_an_mqdlh_the_character_set_of_the_queue_manager_is_inherited() -> None:
@@ -329,6 +329,18 @@ def test_an_error_s_text_cannot_break_the_header_it_is_written_into() -> None:
 
     assert told is not None
     assert "\ufffd <![CDATA[ ]]> &amp; </text> \ufffd \ufffd \ufffd[31m ümlaut \N{PILE OF POO}" == told.text
+
+
+def test_a_time_is_told_to_the_millisecond_with_its_zone() -> None:
+    told = {told.name: told.value for told in moved.folder(WHY).properties}
+
+    assert "2026-11-21T09:08:07.654+00:00" == told["at"]
+
+
+def test_numbers_that_an_mqrfh2_holds_as_text_are_read() -> None:
+    folder = Folder(moved.FOLDER, (Property("count", "3"),))
+
+    assert Why(count=3) == moved.why(*to_backout_queue(ORDER, b"", folders=(folder,)))
 
 
 @given(whys)
