@@ -131,8 +131,8 @@ _NOT_HERE: Final = (
     | GetOption.PROPERTIES_IN_HANDLE
 )
 _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
-_ALL: Final = GetOption(sum(option for option in GetOption if option.value.bit_count() == 1))
-_ALL_MATCHES: Final = MatchOption(sum(MatchOption))
+_ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
+_ALL_MATCHES: Final = sum(MatchOption)
 _ANY: Final = Match()
 
 
@@ -170,8 +170,8 @@ def plan_get(options: GetOptions) -> GetPlan:
 
 
 def _refuse_conflicts(asked: GetOption) -> None:
-    if asked & ~_ALL:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{asked & ~_ALL:x} is no MQGMO option")
+    if unknown := int(asked) & ~_ALL:
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is no MQGMO option")
     if asked & _ZOS_ONLY:
         raise Refusal(Reason.OPTIONS_ERROR, f"{asked & _ZOS_ONLY!r} is for z/OS only")
     if asked & _NOT_HERE:
@@ -191,8 +191,8 @@ def _only(asked: GetOption, choices: Mapping[GetOption, _Choice], what: str) -> 
 
 def _match(options: GetOptions) -> Match | None:
     wanted = MatchOption(options.match)
-    if wanted & ~_ALL_MATCHES:
-        raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{wanted & ~_ALL_MATCHES:x} is no MQMO option")
+    if unknown := int(wanted) & ~_ALL_MATCHES:
+        raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{unknown:x} is no MQMO option")
     match = Match(
         message_id=_identifier(options.message_id) if wanted & MatchOption.MSG_ID else None,
         correlation_id=_identifier(options.correlation_id) if wanted & MatchOption.CORREL_ID else None,

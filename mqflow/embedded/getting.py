@@ -16,6 +16,7 @@ from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.reports import report_delivery, report_expiration
 from mqflow.embedded.store import MessageRemoved
 from mqflow.embedded.unit_of_work import UnitOfWork
+from mqflow.mqi.conversion import convert
 from mqflow.mqi.options import OpenOption, Report
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import Got
@@ -164,16 +165,21 @@ def _handed_out(machine: Machine, queue: LocalQueue, message: QueuedMessage, pla
         # What is left, in tenths: at least one, because the message is not expired yet.
         left = max(1, int((message.expires_at - machine.clock.wall()) * 10))
         descriptor = replace(descriptor, expiry_tenths=left)
-    if plan.convert:
-        from mqflow.mqi.conversion import convert  # noqa: PLC0415 - until it exists
-
-        descriptor, body, reason = convert(
-            descriptor, body, ccsid=plan.ccsid, encoding=plan.encoding, queue_manager_ccsid=machine.attributes.ccsid
-        )
     body_bytes = len(body)
     if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
         body = body[: plan.buffer_bytes_max]
         reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else Reason.TRUNCATED_MSG_FAILED
+    elif plan.convert:
+        # One that fits as it is, but not converted, is taken all the same and returned as it is, with 2120.
+        descriptor, body, reason = convert(
+            descriptor,
+            body,
+            ccsid=plan.ccsid,
+            encoding=plan.encoding,
+            queue_manager_ccsid=machine.attributes.ccsid,
+            bytes_max=plan.buffer_bytes_max,
+        )
+        body_bytes = len(body)
     return Got(
         descriptor=descriptor,
         body=body,

@@ -18,6 +18,8 @@ from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import ApplicationType, Feedback, Report
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.moved import to_dead_letter_queue
+from mqflow.policy.report import report
 
 __all__ = ("report_arrival", "report_delivery", "report_expiration")
 
@@ -42,10 +44,6 @@ def report_expiration(machine: Machine, message: QueuedMessage) -> None:
 def _send(
     machine: Machine, unit: UnitOfWork | None, about: MessageDescriptor, body: bytes, mask: Report, feedback: Feedback
 ) -> None:
-    if not about.report & mask:
-        return
-    from mqflow.policy.report import report  # noqa: PLC0415 - until it can be imported
-
     owed = report(about, body, mask=mask, feedback=feedback)
     if owed is None:
         return
@@ -71,8 +69,6 @@ def _send(
 def _dead_letter(
     machine: Machine, unit: UnitOfWork | None, descriptor: MessageDescriptor, body: bytes, intended: str, reason: int
 ) -> None:
-    from mqflow.policy.moved import to_dead_letter_queue  # noqa: PLC0415 - until it can be imported
-
     now = machine.clock.wall()
     moved, dead_body = to_dead_letter_queue(
         descriptor,

@@ -7,6 +7,7 @@ import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import MemoryStore, Store
 from mqflow.verbs import Connection
 from tests.conformance.programs import Program
@@ -15,11 +16,15 @@ from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
 QueueManagerMaker = Callable[[Path], Iterator[QueueManagerUnderTest]]
 
 
-def _in_memory(folder: Path) -> Iterator[QueueManagerUnderTest]:
+def _in_memory(_: Path) -> Iterator[QueueManagerUnderTest]:
     yield from _embedded(MemoryStore)
 
 
-def _embedded(make_store: Callable[[], Store]) -> Iterator[QueueManagerUnderTest]:
+def _on_sqlite(folder: Path) -> Iterator[QueueManagerUnderTest]:
+    yield from _embedded(lambda: SqliteStore(folder / "data"), survives=True)
+
+
+def _embedded(make_store: Callable[[], Store], *, survives: bool = False) -> Iterator[QueueManagerUnderTest]:
     clock = ManualClock()
     running: list[EmbeddedQueueManager] = []
 
@@ -33,7 +38,7 @@ def _embedded(make_store: Callable[[], Store]) -> Iterator[QueueManagerUnderTest
             quiesce=queue_manager.quiesce,
             stop=queue_manager.stop,
             clock=clock,
-            restart=restart,
+            restart=restart if survives else None,
         )
 
     def restart() -> QueueManagerUnderTest:
@@ -49,7 +54,7 @@ def _kill(connection: Connection) -> None:
     connection.abandon()
 
 
-MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory}
+MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory, "sqlite": _on_sqlite}
 
 
 @pytest.fixture(params=MAKERS)

@@ -1,0 +1,134 @@
+"""Messages that live for a while. Facts 8.10; IBM q097490."""
+
+from mqflow.mqi.options import GetOption
+from mqflow.mqi.reason_codes import Reason
+from tests.conformance.programs import Program
+from tests.conformance.under_test import QueueManagerUnderTest
+
+FIFO = 1
+
+
+def test_a_get_returns_what_is_left(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    program.put(queue, b"1", expiry_tenths=100)
+    queue_manager.advance(2.5)
+
+    assert 75 == program.got(queue).descriptor.expiry_tenths
+
+
+def test_a_browse_returns_what_is_left(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    program.put(queue, b"1", expiry_tenths=100)
+    queue_manager.advance(2.5)
+
+    assert 75 == program.got(queue, GetOption.BROWSE_FIRST).descriptor.expiry_tenths
+
+
+def test_an_unlimited_one_stays_unlimited(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    program.put(queue, b"1")
+    queue_manager.advance(1_000_000)
+
+    assert -1 == program.got(queue).descriptor.expiry_tenths
+
+
+def test_what_is_left_is_never_nothing(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    program.put(queue, b"1", expiry_tenths=10)
+    queue_manager.advance(0.999)
+
+    assert 1 == program.got(queue).descriptor.expiry_tenths
+
+
+def test_an_expired_message_is_not_got(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    program.put(queue, b"1", expiry_tenths=10)
+    queue_manager.advance(1)
+
+    assert program.get(queue) is None
+
+
+def test_an_expired_message_is_not_browsed(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    program.put(queue, b"1", expiry_tenths=10)
+    program.put(queue, b"2")
+    queue_manager.advance(1)
+
+    assert [b"2"] == program.seen(queue)
+
+
+def test_an_expired_message_counts_until_something_looks_for_it(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    program.put(queue, b"1", expiry_tenths=10)
+    queue_manager.advance(1)
+    before = queue_manager.depth(queue)
+    program.seen(queue)
+
+    assert (1, 0) == (before, queue_manager.depth(queue))
+
+
+def test_a_get_discards_only_what_it_would_have_returned(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    """On a queue by priority: those of higher priority, or earlier at the same."""
+    program.put(queue, b"high", priority=9, expiry_tenths=10)
+    program.put(queue, b"first", priority=5, expiry_tenths=10)
+    program.put(queue, b"live", priority=5)
+    program.put(queue, b"behind", priority=5, expiry_tenths=10)
+    program.put(queue, b"low", priority=0, expiry_tenths=10)
+    queue_manager.advance(1)
+
+    assert b"live" == program.got(queue).body
+    assert 2 == queue_manager.depth(queue)
+
+
+def test_a_get_by_identifier_leaves_other_expired_messages(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    program.put(queue, b"1", expiry_tenths=10)
+    wanted = program.put(queue, b"2").descriptor.message_id
+    queue_manager.advance(1)
+    program.get(queue, message_id=wanted)
+
+    assert 1 == queue_manager.depth(queue)
+
+
+def test_a_message_in_a_unit_of_work_does_not_expire_in_it(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    program.put(queue, b"1", expiry_tenths=10)
+    program.get_in_unit(queue)
+    queue_manager.advance(1)
+    program.backout()
+
+    assert 1 == queue_manager.depth(queue)
+    assert program.get(queue) is None
+
+
+def test_expired_messages_make_room_only_once_they_are_discarded(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
+    queue_manager.define("ONE", max_depth=1)
+    program.put("ONE", b"1", expiry_tenths=10)
+    queue_manager.advance(1)
+    program.seen("ONE")
+
+    program.put("ONE", b"2")
+
+    assert [b"2"] == program.bodies("ONE")
+
+
+def test_an_own_uncommitted_message_expires_too(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    program.put_in_unit(queue, b"1", expiry_tenths=10)
+    queue_manager.advance(1)
+
+    assert program.get_in_unit(queue) is None
+
+
+def test_moving_on_what_was_got_keeps_the_time_that_is_left(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    """So a requeued message lives no longer than its sender meant."""
+    program.put(queue, b"1", expiry_tenths=100)
+    queue_manager.advance(4)
+    got = program.got(queue)
+    program.put(queue, b"1", expiry_tenths=got.descriptor.expiry_tenths)
+    queue_manager.advance(6)
+
+    assert program.get(queue) is None
+    assert got.reason == Reason.NONE
