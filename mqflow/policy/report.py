@@ -8,13 +8,15 @@ Source: IBM q097680, "Report (MQLONG)"; q032680, "Removing messages from the que
 from typing import Final, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import split
 from mqflow.mqi.options import MessageType, Report
 from mqflow.policy.backout import BEHAVIOURS
 from mqflow.policy.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
+from mqflow.policy.reply import reply_descriptor
 
 __all__ = ("DATA_BYTES", "ReportMessage", "exception_report", "is_exception_report_owed", "report")
 
@@ -43,25 +45,18 @@ def report(descriptor: MessageDescriptor, body: bytes, *, mask: Report, feedback
 
     `mask` is one of `Report.EXCEPTION_MASK`, `COA_MASK`, `COD_MASK` and `EXPIRATION_MASK`. The body is empty, all headers and
     the first 100 bytes of application data, or everything; Format, Encoding and CCSID stay the original's, so Format can
-    promise more than there is (q107770).
+    promise more than there is (q107770). Identifiers, expiry, priority and persistence are those of a reply.
     """
     data = _reported_data(descriptor, body, mask)
     if data is None or not descriptor.reply_to_queue:
         return None
-    asked = Report(descriptor.report)
-    passes_on = Report.PASS_DISCARD_AND_EXPIRY in asked
-    about = MessageDescriptor(
-        report=int(asked & Report.DISCARD_MSG) if passes_on else Report.NONE,
+    about = replace(
+        reply_descriptor(descriptor),
         message_type=MessageType.REPORT,
-        expiry_tenths=descriptor.expiry_tenths if passes_on else EXPIRY_UNLIMITED,
         feedback=int(feedback),
         encoding=descriptor.encoding,
         ccsid=descriptor.ccsid,
         format=descriptor.format,
-        priority=descriptor.priority,
-        persistence=descriptor.persistence,
-        message_id=descriptor.message_id if Report.PASS_MSG_ID in asked else NO_ID,
-        correlation_id=descriptor.correlation_id if Report.PASS_CORREL_ID in asked else descriptor.message_id,
         user_identifier=descriptor.user_identifier,
         accounting_token=descriptor.accounting_token,
         application_identity_data=descriptor.application_identity_data,
