@@ -6,6 +6,7 @@ Knows exceptions and records; catches nothing itself.
 from datetime import timedelta
 from typing import Final
 
+from mqflow.mqi.errors import HeaderError
 from mqflow.policy.disposition import Failed, Outcome, Undecodable
 
 __all__ = ("TEXT_CHARS_MAX", "Reject", "Retry", "UndecodableError", "outcome_of")
@@ -43,6 +44,8 @@ def outcome_of(error: Exception, never_retry: tuple[type[BaseException], ...] = 
         case UndecodableError():
             cause = error.__cause__
             return Undecodable(error=_named(cause)[0] if cause is not None else name, text=text)
+        case HeaderError():  # a header that does not hold together now never will
+            return Undecodable(error=name, text=text)
         case Reject():
             return Failed(error="Reject", text=text, final=True)
         case Retry():
