@@ -5,7 +5,7 @@
  *   DISK_SPACE=bytes  the folder is a file system of that size: beyond it writes fail with ENOSPC, and statvfs says so
  *   DISK_SYNC=n       the n-th sync and all later ones fail with EIO
  *   DISK_KILL=n       the process is killed half-way through the n-th write
- * disk_mark(n) appends a mark of the test's own. A record is: kind, file, offset, length (4 x int64), then the data.
+ * disk_mark(n) appends a mark of the test's own; disk_kill(n) is DISK_KILL from now on. A record is: kind, file, offset, length (4 x int64), then the data.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -184,3 +184,5 @@ void disk_mark(int64_t what) {
     record(MARK, DATABASE, what, NULL, 0);
     pthread_mutex_unlock(&one_at_a_time);
 }
+
+void disk_kill(int64_t in_so_many_writes) { kill_write = writes + in_so_many_writes; }

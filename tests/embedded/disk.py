@@ -5,7 +5,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 
@@ -73,6 +75,14 @@ def build_disk(folder: Path) -> Disk:
     ]
     subprocess.run(command, check=True, capture_output=True)
     return Disk(library)
+
+
+@contextmanager
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory where there is one: for hundreds of stores, whose syncs need not reach a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - only where to make a temporary folder
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
+        yield Path(made)
 
 
 def recorded(log: Path) -> list[Event]:

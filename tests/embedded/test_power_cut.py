@@ -5,14 +5,13 @@ new store opens. Assumes what SQLite assumes: a sector of 512 bytes is written w
 """
 
 import random
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from mqflow.embedded.folder import FolderError
-from tests.embedded.disk import Disk, Event, Kind, build_disk, files_after_power_cut, recorded
+from tests.embedded.disk import Disk, Event, Kind, build_disk, files_after_power_cut, memory_folder, recorded
 from tests.embedded.scenario import Stored, after, found_in, steps
 from tests.embedded.storing import reopened
 
@@ -22,10 +21,8 @@ STATES = 250
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """In memory where that is possible: hundreds of stores are opened, and each syncs."""
-    memory = Path("/dev/shm")  # noqa: S108 - only where to make a temporary folder
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
-        yield Path(made)
+    with memory_folder() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
