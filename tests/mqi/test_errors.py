@@ -1,0 +1,80 @@
+"""Exceptions: the class that says it most exactly, in a sentence that says what to do."""
+
+import copy
+import pickle
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqflow.mqi import errors
+from mqflow.mqi.errors import ADVICE, MQIError, error_for
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+
+CLASSES = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
+EXACT = [(cls, reason) for cls in CLASSES for reason in cls.reasons]
+
+
+@pytest.mark.parametrize(
+    ("cls", "reason"), EXACT, ids=lambda value: getattr(value, "__name__", None) or getattr(value, "name", None)
+)
+def test_a_reason_that_has_a_class_is_raised_as_that_class(cls: type[MQIError], reason: Reason) -> None:
+    error = error_for(reason, "MQGET", "ORDERS.IN")
+
+    assert cls is type(error)
+    assert reason is error.reason
+
+
+def test_no_reason_has_two_classes() -> None:
+    assert [] == [reason for reason, count in Counter(reason for _, reason in EXACT).items() if count > 1]
+
+
+def test_every_class_but_the_general_one_says_its_reasons() -> None:
+    assert [MQIError] == [cls for cls in CLASSES if not cls.reasons]
+
+
+@given(st.integers(0, 100_000))
+def test_every_reason_can_be_raised_and_caught_as_an_mqi_error(reason: int) -> None:
+    error = error_for(reason, "MQPUT")
+
+    assert isinstance(error, MQIError)
+    assert reason == error.reason
+
+
+@pytest.mark.parametrize("reason", ADVICE, ids=str)
+def test_advice_is_a_sentence_about_a_real_reason(reason: int) -> None:
+    assert Reason(reason)
+    assert ADVICE[reason].endswith(".")
+    assert ADVICE[reason][0].isupper()
+
+
+@pytest.mark.parametrize("reason", ADVICE, ids=str)
+def test_an_error_says_what_to_do_where_there_is_advice(reason: int) -> None:
+    assert ADVICE[reason] in str(error_for(reason, "MQGET"))
+
+
+def test_an_error_says_verb_object_queue_manager_reason_and_detail() -> None:
+    error = MQIError(Reason.UNEXPECTED_ERROR, "MQPUT", "ORDERS.IN", "QM1", "The log is full")
+
+    assert "MQPUT on ORDERS.IN (QM1) failed: MQRC_UNEXPECTED_ERROR (2195). The log is full." == str(error)
+
+
+def test_what_is_not_known_is_left_out_of_the_sentence() -> None:
+    assert "MQBACK failed: MQRC 2999." == str(MQIError(2999, "MQBACK"))
+
+
+def test_a_warning_says_that_it_is_one() -> None:
+    error = MQIError(Reason.NOT_CONVERTED, "MQGET", "ORDERS.IN", completion=CompletionCode.WARNING)
+
+    assert "MQGET on ORDERS.IN ended with a warning: MQRC_NOT_CONVERTED (2119)." == str(error)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copy", "process"])  # noqa: S301 - our own
+def test_an_error_is_the_same_in_another_process(copied: object) -> None:
+    error = error_for(Reason.Q_FULL, "MQPUT", "ORDERS.IN", "QM1", "5000 messages")
+
+    assert callable(copied)
+    again = copied(error)
+
+    assert (type(error), str(error), error.args) == (type(again), str(again), again.args)

@@ -1,0 +1,38 @@
+"""Names: what a queue may be called, and how a name stands in a field."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqflow.mqi.names import is_object_name, padded, stripped
+
+
+@pytest.mark.parametrize("name", ["A", "ORDERS.IN", "orders_in", "a/b%c", "0.1", "A" * 48])
+def test_a_queue_may_have_this_name(name: str) -> None:
+    assert is_object_name(name)
+
+
+@pytest.mark.parametrize("name", ["", " ", "A B", "A" * 49, "A-B", "Ä", "A\n", "A*", "A'", 'A"', "A;B", "A\0"])
+def test_no_queue_may_have_this_name(name: str) -> None:
+    assert not is_object_name(name)
+
+
+@given(st.text("ABCabc019._/%", max_size=48))
+def test_a_name_survives_its_field(name: str) -> None:
+    assert name == stripped(padded(name, 48))
+
+
+@given(st.text(), st.integers(0, 64))
+def test_a_field_has_its_length_whatever_the_text(text: str, length: int) -> None:
+    assert length == len(padded(text, length))
+
+
+@pytest.mark.parametrize(
+    ("field", "text"), [(b"AB  ", "AB"), (b"AB\0\0", "AB"), (b"A\0B ", "A"), (b" A  ", " A"), (b"    ", "")]
+)
+def test_a_field_says_what_stands_before_its_padding(field: bytes, text: str) -> None:
+    assert text == stripped(field)
+
+
+def test_a_character_that_a_field_cannot_hold_is_a_question_mark() -> None:
+    assert b"?uro" == padded("€uro", 4)
