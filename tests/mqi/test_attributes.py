@@ -32,7 +32,8 @@ SELECTORS = {
 }
 KINDS = (QueueType.LOCAL, QueueType.MODEL, QueueType.ALIAS)
 
-queue_ROWS = (
+queue_rows = pytest.mark.parametrize("spec", QUEUE_ATTRIBUTES, ids=lambda spec: f"{spec.keyword}")
+ROWS = (
     *((spec, QueueAttributes(name="Q")) for spec in QUEUE_ATTRIBUTES),
     *((spec, QueueManagerAttributes(name="QM1")) for spec in QUEUE_MANAGER_ATTRIBUTES),
 )
