@@ -1,0 +1,198 @@
+"""The fourth seed, told on the embedded queue manager: "Understanding MQ Backout Queues & Thresholds" and its comments.
+
+Whose rules decide is one word in the decorator; each test's docstring is the sentence it shows.
+"""
+
+import anyio
+import pytest
+
+from mqflow import App, Backout, Behaviour, Context, Message, Pace
+from mqflow.events import Delivered, Disposed, Warned
+from mqflow.mqi.options import Report
+from mqflow.policy.disposition import DeadLetter, Discard, Requeue, Return
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
+PACE = Pace(first_s=1, factor=1, max_s=1, jitter=0)
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.mqsc(f"ALTER QMGR DEADQ({DLQ})")
+    mq.define("BOQ")
+    mq.define("IN", bothresh=3, boqname="BOQ")
+
+
+def failing(behaviour: Behaviour) -> App:
+    app = App(name="failing")
+
+    @app.listener("IN", backout=Backout(behaviour=behaviour, pace=PACE))
+    async def handle(body: bytes) -> None:
+        raise ValueError("bad data")
+
+    return app
+
+
+def refuse_everywhere(mq: QueueManagerKit) -> None:
+    mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)", f"ALTER QLOCAL({DLQ}) PUT(DISABLED)")
+
+
+async def test_a_message_with_a_bad_header_is_poison(mq: QueueManagerKit) -> None:
+    """The client code itself fails to handle the message due to e.g. a bad header in the message."""
+    app = App()
+
+    @app.listener("IN")
+    async def handle(message: Message) -> None:
+        assert message.properties
+
+    async with mq.run(app):
+        await mq.put("IN", b"RFH \x00\x00\x00\x02\xff\xff\xff\xff", format="MQHRF2")
+        [dead] = await mq.drain("BOQ")
+
+    assert "undecodable" == dead.why.outcome
+    assert b"RFH \x00\x00\x00\x02\xff\xff\xff\xff" in dead.data
+
+
+async def test_a_failure_within_the_transaction_makes_the_message_available_again(mq: QueueManagerKit) -> None:
+    """The message will automatically rollback on to the queue and be available to be re-processed."""
+    app, counts = App(), []
+
+    @app.listener("IN", backout=Backout(pace=PACE))
+    async def handle(message: Message) -> None:
+        counts.append(message.backout_count)
+        if len(counts) < 3:
+            raise ValueError("not yet")
+
+    async with mq.run(app):
+        await mq.put("IN", b"x")
+        await anyio.sleep(10)
+
+    assert [0, 1, 2] == counts
+    assert 0 == mq.depth("IN")
+
+
+async def test_an_exception_that_the_handler_catches_is_no_failure(mq: QueueManagerKit) -> None:
+    """The exception must not be caught. If it is caught then it is up to the coder to figure out what to do next."""
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: bytes, ctx: Context) -> None:
+        try:
+            int(body)
+        except ValueError:
+            await ctx.put("BOQ", body)
+
+    async with mq.run(app):
+        await mq.put("IN", b"no number")
+        [put] = await mq.drain("BOQ")
+
+    assert b"no number" == put.data
+    assert [] == mq.told(Disposed)
+
+
+async def test_the_default_threshold_is_not_set_and_an_operator_is_told(mq: QueueManagerKit) -> None:
+    """Be aware that the default threshold is zero."""
+    mq.define("BARE")
+    app = App()
+
+    @app.listener("BARE")
+    async def handle(body: bytes) -> None:
+        """Take everything."""
+
+    async with mq.run(app):
+        await anyio.sleep(1)
+
+    assert "BARE has no backout threshold" in mq.told(Warned)[0].text
+
+
+async def test_for_a_plain_mqi_program_the_threshold_is_just_a_hint(mq: QueueManagerKit) -> None:
+    """This field is a hint to the developer. Yes, it's "just a hint"."""
+    async with mq.run(failing(Behaviour.PLAIN_MQI)):
+        await mq.put("IN", b"poison")
+        await anyio.sleep(60)
+
+    assert (1, 0) == (mq.depth("IN"), mq.depth("BOQ"))
+    assert len(mq.told(Delivered)) > 30
+
+
+async def test_without_a_backout_queue_the_dead_letter_queue_takes_it(mq: QueueManagerKit) -> None:
+    """If the backout queue has not been set on the original queue, the message should be PUT to the Dead Letter Queue."""
+    mq.mqsc("ALTER QLOCAL(IN) BOQNAME(' ')")
+    async with mq.run(failing(Behaviour.JMS_LISTENER)):
+        await mq.put("IN", b"poison")
+        [dead] = await mq.drain(DLQ)
+
+    assert 2362 == dead.why.reason
+
+
+@pytest.mark.parametrize(("persistent", "lost"), [(False, True), (True, False)])
+async def test_a_connection_consumer_discards_what_nobody_takes_only_if_it_is_not_persistent(
+    mq: QueueManagerKit, *, persistent: bool, lost: bool
+) -> None:
+    """If the message cannot be put to either it is discarded. (This statement is only true for non-persistent messages.)"""
+    refuse_everywhere(mq)
+    async with mq.run(failing(Behaviour.CONNECTION_CONSUMER)):
+        await mq.put("IN", b"poison", persistent=persistent)
+        await anyio.sleep(30)
+
+    assert (0 if lost else 1) == mq.depth("IN")
+    assert isinstance(mq.told(Disposed)[0].disposition, Discard if lost else Return)
+
+
+async def test_a_connection_consumer_sends_the_exception_report_that_was_asked_for(mq: QueueManagerKit) -> None:
+    """IBM q032680: a message that missed the backout queue is reported to its sender, with 100 bytes of its data."""
+    mq.mqsc("ALTER QLOCAL(IN) BOQNAME(' ')")
+    mq.define("REPORTS")
+    async with mq.run(failing(Behaviour.CONNECTION_CONSUMER)):
+        put = await mq.put("IN", b"p" * 300, report=int(Report.EXCEPTION_WITH_DATA), reply_to_queue="REPORTS", message_type=8)
+        [report] = await mq.drain("REPORTS")
+
+    assert (4, 2362, put.descriptor.message_id, b"p" * 100) == (
+        report.descriptor.message_type,
+        report.descriptor.feedback,
+        report.correlation_id,
+        report.data,
+    )
+    assert 1 == mq.depth(DLQ)
+
+
+async def test_an_application_server_needs_both_attributes_to_avoid_a_loop(mq: QueueManagerKit) -> None:
+    """You really need to have both the threshold and queue names defined to avoid poison messages creating a loop."""
+    async with mq.run(failing(Behaviour.APPLICATION_SERVER)):
+        await mq.put("IN", b"poison")
+        await mq.drain("BOQ")
+    looping_after = len(mq.told(Delivered))
+
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(0)")
+    async with mq.run(failing(Behaviour.APPLICATION_SERVER)):
+        await mq.put("IN", b"poison")
+        await anyio.sleep(30)
+
+    assert 3 == looping_after
+    assert len(mq.told(Delivered)) - looping_after > 15
+
+
+async def test_an_integration_broker_tries_once_where_nothing_is_configured(mq: QueueManagerKit) -> None:
+    """The default is to try to process the message once."""
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(0)")
+    async with mq.run(failing(Behaviour.BROKER_INPUT_NODE)):
+        await mq.put("IN", b"poison")
+        await mq.drain("BOQ")
+
+    assert 1 == len(mq.told(Delivered))
+
+
+async def test_an_integration_broker_tries_the_backout_queue_then_the_dead_letter_queue_then_again(mq: QueueManagerKit) -> None:
+    """If unable to put the message on the Backout queue, the system DLQ; if not to the DLQ, continue to retry processing."""
+    refuse_everywhere(mq)
+    async with mq.run(failing(Behaviour.BROKER_INPUT_NODE)):
+        await mq.put("IN", b"poison")
+        await anyio.sleep(30)
+        tried = [type(attempt.disposition) for attempt in mq.told(Disposed)[0].attempts]
+        mq.mqsc(f"ALTER QLOCAL({DLQ}) PUT(ENABLED)")
+        await mq.drain(DLQ)
+
+    assert [Requeue, DeadLetter, Return] == tried
+    assert 0 == mq.depth("IN")
