@@ -106,7 +106,8 @@ def decode(data: bytes, ccsid: int, *, big_endian: bool = True) -> str:
     """
     try:
         if table := _ebcdic_table(ccsid):
-            return codecs.charmap_decode(data, "strict", table)[0]
+            # The stubs leave out that the table may be a string, which is the quick one.
+            return codecs.charmap_decode(data, "strict", table)[0]  # pyright: ignore[reportArgumentType]
         return data.decode(codec_for(ccsid, big_endian=big_endian))
     except UnicodeDecodeError as error:
         where = f"The byte 0x{data[error.start]:02X} at offset {error.start} is no text in CCSID {ccsid} ({error.reason})"
