@@ -18,7 +18,7 @@ from mqflow.embedded.put_rules import plan_put
 from mqflow.embedded.putting import put_message
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.unit_of_work import UnitOfWork
-from mqflow.embedded.waiting import wait, withdraw
+from mqflow.embedded.waiting import interrupt, wait, withdraw
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
@@ -260,6 +260,7 @@ class EmbeddedConnection:
                 self._undone = self.unit_of_work.operations > 0
                 settling.back_out(self._machine, self.unit_of_work)
             for handle in self.handles:
+                interrupt(handle)
                 opening.close_handle(self._machine, handle, CloseOption.NONE)
             self.handles.clear()
             self._machine.connections.discard(self)

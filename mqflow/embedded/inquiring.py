@@ -77,6 +77,7 @@ def set_object(machine: Machine, handle: EmbeddedHandle, values: Mapping[int, in
         if spec is None or not spec.settable:
             raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} cannot be set here")
         if spec.words and value not in spec.words.values():
-            raise Refusal(Reason.INHIBIT_VALUE_ERROR, f"{value} for {spec.keyword}; {sorted(spec.words.values())} are accepted")
+            reason = Reason.TRIGGER_CONTROL_ERROR if spec.field == "trigger" else Reason.INHIBIT_VALUE_ERROR
+            raise Refusal(reason, f"{value} for {spec.keyword}; {sorted(spec.words.values())} are accepted")
         changes[spec.field] = value
     return change_queue(machine, target, changes)

@@ -19,20 +19,21 @@ _MICROSECONDS: Final = 1_000_000
 class Identifiers:
     """Makes identifiers that grow: `AMQ `, 12 characters of the queue manager's name, 8 bytes that are never used twice.
 
-    They start at the microsecond of the start, so a restart continues above unless more than a million messages a second were
-    put; growing ones keep indexes on disk fast.
+    They start at the microsecond of the start plus the messages that were ever stored, so a restart continues above them even
+    where the clock stands still. Growing ones keep indexes on disk fast.
     """
 
-    __slots__ = ("_next", "_prefix")
+    __slots__ = ("_next", "_next_name", "_prefix")
 
-    def __init__(self, queue_manager: str, start_s: float, at_least: int) -> None:
+    def __init__(self, queue_manager: str, start_s: float, next_serial: int) -> None:
         self._prefix = b"AMQ " + padded(queue_manager, 12)
-        self._next = max(int(start_s * _MICROSECONDS), at_least)
+        self._next = int(start_s * _MICROSECONDS) + next_serial
+        self._next_name = self._next
 
     def number(self) -> int:
-        """Return a number never given before."""
-        self._next += 1
-        return self._next
+        """Return a number never given before, for names of connections and dynamic queues."""
+        self._next_name += 1
+        return self._next_name
 
     def identifier(self) -> bytes:
         """Return a new MsgId or CorrelId."""

@@ -11,7 +11,7 @@ from mqflow.embedded.get_rules import GetPlan, matches
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 
-__all__ = ("Waiter", "announce", "stop_waiting", "wait", "wake_all", "withdraw")
+__all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "wait", "wake_all", "withdraw")
 
 
 class Waiter:
@@ -42,6 +42,14 @@ def stop_waiting(handle: EmbeddedHandle) -> None:
     if handle.waiter is not None:
         withdraw(handle.waiter)
         handle.waiter = None
+
+
+def interrupt(handle: EmbeddedHandle) -> None:
+    """End the wait of a handle whose connection ends, and wake who waits: the get will say why."""
+    waiter = handle.waiter
+    if waiter is not None and waiter in waiter.queue.waiters:
+        waiter.queue.waiters.remove(waiter)
+        waiter.wake()
 
 
 def withdraw(waiter: Waiter) -> None:

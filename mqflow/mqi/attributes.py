@@ -227,7 +227,7 @@ QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     _words("distribution_lists", "DISTL", 34, _QUEUES, NO=0, YES=1),
     _number("retention_interval_h", "RETINTVL", 21, 0, _LONG_MAX, _QUEUES),
     _words("scope", "SCOPE", 45, _LOCAL | _ALIAS, QMGR=1, CELL=2),
-    _flag("trigger", 24, _QUEUES, "TRIGGER", "NOTRIGGER"),
+    AttributeSpec("trigger", "TRIGGER", 24, _QUEUES, words={"TRIGGER": 1, "NOTRIGGER": 0}, flag=True, settable=True),
     _words("trigger_type", "TRIGTYPE", 28, _QUEUES, NONE=0, FIRST=1, EVERY=2, DEPTH=3),
     _number("trigger_depth", "TRIGDPTH", 29, 1, _LONG_MAX, _QUEUES),
     _number("trigger_message_priority", "TRIGMPRI", 26, 0, 9, _QUEUES),

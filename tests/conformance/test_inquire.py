@@ -1,0 +1,212 @@
+"""MQINQ and MQSET. Facts 5.2 and 8.11; IBM q026770, rc2067, rc2068."""
+
+import pytest
+
+from mqflow.mqi.options import ObjectType, OpenOption, QueueType
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import inquire_base_queue, inquire_queue_manager
+from tests.conformance.programs import SELECTORS, Program
+from tests.conformance.under_test import QueueManagerUnderTest, refused
+
+
+def value(program: Program, name: str, field: str) -> int | str:
+    handle = program.open(name, OpenOption.INQUIRE)
+    selector = SELECTORS[field]
+    answer = program.connection.inquire(handle, [selector])
+    program.close(handle)
+    assert Reason.NONE == answer.reason
+    return answer.values[selector]
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("put_inhibited", 0),
+        ("get_inhibited", 0),
+        ("default_priority", 0),
+        ("default_persistence", 0),
+        ("default_put_response", 1),
+        ("cap_expiry_tenths", -1),
+        ("backout_threshold", 0),
+        ("backout_requeue_queue", " " * 48),
+        ("default_input_open_option", 2),
+        ("shareable", 1),
+        ("message_delivery_sequence", 0),
+        ("max_depth", 5000),
+        ("max_message_bytes", 4_194_304),
+        ("usage", 0),
+        ("trigger", 0),
+        ("trigger_type", 1),
+        ("trigger_depth", 1),
+        ("default_bind", 0),
+        ("default_read_ahead", 0),
+        ("property_control", 0),
+        ("depth_high_percent", 80),
+        ("depth_low_percent", 20),
+        ("depth_max_event", 1),
+        ("service_interval_ms", 999_999_999),
+        ("retention_interval_h", 999_999_999),
+        ("definition_type", 1),
+        ("kind", QueueType.LOCAL),
+        ("depth", 0),
+        ("name", "Q".ljust(48)),
+    ],
+)
+def test_the_defaults_of_a_local_queue(queue: str, program: Program, field: str, expected: int | str) -> None:
+    """DEFINE QLOCAL, IBM q085710."""
+    assert expected == value(program, queue, field)
+
+
+def test_the_defaults_of_a_queue_manager(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    attributes = inquire_queue_manager(program.connection)
+
+    assert (queue_manager.name, "", 4_194_304, 256, 9, 10_000, 5_000) == (
+        attributes.name,
+        attributes.dead_letter_queue,
+        attributes.max_message_bytes,
+        attributes.max_handles,
+        attributes.max_priority,
+        attributes.max_uncommitted_messages,
+        attributes.mark_browse_interval_ms,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("SYSTEM.DEAD.LETTER.QUEUE", QueueType.LOCAL),
+        ("SYSTEM.DEFAULT.LOCAL.QUEUE", QueueType.LOCAL),
+        ("SYSTEM.DEFAULT.ALIAS.QUEUE", QueueType.ALIAS),
+        ("SYSTEM.DEFAULT.MODEL.QUEUE", QueueType.MODEL),
+        ("SYSTEM.DURABLE.MODEL.QUEUE", QueueType.MODEL),
+        ("SYSTEM.NDURABLE.MODEL.QUEUE", QueueType.MODEL),
+        ("SYSTEM.DDELAY.LOCAL.QUEUE", QueueType.LOCAL),
+    ],
+)
+def test_a_queue_manager_is_created_with_its_system_queues(
+    queue_manager: QueueManagerUnderTest, name: str, kind: QueueType
+) -> None:
+    """Names: IBM q081550."""
+    found = queue_manager.administration.queue(name)
+
+    assert found is not None
+    assert kind is found.kind
+
+
+def test_the_depth_and_the_open_counts_are_those_of_now(queue: str, program: Program, other: Program) -> None:
+    program.put(queue)
+    program.put_in_unit(queue)
+    other.open(queue, OpenOption.INPUT_SHARED)
+    other.open(queue, OpenOption.OUTPUT)
+
+    assert [2, 2, 2] == [value(program, queue, field) for field in ("depth", "open_input_count", "open_output_count")]
+
+
+@pytest.mark.parametrize(("field", "filler"), [("backout_threshold", -1), ("backout_requeue_queue", "*" * 48)])
+def test_an_alias_answers_for_itself_only(
+    queue_manager: QueueManagerUnderTest, program: Program, field: str, filler: int | str
+) -> None:
+    """BOTHRESH and BOQNAME are no attributes of an alias: 2068, -1 and asterisks (rc2068)."""
+    queue_manager.define("BASE", backout_threshold=3, backout_requeue_queue="BOQ")
+    queue_manager.define_alias("ALIAS", "BASE")
+    handle = program.open("ALIAS", OpenOption.INQUIRE)
+    answer = program.connection.inquire(handle, [SELECTORS["target"], SELECTORS[field]])
+
+    assert Reason.SELECTOR_NOT_FOR_TYPE == answer.reason
+    assert filler == answer.values[SELECTORS[field]]
+    assert "BASE".ljust(48) == answer.values[SELECTORS["target"]]
+
+
+def test_the_base_queue_behind_an_alias_can_be_inquired(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    queue_manager.define("BASE", backout_threshold=3, backout_requeue_queue="BOQ", harden_get_backout=True)
+    queue_manager.define_alias("ALIAS", "BASE")
+    attributes = inquire_base_queue(program.connection, "ALIAS")
+
+    assert ("BASE", 3, "BOQ", True) == (
+        attributes.name,
+        attributes.backout_threshold,
+        attributes.backout_requeue_queue,
+        attributes.harden_get_backout,
+    )
+
+
+def test_an_unknown_selector_is_2067(queue: str, program: Program) -> None:
+    handle = program.open(queue, OpenOption.INQUIRE)
+
+    with refused(Reason.SELECTOR_ERROR):
+        program.connection.inquire(handle, [987_654])
+
+
+def test_no_selector_at_all_is_fine(queue: str, program: Program) -> None:
+    assert {} == program.connection.inquire(program.open(queue, OpenOption.INQUIRE), []).values
+
+
+def test_the_dead_letter_queue_is_inquired_on_the_queue_manager(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
+    queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
+    handle = program.open("", OpenOption.INQUIRE, object_type=ObjectType.Q_MGR)
+
+    assert "SYSTEM.DEAD.LETTER.QUEUE".ljust(48) == program.connection.inquire(handle, [2006]).values[2006]
+
+
+def test_a_queue_managers_own_name_may_be_given(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    program.open(queue_manager.name, OpenOption.INQUIRE, object_type=ObjectType.Q_MGR)
+
+    with refused(Reason.UNKNOWN_OBJECT_NAME):
+        program.open("ANOTHER", OpenOption.INQUIRE, object_type=ObjectType.Q_MGR)
+
+
+def test_a_program_can_inhibit_gets_and_puts(queue: str, program: Program, other: Program) -> None:
+    handle = program.open(queue, OpenOption.SET)
+    program.connection.set(handle, {SELECTORS["get_inhibited"]: 1, SELECTORS["put_inhibited"]: 1})
+
+    with refused(Reason.GET_INHIBITED):
+        other.get(queue)
+    with refused(Reason.PUT_INHIBITED):
+        other.put(queue)
+
+
+def test_a_program_can_allow_them_again(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    queue_manager.define("CLOSED", get_inhibited=True)
+    program.connection.set(program.open("CLOSED", OpenOption.SET), {SELECTORS["get_inhibited"]: 0})
+
+    assert program.get("CLOSED") is None
+
+
+def test_set_on_an_alias_is_about_the_alias(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    queue_manager.define_alias("ALIAS", queue)
+    program.connection.set(program.open("ALIAS", OpenOption.SET), {SELECTORS["put_inhibited"]: 1})
+
+    program.put(queue)
+    with refused(Reason.PUT_INHIBITED):
+        program.put("ALIAS")
+
+
+def test_trigger_control_can_be_set(queue: str, program: Program) -> None:
+    program.connection.set(program.open(queue, OpenOption.SET), {SELECTORS["trigger"]: 1})
+
+    assert 1 == value(program, queue, "trigger")
+
+
+@pytest.mark.parametrize("field", ["max_depth", "backout_threshold", "description"])
+def test_what_a_program_may_not_set_is_2067(queue: str, program: Program, field: str) -> None:
+    handle = program.open(queue, OpenOption.SET)
+
+    with refused(Reason.SELECTOR_ERROR):
+        program.connection.set(handle, {SELECTORS[field]: 1})
+
+
+def test_an_inhibit_value_that_is_none_is_2020(queue: str, program: Program) -> None:
+    handle = program.open(queue, OpenOption.SET)
+
+    with refused(Reason.INHIBIT_VALUE_ERROR):
+        program.connection.set(handle, {SELECTORS["get_inhibited"]: 7})
+
+
+def test_a_set_that_is_refused_changes_nothing(queue: str, program: Program) -> None:
+    handle = program.open(queue, OpenOption.SET)
+    with refused(Reason.SELECTOR_ERROR):
+        program.connection.set(handle, {SELECTORS["get_inhibited"]: 1, SELECTORS["max_depth"]: 1})
+
+    assert 0 == value(program, queue, "get_inhibited")

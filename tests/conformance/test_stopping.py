@@ -1,0 +1,92 @@
+"""A queue manager that quiesces or stops. Facts 8.4, 8.7, 8.15."""
+
+import pytest
+
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from tests.conformance.programs import EVERYTHING, Program
+from tests.conformance.under_test import QueueManagerUnderTest, refused
+
+
+def test_a_quiescing_queue_manager_takes_no_new_connection(queue_manager: QueueManagerUnderTest) -> None:
+    queue_manager.quiesce()
+
+    with refused(Reason.Q_MGR_QUIESCING):
+        Program(queue_manager)
+
+
+@pytest.mark.parametrize("verb", ["open", "put", "get"])
+def test_new_work_that_asks_for_it_fails_while_quiescing(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program, verb: str
+) -> None:
+    handle = program.open(queue)
+    queue_manager.quiesce()
+
+    with refused(Reason.Q_MGR_QUIESCING):
+        match verb:
+            case "open":
+                program.open(queue, EVERYTHING | OpenOption.FAIL_IF_QUIESCING)
+            case "put":
+                program.put(handle, b"", PutOption.FAIL_IF_QUIESCING)
+            case _:
+                program.get(handle, GetOption.FAIL_IF_QUIESCING)
+
+
+def test_other_work_goes_on_while_quiescing(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    program.put(queue, b"1")
+    queue_manager.quiesce()
+    program.get_in_unit(queue)
+    program.put_in_unit(queue, b"2")
+    program.commit()
+
+    assert [b"2"] == program.bodies(queue)
+
+
+def test_a_stopped_queue_manager_cannot_be_connected_to(queue_manager: QueueManagerUnderTest) -> None:
+    queue_manager.stop()
+
+    with refused(Reason.Q_MGR_NOT_AVAILABLE):
+        Program(queue_manager)
+
+
+@pytest.mark.parametrize("verb", ["open", "put", "get", "backout", "close"])
+def test_a_verb_after_the_stop_is_2162(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program, verb: str
+) -> None:
+    handle = program.open(queue)
+    queue_manager.stop()
+
+    with refused(Reason.Q_MGR_STOPPING):
+        match verb:
+            case "open":
+                program.open(queue)
+            case "put":
+                program.put(handle)
+            case "get":
+                program.get(handle)
+            case "close":
+                program.close(handle)
+            case _:
+                program.backout()
+
+
+def test_a_commit_after_the_stop_says_that_the_unit_of_work_was_backed_out(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    """2003 only where that is certain: the stop did it."""
+    program.put_in_unit(queue, b"1")
+    queue_manager.stop()
+
+    with refused(Reason.BACKED_OUT):
+        program.commit()
+
+
+def test_a_disconnect_after_the_stop_is_quiet(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    queue_manager.stop()
+
+    program.disconnect()
+
+
+def test_a_stop_can_be_asked_for_twice(queue_manager: QueueManagerUnderTest) -> None:
+    queue_manager.stop()
+    queue_manager.stop()
