@@ -2,12 +2,13 @@
 
 Reads the little XML that a folder is, and no more of it: elements, attributes, text, the five named references and character
 references. Whatever could make a reader work for its sender (declarations, entities, processing instructions, comments) is
-refused before anything is read, and depth, count and length are bounded; the time is linear in the length. Knows no structure
-and no bytes: `rfh2` does.
+refused before anything is read, and depth, count and length are bounded; the time is linear in the length. What it refuses it
+does not quote: values are the sender's business. Knows no structure and no bytes: `rfh2` does.
 Source: IBM, MQRFH2 NameValueData; property types as in "Mapping JMS messages onto IBM MQ messages" (dt=, xsi:nil).
 """
 
 import re
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -70,7 +71,8 @@ class Folder(Struct, frozen=True):
 
     #: Empty for NameValueData that is nothing but padding.
     name: str
-    #: The elements without children, in order; repeated names stay. None where text stands between elements: see `raw`.
+    #: The elements without children, in order; repeated names stay. Empty where text stands between elements, and attributes of
+    #: groups are not among them: see `raw`.
     properties: tuple[Property, ...] = ()
     #: NameValueData as it was read, padding included; written again as it stands for as long as it says what the fields say.
     raw: str = ""
@@ -91,7 +93,7 @@ def read_folder(raw: str) -> Folder:
         raise _malformed("'<!' and '<?' are refused: no declarations, entities, comments or instructions")
     tag = _TAG.match(text)
     if tag is None or tag[1]:
-        raise _malformed(f"It starts with {text[:20]!r}, which is no start of an element")
+        raise _malformed("It does not start with the start of an element")
     name, attributes = tag[2], _attributes(tag[3].removesuffix("/"), tag[2])
     if not tag[3].endswith("/"):
         return Folder(name, _leaves(text, name, tag.end()), raw, attributes)
@@ -161,7 +163,7 @@ def _next_tag(text: str, position: int, element: str) -> int:
     if end == -1:
         raise _malformed(f"It ends inside <{_shown(element)}>")
     if end == position:
-        raise _malformed(f"At character {position}, {text[position : position + 20]!r} is no tag")
+        raise _malformed(f"At character {position}, inside <{_shown(element)}>, '<' starts no tag")
     return end
 
 
@@ -199,16 +201,14 @@ def _value(name: str, kind: str, content: str) -> PropertyValue:
     if kind == "boolean" and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
     if kind == "bin.hex":
-        try:
+        with suppress(ValueError):
             return bytes.fromhex(text)
-        except ValueError:
-            raise _malformed(f"The value of {_shown(name)} is no hexadecimal number (bin.hex)") from None
     if len(text) <= _NUMBER_CHARS_MAX:
         if kind in {"r4", "r8"} and _REAL.fullmatch(text):
             return float(text)
         if kind in _INTEGER_BITS and _INTEGER.fullmatch(text) and _fits(number := int(text), kind):
             return number
-    raise _malformed(f"The value of {_shown(name)} is not of its type {kind}: {text[:40]!r}")
+    raise _malformed(f"The value of {_shown(name)}, {len(content)} characters long, is not of its type {kind}")
 
 
 def _resolved(text: str) -> str:
@@ -222,7 +222,7 @@ def _referenced(reference: re.Match[str]) -> str:
         return _NAMED[named]
     code = int(decimal) if decimal else int(hexadecimal or "-1", 16)
     if not 0 < code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:  # noqa: PLR2004 - the range of Unicode, surrogates not being text
-        raise _malformed(f"{reference.string[reference.start() : reference.start() + 12]!r} refers to no character")
+        raise _malformed(f"The '&' at offset {reference.start()} of a value refers to no character")
     return chr(code)
 
 

@@ -76,6 +76,16 @@ def test_what_a_refusal_quotes_has_no_control_characters(text: str) -> None:
     assert str(refused.value).isprintable()
 
 
+@pytest.mark.parametrize(
+    "text", ["canary", "<u>canary</u", "<u><a dt='i4'>canary</a></u>", "<u><a>canary&</a></u>", "<u>canary<</u>"]
+)
+def test_what_a_refusal_says_does_not_quote_the_contents(text: str) -> None:
+    with pytest.raises(HeaderError) as refused:
+        read_folder(text)
+
+    assert "canary" not in str(refused.value)
+
+
 def test_the_bounds_themselves_are_allowed() -> None:
     deepest = "<u>" + "<g>" * (DEPTH_MAX - 2) + "<a>1</a>" + "</g>" * (DEPTH_MAX - 2) + "</u>"
 
