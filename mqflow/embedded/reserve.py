@@ -5,6 +5,7 @@ are refused while there is still some room, and a ballast file is given up when 
 """
 
 import os
+from collections.abc import Callable
 
 from mqflow.embedded.folder import DataFolder
 
@@ -13,26 +14,25 @@ __all__ = ("BALLAST_BYTES", "Reserve")
 BALLAST_BYTES = 8 * 1024 * 1024
 """More than a checkpoint of the longest log can make the database grow by."""
 
-# What is added is written twice before its room in the log is free again: into the log, then into the database.
-_WRITTEN_TIMES = 2
-
 
 class Reserve:
-    """Room on the disk of one data folder."""
+    """Room on the disk of one data folder. `reusable_bytes` says what the database has free within its own file."""
 
-    def __init__(self, folder: DataFolder, free_bytes_min: int) -> None:
+    def __init__(self, folder: DataFolder, free_bytes_min: int, reusable_bytes: Callable[[], int]) -> None:
         self._folder = folder
         self._free_bytes_min = free_bytes_min
+        self._reusable_bytes = reusable_bytes
         self._held = folder.ballast.exists() and folder.ballast.stat().st_size == BALLAST_BYTES
 
-    def admits(self, added_bytes: int) -> bool:
-        """Return whether so much may be added. Makes the ballast again first, where it was given up and there is room now."""
+    def admits(self, needed_bytes: int) -> bool:
+        """Return whether so much may be written. Makes the ballast again first, where it was given up and there is room now."""
         free = self._free_bytes()
         if not self._held:
             if free < self._free_bytes_min + BALLAST_BYTES or not self._make():
                 return False
             free -= BALLAST_BYTES
-        return free - _WRITTEN_TIMES * added_bytes >= self._free_bytes_min
+        wanted = self._free_bytes_min + needed_bytes
+        return free >= wanted or free + self._reusable_bytes() >= wanted
 
     def release(self) -> None:
         """Give the ballast up: its room is free now."""

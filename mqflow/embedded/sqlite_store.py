@@ -106,7 +106,7 @@ class SqliteStore:
         except BaseException:
             self._lock.release()
             raise
-        self._reserve = Reserve(self._folder, free_bytes_min)
+        self._reserve = Reserve(self._folder, free_bytes_min, self._reusable_bytes)
         self._catalogue = rows.Catalogue({}, set(), 0)
         #: Calls of the group under way that have no answer yet.
         self._unanswered: list[_Call] = []
@@ -307,17 +307,26 @@ class SqliteStore:
     def _admitted(self, calls: Sequence[_Call]) -> list[_Call]:
         """Return the calls there is room for, and refuse the others: those that only take away always fit."""
         total = sum(_added_bytes(call.changes) for call in calls)
-        if not total or self._reserve.admits(total):
+        if not total or self._has_room_for(total):
             return list(calls)
         admitted, total = [], 0
         for call in calls:
             added = _added_bytes(call.changes)
-            if added and not self._reserve.admits(total + added):
+            if added and not self._has_room_for(total + added):
                 self._refuse(call)
             else:
                 admitted.append(call)
                 total += added
         return admitted
+
+    def _has_room_for(self, added_bytes: int) -> bool:
+        # It is written twice, into the log and into the database, which has not got yet what else is in the log.
+        return self._reserve.admits(2 * added_bytes + self._log_pages * PAGE_BYTES)
+
+    def _reusable_bytes(self) -> int:
+        with self._connection:
+            [(pages,)] = self._database.execute("PRAGMA freelist_count").fetchall()
+        return int(pages) * PAGE_BYTES
 
     def _make_room(self) -> None:
         self._reserve.release()

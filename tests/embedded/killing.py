@@ -19,15 +19,12 @@ from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import GetOptions
+from tests.embedded.storing import say
 
 IN, DONE = "ORDERS.IN", "ORDERS.DONE"
 _PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT)
 _GET = GetOptions(options=GetOption.SYNCPOINT)
 _OPERATIONS = 30
-
-
-def say(*words: object) -> None:
-    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 class _Life:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from mqflow.embedded import sqlite_store
 from mqflow.embedded.sqlite_store import Done, SqliteStore
 from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
-from tests.embedded.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, message, write
+from tests.embedded.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
 
 Stored = dict[int, tuple[str, int]]
 """Serial: its queue and its backout count."""
@@ -95,7 +95,7 @@ def _answered(tell: Callable[[str, int], None], free: threading.Semaphore, numbe
     if error is None:
         tell("answered", number)
     else:
-        os.write(1, f"refused {number} {getattr(error, 'reason', 0)}\n".encode())
+        say("refused", number, int(getattr(error, "reason", 0)))
     free.release()
 
 
@@ -123,10 +123,6 @@ DEFECTS: dict[str, Callable[[], None]] = {
 """What may be wrong with a store, so that a harness can show that it would notice."""
 
 
-def _say(what: str, number: int) -> None:
-    os.write(1, f"{what} {number}\n".encode())  # one system call: what a killed process said, it said
-
-
 def _mark(disk: ctypes.CDLL, what: str, number: int) -> None:
     """Note it in the recording of the disk, among the writes."""
     disk.disk_mark(ctypes.c_int64(number if what == "answered" else -number))
@@ -136,7 +132,7 @@ def main(folder: str, seed: str, count: str, at_once: str, defect: str = "none")
     DEFECTS[defect]()
     sqlite_store._LOG_PAGES_MAX = 60  # type: ignore[misc]  # so that a short life has checkpoints
     library = os.environ.get("DISK_LIBRARY")
-    tell = _say if library is None else partial(_mark, ctypes.CDLL(library))
+    tell = say if library is None else partial(_mark, ctypes.CDLL(library))
     store = SqliteStore(Path(folder))
     store.load()
     assert write(store, DEFINITIONS) is None

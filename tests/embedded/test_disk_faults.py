@@ -1,0 +1,177 @@
+"""A disk that is full, that fails to sync, or that flips bits: refused cleanly, said to be unknown, or set aside.
+
+The faults are made below SQLite, by the preloaded `disk.c`: ENOSPC on a file system of a given size, EIO from the n-th sync on.
+"""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.folder import DamagedFolderError
+from mqflow.embedded.reserve import BALLAST_BYTES
+from mqflow.embedded.store import MessageAdded, MessageRemoved
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
+from tests.embedded.disk import Disk, build_disk, memory_folder
+from tests.embedded.scenario import after, found_in, steps
+from tests.embedded.storing import added, defined, message, opened, reopened, serials, write
+
+DISK_BYTES = 24_000_000
+FREE_BYTES_MIN = 1_000_000
+EVERYTHING = 10**9
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Disk:
+    return build_disk(tmp_path_factory.mktemp("disk"))
+
+
+# ---- the disk is full
+
+
+def _filled(
+    disk: Disk, folder: Path, others: int, ballast: int = BALLAST_BYTES, free_bytes_min: int = FREE_BYTES_MIN
+) -> dict[str, str]:
+    arguments = [str(others), str(ballast), str(free_bytes_min)]
+    (folder / "data").mkdir(mode=0o700)
+    ended = disk.run("tests.embedded.filling", *arguments, folder=folder / "data", space=DISK_BYTES)
+    assert (0, "") == (ended.returncode, ended.stderr)
+    return {what: answer for what, _, answer in (line.rpartition(" ") for line in ended.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("others", [0, EVERYTHING], ids=["we filled it", "somebody else filled it"])
+def test_a_full_disk_refuses_puts_and_lets_the_queue_be_drained(disk: Disk, folder: Path, others: int) -> None:
+    said = _filled(disk, folder, others)
+
+    assert said["put"] == said["move"] == "2192"
+    assert said["not removed"] == "0"
+    assert said["after"] == said["define"] == "done"
+    assert said["left"] == "[20000]"
+
+
+def test_without_ballast_a_full_disk_cannot_be_drained(disk: Disk, folder: Path) -> None:
+    """The control: this is what the ballast is for."""
+    said = _filled(disk, folder, EVERYTHING, ballast=0, free_bytes_min=0)
+
+    assert said["not removed"] == said["stored"] != "0"
+
+
+def test_below_the_floor_puts_are_refused_and_everything_else_goes_on(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+    with opened(tmp_path, free_bytes_min=2**62) as (store, _):
+        refused = write(store, added(3))
+        removed = write(store, [MessageRemoved(1)])
+    snapshot = reopened(tmp_path)
+
+    assert isinstance(refused, MQIError)
+    assert refused.reason == Reason.STORAGE_MEDIUM_FULL
+    assert str(tmp_path) in str(refused)
+    assert removed is None
+    assert [2] == serials(snapshot)
+
+
+def test_a_refused_unit_of_work_does_not_take_its_neighbours_along(tmp_path: Path) -> None:
+    """All of a group share one transaction; when it does not fit, each call is answered for itself."""
+    answers: dict[str, Exception | None] = {}
+
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+        store._database.execute("PRAGMA max_page_count = 20")  # SQLite's own way to have no room
+        store.write([MessageRemoved(1)], lambda error: answers.update(small=error))
+        store.write([MessageAdded(message(3, bytes(200_000)))], lambda error: answers.update(big=error))
+        store.write([MessageRemoved(2)], lambda error: answers.update(later=error))
+        write(store, [])
+    snapshot = reopened(tmp_path)
+
+    assert answers["small"] is answers["later"] is None
+    assert isinstance(answers["big"], MQIError)
+    assert answers["big"].reason == Reason.STORAGE_MEDIUM_FULL
+    assert [] == serials(snapshot)
+
+
+def test_what_nobody_waits_for_is_made_when_there_is_room_again(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        store._database.execute("PRAGMA max_page_count = 20")
+        store.write([MessageAdded(message(1, bytes(200_000)))], None)
+        write(store, [])
+        store._database.execute("PRAGMA max_page_count = 1000000")
+        write(store, [])
+
+    assert [1] == serials(reopened(tmp_path))
+
+
+# ---- a sync fails
+
+
+@pytest.mark.parametrize("at", [8, 13, 21, 34])
+def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_the_two(
+    disk: Disk, folder: Path, at: int
+) -> None:
+    """SQLite reports the failed commit and hides its rows, but after a crash they are there: "backed out" would be a lie."""
+    life = steps(5, 60)
+    data = folder / "data"
+
+    ended = disk.run("tests.embedded.scenario", "5", "60", "1", folder=data, log=folder / "recording", sync=at)
+    refused = [line.split() for line in ended.stdout.splitlines() if line.startswith("refused")]
+    snapshot = reopened(data)
+
+    assert (0, "") == (ended.returncode, ended.stderr)
+    assert refused
+    assert {str(int(Reason.CALL_INTERRUPTED))} == {reason for _, _, reason in refused}
+    first = int(refused[0][1])
+    assert found_in(snapshot) in [after(life[:number]) for number in (first - 1, first)]
+
+
+# ---- bits flip
+
+
+def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
+    """Each flip costs at most one message, or the start is refused: nothing is ever delivered that was not put."""
+    chance = random.Random(7)  # noqa: S311 - the same flips every time
+    put = {serial: message(serial, chance.randbytes(chance.choice([30, 700, 6000]))) for serial in range(1, 41)}
+    with defined(folder / "data") as store:
+        write(store, [MessageAdded(each) for each in put.values()])
+    whole = (folder / "data" / "queue_manager.db").read_bytes()
+
+    outcomes = {"harmless": 0, "set aside": 0, "refused": 0}
+    for flip in range(300):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(100, len(whole))] ^= 1 << chance.randrange(8)
+        data = folder / str(flip)
+        data.mkdir(mode=0o700)
+        (data / "queue_manager.db").write_bytes(damaged)
+        try:
+            snapshot = reopened(data)
+        except DamagedFolderError:
+            outcomes["refused"] += 1
+        else:
+            found = list(snapshot.messages)
+            lost = put.keys() - {each.serial for each in found}
+            assert all(put[each.serial] == each for each in found)
+            assert len(lost) == len(snapshot.quarantined) <= 1
+            outcomes["set aside" if lost else "harmless"] += 1
+        shutil.rmtree(data)
+
+    assert min(outcomes.values()) > 0, "the flips did not reach everything there is to reach"
+
+
+def test_without_its_crc_a_flipped_bit_would_be_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: SQLite itself does not notice."""
+    monkeypatch.setattr("zlib.crc32", lambda *_: 0)
+    with defined(tmp_path) as store:
+        write(store, [MessageAdded(message(1, b"a plain body"))])
+    file = tmp_path / "queue_manager.db"
+    file.write_bytes(file.read_bytes().replace(b"a plain body", b"a flain body"))
+    [stored] = reopened(tmp_path).messages
+
+    assert stored.body == b"a flain body"
