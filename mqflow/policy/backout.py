@@ -36,8 +36,6 @@ class Rules(Struct, frozen=True, kw_only=True):
     threshold_when_zero: int = 0
     #: MQRO_DISCARD_MSG discards what the backout requeue queue did not take; else that option means nothing here.
     discards_on_request: bool = True
-    #: The move is part of the unit of work that got the message and commits with it; else it has a unit of work of its own.
-    within_unit_of_work: bool = False
     #: A message that missed the backout requeue queue owes its sender the exception report it asked for.
     reports: bool = False
 
@@ -68,9 +66,9 @@ BEHAVIOURS: Final[Mapping[Behaviour, Rules]] = {
     # First seed, asynchronous: "returns the message to the input queue", "outside of any unit of work".
     Behaviour.JMS_LISTENER: Rules(unaccepted=_stays),
     # First seed, synchronous: "within the unit of work that was active", "and the transaction is committed, ... discarded".
-    Behaviour.JMS_CONSUMER: Rules(unaccepted=_lost_on_commit, within_unit_of_work=True),
+    Behaviour.JMS_CONSUMER: Rules(unaccepted=_lost_on_commit),
     # First seed, synchronous: "a non-transacted JMS context or session, the message is discarded".
-    Behaviour.JMS_CONSUMER_NOT_TRANSACTED: Rules(unaccepted=_lost, within_unit_of_work=True),
+    Behaviour.JMS_CONSUMER_NOT_TRANSACTED: Rules(unaccepted=_lost),
     # q032680; its last row (persistent messages stop delivery) is recalled, and the second seed's first comment agrees with it.
     Behaviour.CONNECTION_CONSUMER: Rules(unaccepted=_lost_unless_persistent, reports=True),
     # Second seed: an application server handles poison by the same two attributes. That it stops is recalled of listener ports.

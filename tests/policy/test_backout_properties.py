@@ -117,13 +117,6 @@ def test_every_behaviour_has_rules() -> None:
     assert set(Behaviour) == set(BEHAVIOURS)
 
 
-def test_the_move_is_part_of_the_unit_of_work_for_synchronous_consumers_only() -> None:
-    # First seed: "requeue a poison message within the unit of work that was active when the application tried to get".
-    within = {behaviour for behaviour, rules in BEHAVIOURS.items() if rules.within_unit_of_work}
-
-    assert STRICT_JMS == within
-
-
 ORDERS = QueueAttributes(name="ORDERS.IN", backout_threshold=3, backout_requeue_queue="ORDERS.BOQ")
 
 

@@ -1,87 +1,108 @@
-"""What an exception out of a handler means for its message."""
+"""One reading of every exception: whose fault it is, whether another delivery can help, and after which pause."""
 
 from datetime import timedelta
 
 import pytest
-from msgspec.structs import replace
 
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.options import Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Failed, Outcome, Undecodable
-from mqflow.policy.outcomes import TEXT_CHARS_MAX, Reject, Retry, UndecodableError, outcome_of
-from mqflow.policy.reply import reply_descriptor
+from mqflow.policy.outcomes import Reject, Retry, UndecodableError, outcome_of
 
 
-class Outage(Exception):  # noqa: N818 - an application's own name
-    """Of an application."""
+class NoSuchFlightError(Exception):
+    pass
 
 
-def undecodable() -> UndecodableError:
-    error = UndecodableError("number is missing")
-    error.__cause__ = KeyError("number")
+class NoSuchCarrierError(NoSuchFlightError):
+    pass
+
+
+HERE = __name__
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
     return error
 
 
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (ValueError("x"), Failed("ValueError", "x")),
-        (Outage("down"), Failed(f"{__name__}.Outage", "down")),
-        (PermissionError("no"), Failed("PermissionError", "no", final=True)),
+        (ValueError("no such flight"), Failed("ValueError", "no such flight")),
+        (NoSuchFlightError("UA 1"), Failed(f"{HERE}.NoSuchFlightError", "UA 1")),
         (Reject("never"), Failed("Reject", "never", final=True)),
+        (Retry("later"), Failed("Retry", "later")),
+        (Retry("later", after=2.5), Failed("Retry", "later", retry_after_s=2.5)),
         (Retry("later", after=timedelta(minutes=1)), Failed("Retry", "later", retry_after_s=60.0)),
-        (Retry(), Failed("Retry", "")),
-        (undecodable(), Undecodable("KeyError", "number is missing")),
-        (UndecodableError("bare"), Undecodable("mqflow.policy.outcomes.UndecodableError", "bare")),
-        (
-            ExceptionGroup("g", [Reject("a"), PermissionError("b")]),
-            Failed("ExceptionGroup", "g (2 sub-exceptions)", final=True),
-        ),
-        (ExceptionGroup("g", [Reject("a"), ValueError("b")]), Failed("ExceptionGroup", "g (2 sub-exceptions)")),
+        (Retry(after=0), Failed("Retry", retry_after_s=0)),
+        (caused(UndecodableError("no JSON"), ValueError("byte 0")), Undecodable("ValueError", "no JSON")),
+    ],
+    ids=[
+        "built in",
+        "one's own",
+        "Reject",
+        "Retry",
+        "Retry with seconds",
+        "Retry with a timedelta",
+        "Retry at once",
+        "undecodable",
     ],
 )
-def test_an_exception_is_read_as_an_outcome(error: Exception, expected: Outcome) -> None:
-    assert expected == outcome_of(error, never_retry=(PermissionError,))
+def test_an_exception_means(error: Exception, expected: Outcome) -> None:
+    assert expected == outcome_of(error)
 
 
-def test_a_header_that_does_not_hold_together_is_undecodable() -> None:
-    outcome = outcome_of(error_for(Reason.RFH_ERROR, "MQRFH2"))
-
-    assert isinstance(outcome, Undecodable)
-    assert "2334" in outcome.text
-
-
-def test_a_long_text_is_cut() -> None:
-    outcome = outcome_of(ValueError("x" * 10_000))
-
-    assert isinstance(outcome, Failed)
-    assert TEXT_CHARS_MAX == len(outcome.text)
-
-
-REQUEST = MessageDescriptor(
-    message_id=b"m" * 24,
-    correlation_id=b"c" * 24,
-    priority=7,
-    persistence=1,
-    expiry_tenths=500,
-)
+def test_an_undecodable_body_without_a_deeper_cause_names_itself() -> None:
+    assert Undecodable("mqflow.policy.outcomes.UndecodableError", "no JSON") == outcome_of(UndecodableError("no JSON"))
 
 
 @pytest.mark.parametrize(
-    ("report", "expected"),
-    [
-        (Report.NONE, {"message_id": bytes(24), "correlation_id": b"m" * 24, "expiry_tenths": -1, "report": 0}),
-        (Report.PASS_MSG_ID, {"message_id": b"m" * 24, "correlation_id": b"m" * 24}),
-        (Report.PASS_CORREL_ID, {"message_id": bytes(24), "correlation_id": b"c" * 24}),
-        (Report.PASS_DISCARD_AND_EXPIRY, {"expiry_tenths": 500, "report": 0}),
-        (Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG, {"expiry_tenths": 500, "report": int(Report.DISCARD_MSG)}),
-        (Report.DISCARD_MSG, {"expiry_tenths": -1, "report": 0}),
-    ],
+    ("error", "final"),
+    [(NoSuchFlightError(), True), (NoSuchCarrierError(), True), (ValueError(), False)],
+    ids=["named", "derived from what is named", "another"],
 )
-def test_a_reply_follows_its_requests_report_options(report: Report, expected: dict[str, object]) -> None:
-    made = reply_descriptor(replace(REQUEST, report=int(report)))
+def test_an_exception_that_is_never_retried_is_final(error: Exception, final: bool) -> None:  # noqa: FBT001 - a column
+    outcome = outcome_of(error, (NoSuchFlightError, KeyError))
 
-    assert expected == {name: getattr(made, name) for name in expected}
-    assert (2, 7, 1) == (made.message_type, made.priority, made.persistence)
+    assert isinstance(outcome, Failed)
+    assert final is outcome.final
+
+
+@pytest.mark.parametrize(
+    ("errors", "final"),
+    [
+        ([Reject("one"), UndecodableError("two")], True),
+        ([Reject("one"), ValueError("two")], False),
+        ([UndecodableError("one"), Retry("two")], False),
+        ([ExceptionGroup("inner", [Reject("one")]), NoSuchFlightError()], True),
+        ([ExceptionGroup("inner", [Reject("one"), ValueError()])], False),
+    ],
+    ids=["all final", "one may be retried", "one wants to be retried", "nested, all final", "nested, one may be retried"],
+)
+def test_a_group_is_final_only_if_every_exception_in_it_is(errors: list[Exception], final: bool) -> None:  # noqa: FBT001 - a column
+    outcome = outcome_of(ExceptionGroup("two tasks failed", errors), (NoSuchFlightError,))
+
+    assert isinstance(outcome, Failed)
+    assert ("ExceptionGroup", "two tasks failed", final) == (outcome.error, outcome.text.partition(" (")[0], outcome.final)
+
+
+def test_an_outcome_keeps_500_characters_of_an_exception_s_text() -> None:
+    outcome = outcome_of(ValueError("x" * 499 + "yz"))
+
+    assert Failed("ValueError", "x" * 499 + "y") == outcome
+
+
+def test_a_header_that_does_not_hold_together_makes_its_message_undecodable() -> None:
+    outcome = outcome_of(error_for(Reason.RFH_ERROR, "MQRFH2"))
+
+    assert isinstance(outcome, Undecodable)
+    assert "MQRC_RFH_ERROR (2334)" in outcome.text
+
+
+@pytest.mark.parametrize("after", [-1, -0.001, float("inf"), float("nan"), timedelta(seconds=-1)])
+def test_a_pause_that_is_none_is_refused_where_it_is_written(after: float | timedelta) -> None:
+    with pytest.raises(ValueError, match="Retry") as refused:
+        Retry(after=after)
+
+    assert f"Retry(after={after!r}): the pause is a timedelta or seconds, not negative and finite" == str(refused.value)
