@@ -51,6 +51,21 @@ def test_every_field_stands_at_its_offset_in_the_byte_order_of_what_precedes(
     assert ends_at(LAYOUT) == len(data) == DLH_BYTES
 
 
+def test_a_dead_letter_header_says_nothing_unless_told() -> None:
+    default = DeadLetterHeader()
+
+    assert (0, "", "", 546, -2, "", 0, "") == (
+        default.reason,
+        default.destination_queue,
+        default.destination_queue_manager,
+        default.encoding,
+        default.ccsid,
+        default.format,
+        default.put_application_type,
+        default.put_application_name,
+    )
+
+
 @given(dead_letter_headers, encodings, field_ccsids)
 def test_any_header_survives_its_bytes(header: DeadLetterHeader, encoding: int, ccsid: int) -> None:
     assert header == parse(to_bytes(header, encoding=encoding, ccsid=ccsid), encoding=encoding, ccsid=ccsid)

@@ -49,6 +49,20 @@ def test_every_field_stands_at_its_offset_in_the_byte_order_of_what_precedes(
     assert ends_at(LAYOUT) == len(data) == MDE_BYTES
 
 
+def test_an_extension_says_nothing_unless_told() -> None:
+    #: The defaults of the layout table; the fields are those of an MQMD that is in no group.
+    default = DescriptorExtension()
+
+    assert (546, -2, "", 0) == (default.encoding, default.ccsid, default.format, default.flags)
+    assert (bytes(24), 1, 0, 0, -1) == (
+        default.group_id,
+        default.sequence_number,
+        default.offset,
+        default.message_flags,
+        default.original_length,
+    )
+
+
 @given(descriptor_extensions, encodings, field_ccsids)
 def test_any_extension_survives_its_bytes(header: DescriptorExtension, encoding: int, ccsid: int) -> None:
     assert header == parse(to_bytes(header, encoding=encoding, ccsid=ccsid), encoding=encoding, ccsid=ccsid)

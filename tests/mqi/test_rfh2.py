@@ -137,6 +137,20 @@ def test_a_header_without_folders_is_its_36_bytes() -> None:
     assert (RFH2(), RFH2_FIXED_BYTES) == parse(to_bytes(RFH2(), encoding=546), encoding=546)
 
 
+def test_a_header_says_nothing_unless_told() -> None:
+    #: The defaults of the layout table.
+    default = RFH2()
+
+    assert ((), 546, -2, "", 0, 1208) == (
+        default.folders,
+        default.encoding,
+        default.ccsid,
+        default.format,
+        default.flags,
+        default.name_value_ccsid,
+    )
+
+
 def test_repeated_folders_stay_in_their_order() -> None:
     data = message(part(b"<usr><a>1</a></usr> "), part(b"<usr><b>2</b></usr> "), part(b"<usr><a>3</a></usr> "))
 
