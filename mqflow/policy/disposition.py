@@ -4,7 +4,6 @@ Records only. `backout` makes dispositions, `settlement` reads outcomes, the run
 """
 
 from enum import Enum
-from typing import Literal
 
 from msgspec import Struct
 
@@ -102,7 +101,6 @@ class Interrupted(Struct, frozen=True, tag=True):
 
 
 Outcome = Completed | Failed | Undecodable | Interrupted
-OutcomeName = Literal["completed", "failed", "undecodable", "interrupted"]
 
 
 class Settlement(Enum):

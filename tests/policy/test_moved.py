@@ -263,6 +263,24 @@ def test_a_queue_manager_that_dead_letters_says_that_it_was_one() -> None:
     assert 7 == dead_letter_header.parse(body, encoding=descriptor.encoding).put_application_type
 
 
+@given(st.binary(max_size=200), st.sampled_from([Format.NONE, Format.STRING, "MYFORMAT"]), st.sampled_from([0, 819, 1200, 37]))
+def test_a_body_survives_every_move_that_can_follow_another(body: bytes, format_name: str, ccsid: int) -> None:
+    message = (replace(ORDER, format=format_name, ccsid=ccsid), body)
+
+    for moved_there in (
+        dead_lettered(*message),
+        dead_lettered(*to_backout_queue(*message)),
+        to_backout_queue(*dead_lettered(*message)),
+    ):
+        headers = split(*moved_there)
+        assert (body, format_name, ccsid or 1208, ORDER.encoding) == (
+            headers.body,
+            headers.format,
+            headers.ccsid,
+            headers.encoding,
+        )
+
+
 # Read back.
 
 
