@@ -60,7 +60,7 @@ class EmbeddedConnection:
         object_type: ObjectType = ObjectType.Q,
         queue_manager: str = "",
         dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
+        alternate_user: str = "",  # noqa: ARG002 - authorities are not checked here, so nobody's are checked instead
     ) -> EmbeddedHandle:
         """Return a handle on the object (MQOPEN)."""
         wanted = opening.Wanted(name, OpenOption(options), object_type, queue_manager, dynamic_name)
@@ -93,9 +93,9 @@ class EmbeddedConnection:
                 self._busy = alone is not None
             if alone is not None:
                 self._commit_alone(alone)
-            return put
         except Refusal as refusal:
             raise refusal.on("MQPUT", _name_of(handle), self.queue_manager_name) from None
+        return put
 
     def put1(
         self,
@@ -106,7 +106,7 @@ class EmbeddedConnection:
         *,
         context: Any = None,
         queue_manager: str = "",
-        alternate_user: str = "",
+        alternate_user: str = "",  # noqa: ARG002 - as in `open`
     ) -> Put:
         """Open, put one message, close (MQPUT1). The context options need no open options."""
         implied = OpenOption.OUTPUT | OpenOption(int(options) & CONTEXT)
@@ -126,9 +126,9 @@ class EmbeddedConnection:
                 self._busy = alone is not None
             if alone is not None:
                 self._commit_alone(alone)
-            return put
         except Refusal as refusal:
             raise refusal.on("MQPUT1", name, self.queue_manager_name) from None
+        return put
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None where there is none within the wait (2033).
@@ -140,10 +140,10 @@ class EmbeddedConnection:
             if alone is not None:
                 self._commit_alone(alone)
             elif got is None and plan.wait_ms:
-                return self._get_waiting(handle, options, plan.wait_ms)
-            return got
+                got = self._get_waiting(handle, options, plan.wait_ms)
         except Refusal as refusal:
             raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
+        return got
 
     def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Ask to be woken when a get with these options may find something; None where it may already."""
@@ -199,6 +199,8 @@ class EmbeddedConnection:
                 self._check_usable()
             except Refusal as refusal:
                 raise self._not_begun(refusal) from None
+            if settling.commit_in_memory(self._machine, self.unit_of_work):
+                return True
             self._committing = True
             try:
                 over = settling.begin_commit(self._machine, self.unit_of_work, finished)
@@ -210,18 +212,11 @@ class EmbeddedConnection:
 
     def commit(self) -> None:
         """End the unit of work for good (MQCMIT): when this returns, it is durable."""
-        answer: list[MQIError | None] = []
-        settled = threading.Event()
-
-        def done(error: MQIError | None) -> None:
-            answer.append(error)
-            settled.set()
-
-        if self.begin_commit(done):
-            return
-        settled.wait()
-        if answer[0] is not None:
-            raise answer[0]
+        answer = settling.Answer()
+        if not self.begin_commit(answer):
+            failure = answer.wait()
+            if failure is not None:
+                raise failure
 
     def backout(self) -> None:
         """Undo the unit of work (MQBACK)."""
@@ -317,7 +312,7 @@ class EmbeddedConnection:
     def _commit_alone(self, unit: UnitOfWork) -> None:
         """Make durable what was put or got outside the connection's unit of work; undone where the store refuses."""
         try:
-            settling.commit(self._machine, unit)
+            settling.commit_alone(self._machine, unit)
         except MQIError as error:
             raise Refusal(error.reason, error.detail) from error
         finally:

@@ -49,11 +49,11 @@ def change_queue(machine: Machine, queue: LocalQueue | Alias, changes: Mapping[s
     def undo() -> None:
         queue.attributes = before
 
-    _wake(machine, queue)
+    _wake(queue)
     return make_durable(machine, (QueueDefined(queue.attributes),), undo)
 
 
-def _wake(machine: Machine, queue: LocalQueue | Alias) -> None:
+def _wake(queue: LocalQueue | Alias) -> None:
     """Whoever waits on the queue, or on any through this alias, may now be refused."""
     if isinstance(queue, LocalQueue):
         wake_all(queue)
@@ -117,12 +117,15 @@ class Definitions:
         """Change under the lock, then wait without it until that is durable."""
         try:
             with self._machine.lock:
-                if self._machine.stopped:
-                    raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)
+                self._check_running()
                 wait_until_durable = begin()
             wait_until_durable()
         except Refusal as refusal:
             raise refusal.on(command, name, self._machine.name) from None
+
+    def _check_running(self) -> None:
+        if self._machine.stopped:
+            raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)
 
     def _known(self, name: str) -> LocalQueue | Alias:
         found = self._machine.queues.get(name)

@@ -140,7 +140,7 @@ def plan_get(options: GetOptions) -> GetPlan:
     """Return what the options ask for.
 
     Refuses with 2046 options that exclude each other, 2090 a wait below -1, 2247 unknown match options, 2298 what the embedded
-    queue manager does not offer. With neither SYNCPOINT nor NO_SYNCPOINT the get is outside the unit of work, as on Multiplatforms.
+    queue manager does not offer. Without a syncpoint option the get is outside the unit of work, as on Multiplatforms.
     """
     asked = GetOption(options.options)
     _refuse_conflicts(asked)

@@ -3,7 +3,7 @@
 Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080.
 """
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from mqflow.embedded.reports import report_delivery, report_expiration
 from mqflow.embedded.store import MessageRemoved
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.conversion import convert
-from mqflow.mqi.options import OpenOption, Report
+from mqflow.mqi.options import OpenOption, Persistence, Report
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import Got
 
@@ -26,11 +26,16 @@ if TYPE_CHECKING:
 
 __all__ = ("check_get", "find", "get_message")
 
-_BROWSE = int(OpenOption.BROWSE)
+# Plain numbers: the bits of a flag are slow to test.
+_BROWSE: Final = int(OpenOption.BROWSE)
+_SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
+_DELIVERY: Final = int(Report.COD_MASK)
+_EXPIRATION: Final = int(Report.EXPIRATION_MASK)
+_PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
-    """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, and new work while quiescing."""
+    """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, new work while quiescing."""
     queue = handle.queue
     if plan.reach is Reach.NEXT:
         if not handle.bits & INPUT:
@@ -74,7 +79,7 @@ def find(
 def get_message(
     machine: Machine, connection: "EmbeddedConnection", handle: EmbeddedHandle, plan: GetPlan
 ) -> tuple[Got | None, UnitOfWork | None]:
-    """Return the message, if there is one, with the unit of work to commit before it is handed out where it is got outside of one."""
+    """Return the message, if there is one, and for a get outside a unit of work the one to commit now, if any."""
     queue = check_get(machine, handle, plan)
     if plan.reach is Reach.UNLOCK:
         if not browse.unlock(queue, handle):
@@ -94,7 +99,7 @@ def get_message(
     if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
         _look(machine, handle, queue, message, plan)
         return got, None
-    if handle.bits & OpenOption.SAVE_ALL_CONTEXT:
+    if handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = message.descriptor
     return got, _take(machine, connection, handle, queue, message, plan)
 
@@ -136,8 +141,8 @@ def _under_cursor(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue) -
 
 
 def _expire(machine: Machine, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
-    """Discard a message that a get or a browse would have returned; one that the getter's own unit of work put, with its put."""
-    if message.descriptor.report & Report.EXPIRATION_MASK:
+    """Discard a message that a get or a browse would have returned; one of the getter's own unit of work with its put."""
+    if message.descriptor.report & _EXPIRATION:
         if message.body is None:
             machine.bodies.read(queue, message)
         report_expiration(machine, message)
@@ -211,8 +216,10 @@ def _take(
     plan: GetPlan,
 ) -> UnitOfWork | None:
     descriptor = message.descriptor
-    delivery = descriptor.report & Report.COD_MASK
-    inside = plan.within is Within.UNIT_OF_WORK or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == 1)
+    delivery = descriptor.report & _DELIVERY
+    inside = plan.within is Within.UNIT_OF_WORK or (
+        plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT
+    )
     unit: UnitOfWork | None = None
     if inside:
         unit = connection.unit_of_work

@@ -64,7 +64,7 @@ def inquire_object(machine: Machine, handle: EmbeddedHandle, selectors: Sequence
 
 
 def set_object(machine: Machine, handle: EmbeddedHandle, values: Mapping[int, int | str]) -> Callable[[], None]:
-    """Change the attributes in memory; the function returned waits until that is durable. Refuses with 2067 what cannot be set."""
+    """Change attributes in memory; the function returned waits until that is durable. Refuses with 2067 what cannot be set."""
     if not handle.bits & OpenOption.SET:
         raise Refusal(Reason.NOT_OPEN_FOR_SET)
     target = handle.alias or handle.queue

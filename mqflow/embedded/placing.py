@@ -3,17 +3,21 @@
 The common last step of every put, the applications' and the queue manager's own. Called under the machine's lock.
 """
 
+from typing import Final
+
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import begin_commit, release
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("check_room", "place")
 
-_FIFO = 1
+_FIFO: Final = 1
+_PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 def check_room(machine: Machine, queue: LocalQueue, body_bytes: int) -> None:
@@ -49,7 +53,7 @@ def place(
     queue.last_put_at = now_s
     if unit is not None:
         unit.add_put(queue, message)
-    elif machine.durable and descriptor.persistence == 1:
+    elif machine.durable and descriptor.persistence == _PERSISTENT:
         alone = UnitOfWork()
         alone.add_put(queue, message)
         begin_commit(machine, alone, lambda _: None)

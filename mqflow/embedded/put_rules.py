@@ -28,8 +28,8 @@ class Context(Enum):
 
     DEFAULT = "the queue manager fills it in"
     NONE = "blank"
-    PASS_IDENTITY = "identity from the message got"
-    PASS_ALL = "all from the message got"
+    PASS_IDENTITY = "identity from the message got"  # noqa: S105 - to pass on, not to get past
+    PASS_ALL = "all from the message got"  # noqa: S105 - as above
     SET_IDENTITY = "identity as the application says"
     SET_ALL = "all as the application says"
 
@@ -120,11 +120,15 @@ def plan_put(bits: int) -> PutPlan:
 
 _MESSAGE_TYPES: Final = frozenset(MessageType)
 _APPLICATION_TYPES: Final = range(65_536, 1_000_000_000)
-_REPORTS: Final = Report.COA | Report.COD | Report.EXPIRATION | Report.EXCEPTION | Report.PAN | Report.NAN | Report.ACTIVITY
-_KNOWN_REPORTS: Final = (
+_REPORTS: Final = int(
+    Report.COA | Report.COD | Report.EXPIRATION | Report.EXCEPTION | Report.PAN | Report.NAN | Report.ACTIVITY
+)
+_KNOWN_REPORTS: Final = int(
     Report.COA_MASK | Report.COD_MASK | Report.EXPIRATION_MASK | Report.EXCEPTION_MASK | _REPORTS
     | Report.PASS_CORREL_ID | Report.PASS_MSG_ID | Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG
 )  # fmt: skip
+_FLAGS: Final = sum(MessageFlag)
+_ACCEPTED_UNKNOWN: Final = int(Report.ACCEPT_UNSUP_MASK)
 _ID_BYTES: Final = 24
 _FORMAT_CHARS: Final = 8
 
@@ -142,7 +146,7 @@ def check_descriptor(descriptor: MessageDescriptor) -> int:
         raise Refusal(Reason.PERSISTENCE_ERROR, f"Persistence {descriptor.persistence}; 0, 1 or 2 (as the queue defines)")
     if descriptor.priority < PRIORITY_AS_Q_DEF:
         raise Refusal(Reason.PRIORITY_ERROR, f"Priority {descriptor.priority}; 0 to 9, or -1 as the queue defines")
-    if descriptor.message_flags & ~sum(MessageFlag):
+    if descriptor.message_flags & ~_FLAGS:
         raise Refusal(Reason.MSG_FLAGS_ERROR, f"MsgFlags 0x{descriptor.message_flags:x}")
     if not descriptor.reply_to_queue and (descriptor.message_type == MessageType.REQUEST or descriptor.report & _REPORTS):
         raise Refusal(Reason.MISSING_REPLY_TO_Q, "A request or a report needs a ReplyToQ")
@@ -164,7 +168,7 @@ def _check_report(report: int) -> int:
     if not unknown:
         return Reason.NONE
     # Unknown bits of the transmission-queue mask are accepted on a transmission queue only, and here is none.
-    if unknown & ~Report.ACCEPT_UNSUP_MASK & 0xFFFFFFFF:
+    if unknown & ~_ACCEPTED_UNKNOWN & 0xFFFFFFFF:
         raise Refusal(Reason.REPORT_OPTIONS_ERROR, f"Report bits 0x{unknown:x} are not known")
     return Reason.UNKNOWN_REPORT_OPTION
 

@@ -3,7 +3,7 @@
 Called under the machine's lock. Source: IBM, MQPUT; the order of the checks is ours.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ("put_message",)
 
-_OUTPUT = int(OpenOption.OUTPUT)
-_SAVE_ALL_CONTEXT = int(OpenOption.SAVE_ALL_CONTEXT)
+# Plain numbers: the bits of a flag are slow to test.
+_OUTPUT: Final = int(OpenOption.OUTPUT)
+_SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
+_ARRIVAL: Final = int(Report.COA_MASK)
+_PERSISTENT: Final = int(Persistence.PERSISTENT)
+_AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 
 
 def put_message(
@@ -40,7 +44,7 @@ def put_message(
     connection: "EmbeddedConnection",
     context: EmbeddedHandle | None,
 ) -> tuple[Put, UnitOfWork | None]:
-    """Place the message and return what MQPUT fills in, with the unit of work to commit at once where it is put outside of one."""
+    """Place the message and return what MQPUT fills in, and for a put outside a unit of work the one to commit now, if any."""
     queue = handle.queue
     if queue is None or not handle.bits & _OUTPUT:
         raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
@@ -65,7 +69,7 @@ def put_message(
     )
     if complete.priority > machine.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
-    arrival = complete.report & Report.COA_MASK
+    arrival = complete.report & _ARRIVAL
     unit = _unit_of_work(machine, connection, plan, complete, operations=2 if arrival else 1)
     message = place(machine, unit, queue, complete, body, now_s)
     if arrival:
@@ -93,7 +97,7 @@ def _unit_of_work(
 ) -> UnitOfWork | None:
     """The connection's; one of its own for a put that must be durable, or goes with a report; or none."""
     if not plan.under_syncpoint:
-        return UnitOfWork() if operations > 1 or (machine.durable and descriptor.persistence == 1) else None
+        return UnitOfWork() if operations > 1 or (machine.durable and descriptor.persistence == _PERSISTENT) else None
     unit = connection.unit_of_work
     unit.check_room(operations, machine.attributes.max_uncommitted_messages)
     return unit
@@ -102,11 +106,11 @@ def _unit_of_work(
 def _resolved(
     machine: Machine, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
 ) -> MessageDescriptor:
-    """Fill in what the descriptor leaves to the queue manager. "As the queue defines" means the first definition on the path."""
+    """Fill in what the descriptor leaves to the queue manager: "as the queue defines" is the first definition on the path."""
     persistence = descriptor.persistence
-    if persistence == Persistence.AS_Q_DEF:
+    if persistence == _AS_Q_DEF:
         persistence = first.default_persistence
-    if persistence == 1 and queue.definition_type == TEMPORARY_DYNAMIC:
+    if persistence == _PERSISTENT and queue.definition_type == TEMPORARY_DYNAMIC:
         raise Refusal(Reason.PERSISTENT_NOT_ALLOWED)
     fresh = plan.new_message_id or descriptor.message_id == NO_ID
     reply_to_queue = "" if plan.suppress_reply_to else descriptor.reply_to_queue

@@ -1,11 +1,12 @@
 """How a unit of work ends: durable first, then visible; or undone.
 
-The rule of order: nothing a unit of work did shows to others before the store has it on disk, and a message that was got is gone
-only then. A store that refuses undoes the unit of work; a store that does not know stops the queue manager.
+Nothing a unit of work did shows to others before the store has it on disk, and a message that was got is gone only then. A
+store that refuses undoes the unit of work; a store that does not know stops the queue manager.
 """
 
 import threading
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,42 +17,75 @@ from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageR
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.embedded.waiting import announce
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("back_out", "begin_commit", "commit", "make_durable", "release", "stop")
+__all__ = ("Answer", "back_out", "begin_commit", "commit_alone", "commit_in_memory", "make_durable", "release", "stop")
 
 Done = Callable[[MQIError | None], None]
+_PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
-def begin_commit(machine: Machine, unit: UnitOfWork, done: Done) -> bool:
+class Answer:
+    """What the store answers from its thread, for whoever waits for it."""
+
+    __slots__ = ("_failure", "_outstanding")
+
+    def __init__(self) -> None:
+        # A lock that the answer opens: every commit makes one, and an Event costs more than the commit itself.
+        self._outstanding = threading.Lock()
+        self._outstanding.acquire()  # no `with`: another thread releases it
+        self._failure: Exception | None = None
+
+    def __call__(self, failure: Exception | None) -> None:
+        """Hand the answer over: None, or what went wrong."""
+        self._failure = failure
+        self._outstanding.release()
+
+    def wait(self) -> Exception | None:
+        """Wait for the answer and return it; without the lock, which the store's thread needs."""
+        with self._outstanding:
+            return self._failure
+
+
+def commit_in_memory(machine: Machine, unit: UnitOfWork) -> bool:
+    """Commit a unit of work that nothing of must survive; False where it has to go through the store."""
+    if unit.has_persistent and machine.durable:
+        return False
+    if unit.operations:
+        _apply(machine, unit)
+    return True
+
+
+def begin_commit(machine: Machine, unit: UnitOfWork, done: Done, *, counted: bool = True) -> bool:
     """Start to commit. True: it is over and `done` is not called; False: `done` is called, from the store's thread.
 
-    Raises what the store answered where that came at once.
+    Raises what the store answered where that came at once. Where it refused, the unit of work is backed out, and its deliveries
+    count unless not `counted`.
     """
-    changes = _changes(machine, unit) if machine.durable else ()
+    if commit_in_memory(machine, unit):
+        return True
+    changes = _changes(unit)
     if not changes:
         _apply(machine, unit)
         return True
-    write = _Write(machine, unit, done)
+    write = _Write(machine, unit, done, counted=counted)
     machine.store.write(changes, write.finished)
     return write.over_at_once()
 
 
-def commit(machine: Machine, unit: UnitOfWork) -> None:
-    """Commit and wait until it is durable. Called without the lock. Raises what the store answered."""
-    answer: list[MQIError | None] = []
-    written = threading.Event()
+def commit_alone(machine: Machine, unit: UnitOfWork) -> None:
+    """Commit what one put or get outside a unit of work did, and wait until it is durable. Called without the lock.
 
-    def done(error: MQIError | None) -> None:
-        answer.append(error)
-        written.set()
-
+    Raises what the store answered.
+    """
+    answer = Answer()
     with machine.lock:
-        if begin_commit(machine, unit, done):
+        if begin_commit(machine, unit, answer, counted=False):
             return
-    written.wait()
-    if answer[0] is not None:
-        raise answer[0]
+    failure = answer.wait()
+    if failure is not None:
+        raise failure
 
 
 def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
@@ -98,22 +132,15 @@ def stop(machine: Machine, reason: int) -> None:
 
 
 def make_durable(machine: Machine, changes: Sequence[Change], undo: Callable[[], None]) -> Callable[[], None]:
-    """Give the changes of definitions to the store. The function returned, called without the lock, waits until they are durable.
+    """Give the changes of definitions to the store, and return a function that waits until they are durable.
 
-    It raises what the store answered; where the store refused, `undo` was called first.
+    Call it without the lock. It refuses with what the store answered; where the store refused, `undo` was called first.
     """
-    answer: list[Exception | None] = []
-    written = threading.Event()
-
-    def done(failure: Exception | None) -> None:
-        answer.append(failure)
-        written.set()
-
-    machine.store.write(changes, done)
+    answer = Answer()
+    machine.store.write(changes, answer)
 
     def wait_until_durable() -> None:
-        written.wait()
-        failure = answer[0]
+        failure = answer.wait()
         if failure is None:
             return
         with machine.lock:
@@ -134,9 +161,10 @@ def _refused(failure: Exception) -> bool:
 class _Write:
     """A commit on its way to the disk."""
 
-    __slots__ = ("_done", "_error", "_machine", "_over", "_unit", "_waiting")
+    __slots__ = ("_counted", "_done", "_error", "_machine", "_over", "_unit", "_waiting")
 
-    def __init__(self, machine: Machine, unit: UnitOfWork, done: Done) -> None:
+    def __init__(self, machine: Machine, unit: UnitOfWork, done: Done, *, counted: bool) -> None:
+        self._counted = counted
         self._machine = machine
         self._unit = unit
         self._done = done
@@ -164,7 +192,7 @@ class _Write:
 
     def _failed(self, failure: Exception) -> MQIError:
         if _refused(failure):
-            back_out(self._machine, self._unit)
+            back_out(self._machine, self._unit, count=self._counted)
         else:
             self._unit.clear()
             stop(self._machine, Reason.Q_MGR_STOPPING)
@@ -173,11 +201,11 @@ class _Write:
         return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager=self._machine.name, detail=str(failure))
 
 
-def _changes(machine: Machine, unit: UnitOfWork) -> list[Change]:
+def _changes(unit: UnitOfWork) -> list[Change]:
     changes: list[Change] = [
         MessageAdded(_stored(queue, message))
         for queue, message in unit.puts.values()
-        if message.descriptor.persistence == 1 and not queue.deleted
+        if message.descriptor.persistence == _PERSISTENT and not queue.deleted
     ]
     changes += [MessageRemoved(message.serial) for queue, message in unit.gets if message.stored and not queue.deleted]
     return changes
@@ -199,10 +227,11 @@ def _stored(queue: LocalQueue, message: QueuedMessage) -> StoredMessage:
 def _apply(machine: Machine, unit: UnitOfWork) -> None:
     for queue, message in unit.gets:
         queue.uncommitted -= 1
-        machine.bodies.gone(message)
+        if message.stored:
+            machine.bodies.gone(message)
     for queue, message in unit.puts.values():
         queue.uncommitted -= 1
-        if machine.durable and message.descriptor.persistence == 1:
+        if message.descriptor.persistence == _PERSISTENT and machine.durable:
             message.stored = True
             machine.bodies.kept((message,))
         release(queue, message)

@@ -17,7 +17,7 @@ __all__ = ("UnitOfWork",)
 class UnitOfWork:
     """One connection's, reused for each unit of work after the other."""
 
-    __slots__ = ("_own_keys", "gets", "marks", "operations", "puts")
+    __slots__ = ("_own_keys", "gets", "has_persistent", "marks", "operations", "puts")
 
     def __init__(self) -> None:
         self.puts: dict[int, tuple[LocalQueue, QueuedMessage]] = {}
@@ -26,6 +26,8 @@ class UnitOfWork:
         self.marks: list[int] = []
         #: What MAXUMSGS counts: puts, gets and the reports they caused.
         self.operations = 0
+        #: Whether a store may have to know of it.
+        self.has_persistent = False
         self._own_keys: dict[LocalQueue, list[int]] = {}
 
     def check_room(self, operations: int, operations_max: int) -> None:
@@ -37,6 +39,8 @@ class UnitOfWork:
         """Hold a message until the commit."""
         queue.uncommitted += 1
         self.operations += 1
+        if message.descriptor.persistence:
+            self.has_persistent = True
         self.puts[message.key] = (queue, message)
         keys = self._own_keys.get(queue)
         if keys is None:
@@ -48,6 +52,8 @@ class UnitOfWork:
         """Hold a message that was taken off its queue."""
         queue.uncommitted += 1
         self.operations += 1
+        if message.stored:
+            self.has_persistent = True
         self.gets.append((queue, message))
 
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
@@ -70,6 +76,7 @@ class UnitOfWork:
 
     def clear(self) -> None:
         """Begin anew."""
+        self.has_persistent = False
         self.puts.clear()
         self.gets.clear()
         self.marks.clear()

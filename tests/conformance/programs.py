@@ -44,9 +44,7 @@ class Program:
     def put_in_unit(self, where: str | ObjectHandle, body: bytes = b"", **fields: Any) -> Put:
         return self.put(where, body, PutOption.SYNCPOINT, **fields)
 
-    def get(
-        self, where: str | ObjectHandle, options: GetOption = GetOption.NO_SYNCPOINT, **more: Any
-    ) -> Got | None:
+    def get(self, where: str | ObjectHandle, options: GetOption = GetOption.NO_SYNCPOINT, **more: Any) -> Got | None:
         """Get one message, outside the unit of work unless the options say otherwise; `more` are those of `GetOptions`."""
         match = MatchOption.NONE
         for field, option in _MATCHES.items():

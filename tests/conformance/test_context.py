@@ -1,5 +1,7 @@
 """Message context: who put it, and when. Facts 8.5."""
 
+from typing import Any
+
 import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -11,7 +13,7 @@ from tests.conformance.under_test import QueueManagerUnderTest, refused
 
 ALL_RIGHTS = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.SET_ALL_CONTEXT
 SAVING = OpenOption.INPUT_SHARED | OpenOption.BROWSE | OpenOption.SAVE_ALL_CONTEXT
-SET = {
+SET: dict[str, Any] = {
     "user_identifier": "sombra",
     "accounting_token": b"a" * 32,
     "application_identity_data": "identity",
@@ -110,9 +112,7 @@ def test_a_context_handle_that_saves_nothing_is_2097(queue: str, source: str, pr
 
 
 @pytest.mark.parametrize("which", ["none", "closed", "of another connection"])
-def test_a_context_handle_that_is_none_is_2097(
-    queue: str, source: str, program: Program, other: Program, which: str
-) -> None:
+def test_a_context_handle_that_is_none_is_2097(queue: str, source: str, program: Program, other: Program, which: str) -> None:
     handle = None
     if which == "closed":
         handle = program.open(source, SAVING)

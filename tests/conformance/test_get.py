@@ -38,9 +38,7 @@ def test_a_get_on_an_empty_queue_is_none(queue: str, program: Program) -> None:
     ],
     ids=str,
 )
-def test_a_get_takes_in_order_what_matches(
-    queue: str, program: Program, wanted: dict[str, Any], bodies: list[bytes]
-) -> None:
+def test_a_get_takes_in_order_what_matches(queue: str, program: Program, wanted: dict[str, Any], bodies: list[bytes]) -> None:
     """An identifier of zeros matches any (q024040)."""
     program.put(queue, b"1", message_id=A, correlation_id=A)
     program.put(queue, b"2", message_id=B, correlation_id=A, group_id=B)
@@ -192,7 +190,9 @@ def test_a_truncated_get_in_the_unit_of_work_takes_nothing_into_it(
     assert queue_manager.depth(queue) == 1
 
 
-def test_an_inhibited_queue_is_2016_even_with_messages(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+def test_an_inhibited_queue_is_2016_even_with_messages(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
     handle = program.open(queue)
     program.put(handle, b"1")
     queue_manager.administration.alter(queue, {"get_inhibited": True})

@@ -141,9 +141,7 @@ def test_no_selector_at_all_is_fine(queue: str, program: Program) -> None:
     assert {} == program.connection.inquire(program.open(queue, OpenOption.INQUIRE), []).values
 
 
-def test_the_dead_letter_queue_is_inquired_on_the_queue_manager(
-    queue_manager: QueueManagerUnderTest, program: Program
-) -> None:
+def test_the_dead_letter_queue_is_inquired_on_the_queue_manager(queue_manager: QueueManagerUnderTest, program: Program) -> None:
     queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
     handle = program.open("", OpenOption.INQUIRE, object_type=ObjectType.Q_MGR)
 

@@ -1,5 +1,7 @@
 """What MQOPEN refuses, and who keeps whom out. Facts 8.4 and 8.12."""
 
+from collections.abc import Callable
+
 import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -92,6 +94,7 @@ def test_input_handles_keep_each_other_out(
     first: OpenOption,
     second: OpenOption,
     reason: Reason | None,
+    *,
     same_connection: bool,
 ) -> None:
     program.open(queue, first)
@@ -167,7 +170,7 @@ def test_a_handle_gives_only_what_it_was_opened_for(
     queue: str, program: Program, options: OpenOption, use: str, reason: Reason
 ) -> None:
     handle = program.open(queue, options)
-    uses = {
+    uses: dict[str, Callable[[], object]] = {
         "get": lambda: program.get(handle),
         "browse": lambda: program.browse(handle),
         "put": lambda: program.put(handle),

@@ -38,7 +38,9 @@ def test_a_message_that_arrives_is_confirmed(
     assert "" == got.descriptor.reply_to_queue
 
 
-def test_an_arrival_is_confirmed_in_the_putters_unit_of_work(queue: str, replies: str, program: Program, other: Program) -> None:
+def test_an_arrival_is_confirmed_in_the_putters_unit_of_work(
+    queue: str, replies: str, program: Program, other: Program
+) -> None:
     program.put_in_unit(queue, BODY, report=int(Report.COA), reply_to_queue=replies)
     before = other.get(replies)
     program.commit()
@@ -56,7 +58,9 @@ def test_a_put_that_is_backed_out_confirms_nothing(
     assert 0 == queue_manager.depth(replies)
 
 
-def test_a_delivery_is_confirmed_in_the_getters_unit_of_work(queue: str, replies: str, program: Program, other: Program) -> None:
+def test_a_delivery_is_confirmed_in_the_getters_unit_of_work(
+    queue: str, replies: str, program: Program, other: Program
+) -> None:
     other.put(queue, BODY, report=int(Report.COD), reply_to_queue=replies)
     program.get_in_unit(queue)
     before = other.get(replies)
@@ -88,7 +92,9 @@ def test_a_browse_is_no_delivery(queue_manager: QueueManagerUnderTest, queue: st
     assert 0 == queue_manager.depth(replies)
 
 
-@pytest.mark.parametrize("look", [GetOption.NO_SYNCPOINT, GetOption.SYNCPOINT, GetOption.BROWSE_FIRST], ids=["get", "in unit", "browse"])
+@pytest.mark.parametrize(
+    "look", [GetOption.NO_SYNCPOINT, GetOption.SYNCPOINT, GetOption.BROWSE_FIRST], ids=["get", "in unit", "browse"]
+)
 def test_an_expired_message_is_reported_when_it_is_discarded(
     queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program, other: Program, look: GetOption
 ) -> None:
@@ -197,7 +203,9 @@ def test_a_confirmation_counts_for_maxumsgs(
             program.get_in_unit(queue)
 
 
-def test_the_queue_manager_makes_no_exception_reports(queue_manager: QueueManagerUnderTest, replies: str, program: Program) -> None:
+def test_the_queue_manager_makes_no_exception_reports(
+    queue_manager: QueueManagerUnderTest, replies: str, program: Program
+) -> None:
     """Not for a local put that fails: the program is told."""
     queue_manager.define("CLOSED", put_inhibited=True)
     with refused(Reason.PUT_INHIBITED):

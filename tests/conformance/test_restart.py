@@ -80,9 +80,7 @@ def test_the_backout_count_survives(queue: str, program: Program, restarted: Res
     assert 3 == restarted().got(queue).descriptor.backout_count
 
 
-def test_a_hardened_backout_count_survives(
-    queue_manager: QueueManagerUnderTest, program: Program, restarted: Restart
-) -> None:
+def test_a_hardened_backout_count_survives(queue_manager: QueueManagerUnderTest, program: Program, restarted: Restart) -> None:
     queue_manager.define("HARD", harden_get_backout=True)
     program.put("HARD", b"1", persistence=1)
     program.get_in_unit("HARD")
@@ -142,7 +140,7 @@ def test_deleted_and_cleared_queues_stay_so(queue_manager: QueueManagerUnderTest
 
 @pytest.mark.parametrize(("definition_type", "survives"), [(2, True), (3, False)], ids=["permanent", "temporary"])
 def test_only_permanent_dynamic_queues_survive(
-    queue_manager: QueueManagerUnderTest, program: Program, restarted: Restart, definition_type: int, survives: bool
+    queue_manager: QueueManagerUnderTest, program: Program, restarted: Restart, definition_type: int, *, survives: bool
 ) -> None:
     queue_manager.define("MODEL", kind=QueueType.MODEL, definition_type=definition_type)
     name = program.open("MODEL").name

@@ -50,9 +50,7 @@ def test_a_stopped_queue_manager_cannot_be_connected_to(queue_manager: QueueMana
 
 
 @pytest.mark.parametrize("verb", ["open", "put", "get", "backout", "close"])
-def test_a_verb_after_the_stop_is_2162(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program, verb: str
-) -> None:
+def test_a_verb_after_the_stop_is_2162(queue_manager: QueueManagerUnderTest, queue: str, program: Program, verb: str) -> None:
     handle = program.open(queue)
     queue_manager.stop()
 

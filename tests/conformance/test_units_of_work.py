@@ -209,9 +209,7 @@ def test_more_than_maxumsgs_operations_are_2024(
         program.put_in_unit(queue) if verb == "put" else program.get_in_unit(queue)
 
 
-def test_a_unit_of_work_at_its_limit_stays_usable(
-    queue_manager: QueueManagerUnderTest, queue: str, program: Program
-) -> None:
+def test_a_unit_of_work_at_its_limit_stays_usable(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     """Source: rc2024."""
     queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 1})
     program.put_in_unit(queue, b"one")
