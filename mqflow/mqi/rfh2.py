@@ -159,8 +159,9 @@ def _name_values(data: bytes, layout: str) -> list[bytes]:
 
 
 def _padded(text: str, ccsid: int, *, big_endian: bool) -> bytes:
-    data, blank = (encode(part, ccsid, big_endian=big_endian) for part in (text, " "))
-    return data + blank * (-len(data) % _ALIGNMENT // len(blank))
+    data = encode(text, ccsid, big_endian=big_endian)
+    blanks = -len(data) % _ALIGNMENT // (2 if ccsid in UTF_16_CCSIDS else 1)
+    return data + encode(" " * blanks, ccsid, big_endian=big_endian)
 
 
 def _check_count(folders: tuple[Folder, ...]) -> None:

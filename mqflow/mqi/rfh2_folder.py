@@ -116,13 +116,11 @@ def folder_text(folder: Folder) -> str:
     opened: list[str] = []
     for item in folder.properties:
         *groups, leaf = _elements(item.name)
-        shared = _shared(opened, groups)
-        written += [f"</{group}>" for group in reversed(opened[shared:])]
-        written += [f"<{group}>" for group in groups[shared:]]
-        opened = groups
+        if groups != opened:
+            written += _moves(opened, groups)
+            opened = groups
         written.append(f"<{leaf}{_type_text(item)}{_attribute_text(item.attributes)}>{_value_text(item)}</{leaf}>")
-    written += [f"</{group}>" for group in reversed(opened)]
-    return "".join((*written, f"</{folder.name}>"))
+    return "".join((*written, *_moves(opened, []), f"</{folder.name}>"))
 
 
 def _leaves(text: str, root: str, position: int) -> tuple[Property, ...]:
@@ -274,12 +272,12 @@ def _element(name: str) -> str:
     return name
 
 
-def _shared(opened: list[str], groups: list[str]) -> int:
-    """Return how many groups from the outside are the same."""
-    for level, (before, after) in enumerate(zip(opened, groups, strict=False)):
-        if before != after:
-            return level
-    return min(len(opened), len(groups))
+def _moves(opened: list[str], groups: list[str]) -> list[str]:
+    """Return the tags that close the groups left and open those entered; what both share from the outside stays open."""
+    shared = 0
+    while shared < min(len(opened), len(groups)) and opened[shared] == groups[shared]:
+        shared += 1
+    return [f"</{group}>" for group in reversed(opened[shared:])] + [f"<{group}>" for group in groups[shared:]]
 
 
 def _fits(number: int, kind: str) -> bool:
