@@ -1,0 +1,145 @@
+"""The measured part of docs/performance.md: tables, and for every miss the profile that explains it. Pure: figures to text."""
+
+from collections.abc import Iterator
+
+from benchmarks.budgets import ADDED_CPU_US, FRAMEWORK_ELSEWHERE, STARTING, Bar
+from benchmarks.measuring import Compared, Measured, Started, missed
+from benchmarks.transports import in_memory
+
+__all__ = ("BEGIN", "END", "render", "replaced")
+
+BEGIN = "<!-- measured: begin (python -m benchmarks writes what stands between these two lines) -->"
+END = "<!-- measured: end -->"
+
+
+def replaced(page: str, text: str) -> str:
+    """Return the page with the text between its markers. Raises `ValueError` where it has none."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"The page has no {BEGIN!r} followed by {END!r}: nowhere to write the figures to.")
+    return f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}"
+
+
+def render(measured: Measured, date: str) -> str:
+    """Return the measured part of the page, in Markdown."""
+    parts = [
+        *_machine(measured, date),
+        *_consuming(measured),
+        *_added(measured),
+        *_starting(measured.started),
+        *_misses(measured),
+    ]
+    return "\n".join(parts)
+
+
+def _machine(measured: Measured, date: str) -> Iterator[str]:
+    machine, effort = measured.machine, measured.effort
+    yield f"Measured on {date} by `python -m benchmarks`."
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| machine | {machine.cpus} x {machine.cpu}, {machine.memory_gib} GiB, {machine.system} |"
+    yield f"| software | Python {machine.python}; {machine.packages} |"
+    yield f"| each figure | median of {effort.pairs} pairs, run in turns; of {effort.processes} fresh processes |"
+    yield f"| load average at the end | {measured.load_average:.2f} |"
+    yield ""
+
+
+def _consuming(measured: Measured) -> Iterator[str]:
+    yield "### Against a plain loop on the same transport"
+    yield ""
+    yield (
+        "| goal | transport | unit of work | connections | mqflow, messages/s | loop, messages/s | ratio "
+        "| must | moonshot | | others' CPU |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    for each in measured.compared:
+        budget, pairs = each.budget, each.pairs
+        bar = f"{budget.ratio.must:g} | {budget.ratio.moonshot:g} | {budget.ratio.met(pairs.ratio)}" if budget.ratio else "| | "
+        yield (
+            f"| {budget.goal} | {budget.transport} | {budget.unit_of_work} | {budget.connections} | {pairs.rate:,.0f} "
+            f"| {pairs.baseline_rate:,.0f} | {pairs.ratio:.2f} | {bar} | {each.busy:.0%} |"
+        )
+    yield ""
+
+
+def _added(measured: Measured) -> Iterator[str]:
+    yield "### Processor time that mqflow adds to each message"
+    yield ""
+    yield "Everything but transport, decoding and handler; nothing observed. All threads, user and system."
+    yield ""
+    yield "| goal | transport | unit of work | connections | added µs | must | moonshot | |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for each in measured.compared:
+        budget, added_us = each.budget, each.pairs.added_us
+        goal, bar = ("4", _bar(ADDED_CPU_US, added_us)) if budget.make is in_memory else ("", "| | ")
+        yield f"| {goal} | {budget.transport} | {budget.unit_of_work} | {budget.connections} | {added_us:.1f} | {bar} |"
+    yield ""
+    yield (
+        "Where calls leave the thread, most of what is added is the hand-over between two threads, and in the durable rows the "
+        "framework waits for the disk on one thread while the loop blocks on it; the ratio above says what that comes to."
+    )
+    yield ""
+
+
+def _starting(started: Started) -> Iterator[str]:
+    yield "### Processes"
+    yield ""
+    yield "| goal | | measured | must | moonshot | | FastStream, elsewhere |"
+    yield "|---|---|---|---|---|---|---|"
+    for budget, figure in zip(STARTING, started.figures, strict=True):
+        yield (
+            f"| {budget.goal} | {budget.what} | {figure:.0f} {budget.unit} | {_bar(budget.bar, figure)} "
+            f"| {budget.elsewhere:g} {budget.unit} |"
+        )
+    yield ""
+    yield (
+        f"An interpreter that does nothing takes {started.interpreter_ms:.0f} ms, `import mqflow` alone "
+        f"{started.bare_import_ms:.0f} ms. Other processes had {started.busy:.0%} of the processors."
+    )
+    yield ""
+    here = started.faststream_import_ms
+    yield f"*Elsewhere*: {FRAMEWORK_ELSEWHERE}."
+    if here is None:
+        yield "It is not installed here, so no ratio is given."
+    else:
+        yield f"Here `import faststream.nats` took {here:.0f} ms: mqflow's import is {started.figures[2] / here:.2f} of it."
+    yield ""
+
+
+def _misses(measured: Measured) -> Iterator[str]:
+    late = [
+        f"goal {budget.goal}, {budget.what}: {figure:.0f} {budget.unit} where {budget.bar.must:.0f} is the most"
+        for budget, figure in zip(STARTING, measured.started.figures, strict=True)
+        if figure > budget.bar.must
+    ]
+    slow = [each for each in measured.compared if missed(each)]
+    yield "### Misses"
+    yield ""
+    if not slow and not late:
+        yield "None: every *must* was met in this run."
+        yield ""
+    for text in late:
+        yield f"- {text}. `python -X importtime -c 'from mqflow import App'` shows what is imported."
+    for each in slow:
+        yield from _profile(each)
+
+
+def _profile(each: Compared) -> Iterator[str]:
+    budget, pairs = each.budget, each.pairs
+    yield (
+        f"- goal {budget.goal}, {budget.transport}, unit of work {budget.unit_of_work}, connections {budget.connections}: "
+        f"ratio {pairs.ratio:.2f}, {pairs.added_us:.1f} µs added. The dearest functions of the event loop's thread, waiting "
+        "left out, under the profiler (which makes Python functions dearer than they are):"
+    )
+    yield ""
+    yield "    | function | calls per message | own µs per message |"
+    yield "    |---|---|---|"
+    for hotspot in each.profile:
+        yield f"    | `{hotspot.where}` | {hotspot.calls:.2f} | {hotspot.own_us:.2f} |"
+    yield ""
+
+
+def _bar(bar: Bar, figure: float) -> str:
+    return f"{bar.must:.0f} | {bar.moonshot:.0f} | {bar.met(figure)}"
