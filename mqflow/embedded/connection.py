@@ -230,9 +230,14 @@ class EmbeddedConnection:
     def disconnect(self) -> None:
         """End the connection (MQDISC). **Commits an open unit of work**; where it cannot, it is backed out, and 2003 raised."""
         with self._machine.lock:
-            if self._ended and self._ended != Reason.HCONN_ERROR:
-                self._ended = Reason.HCONN_ERROR  # it is gone already
+            lost = self._ended not in {0, Reason.HCONN_ERROR}
+            if lost:  # it is gone already, and so is its unit of work
+                self._ended = Reason.HCONN_ERROR
                 return
+            try:
+                self._check_usable()
+            except Refusal as refusal:
+                raise refusal.on("MQDISC", "", self.queue_manager_name) from None
         try:
             self.commit()
         finally:
