@@ -4,6 +4,7 @@ Starts them, gives them new sessions after an outage, lets them rest when their 
 What happens to a message is the worker's business.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import anyio
@@ -23,17 +24,28 @@ __all__ = ("Listener",)
 _WATCH_S: Final = 5.0
 
 
+class _Once:
+    """Calls a function the first time it is called."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function: Callable[[], object] | None = function
+
+    def __call__(self) -> None:
+        function, self._function = self._function, None
+        if function is not None:
+            function()
+
+
 class Listener:
     """Runs the workers of one queue."""
 
     def __init__(self, state: ListenerState) -> None:
         self._state: Final = state
         self._sessions: set[Session] = set()
-        self._started = 0
         self._named: set[Delivery] = set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the listener was stopped and its workers have ended; started once every worker has its queue open.
+        """Return when the listener was stopped and its workers have ended; started once every worker has tried its queue.
 
         Raises the `MQIError` of a queue that cannot be opened at the start, or of a configuration that no waiting mends.
         """
@@ -74,8 +86,7 @@ class Listener:
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """One worker's life, over as many sessions as it takes."""
-        state = self._state
-        opened = False
+        state, started = self._state, _Once(task_status.started)
         while not state.stopping.is_set():
             await state.rest()
             session = await state.supervisor.connect()
@@ -83,22 +94,18 @@ class Listener:
             try:
                 worker = Worker(state, session, number)
                 await worker.open()
-                if not opened:
-                    opened = True
-                    task_status.started()
+                started()
                 await worker.run()
             except SessionLost as lost:
                 state.supervisor.lost(lost.error)
             except MQIError as error:
-                if not opened:
-                    raise
                 self._refused(error)
             finally:
                 self._sessions.discard(session)
                 with anyio.CancelScope(shield=True):
                     await session.close()
-        if not opened:
-            task_status.started()
+            started()  # what refuses it now may let it in later: the others need not wait for that
+        started()
 
     def _refused(self, error: MQIError) -> None:
         """Decide by the reason what a refused get or open means for the listener."""
