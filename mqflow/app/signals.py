@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from mqflow.ambient import SYSTEM_CLOCK, THREADS
+from mqflow.runtime.watchdog import Watchdog
+
 if TYPE_CHECKING:
     from mqflow.app.application import App
     from mqflow.app.running import Running
@@ -20,7 +23,7 @@ async def run_until_signal(app: "App") -> int:
     """Return the exit code: 0 after a drain in which everything finished, `EXIT_CUT_OFF` otherwise."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with anyio.create_task_group() as watch:
-            async with app.running() as running:
+            async with Watchdog(SYSTEM_CLOCK).watching(THREADS), app.running() as running:
                 stopping = anyio.Event()
                 watch.start_soon(_heed, signals, running, stopping)
                 await stopping.wait()
