@@ -153,9 +153,8 @@ class Definitions:
         return self._alter(known, changes, force=False)
 
     def _alter(self, queue: LocalQueue | Alias, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
-        unknown = set(changes) - set(QueueAttributes.__struct_fields__)
-        if unknown or "name" in changes or "kind" in changes:
-            raise Refusal(Reason.SELECTOR_ERROR, f"{', '.join(sorted(unknown)) or 'name and kind'} cannot be altered")
+        if "name" in changes or "kind" in changes:
+            raise Refusal(Reason.SELECTOR_ERROR, "Name and kind of a queue cannot be altered")
         matters = _matters(queue, changes)
         if matters:
             if not force:
@@ -210,6 +209,9 @@ _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
 def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
+    unknown = set(changes) - set(record.__struct_fields__)
+    if unknown:
+        raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
     try:
         return convert({**asdict(record), **changes}, type(record), strict=False)
     except ValidationError as error:

@@ -50,7 +50,8 @@ def place(
         now_s,
         None if tenths < 0 else now_s + tenths / 10,
     )
-    queue.last_put_at = now_s
+    if attributes.monitoring > 0:
+        queue.last_put_at = now_s
     if unit is not None:
         unit.add_put(queue, message)
     elif machine.durable and descriptor.persistence == _PERSISTENT:

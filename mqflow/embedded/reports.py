@@ -15,8 +15,8 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.placing import check_room, place
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.unit_of_work import UnitOfWork
-from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
-from mqflow.mqi.options import ApplicationType, Feedback, Report
+from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
+from mqflow.mqi.options import ApplicationType, Feedback, Format, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.moved import to_dead_letter_queue
 from mqflow.policy.report import report
@@ -24,6 +24,7 @@ from mqflow.policy.report import report
 __all__ = ("report_arrival", "report_delivery", "report_expiration")
 
 _NAME_CHARS: Final = 28
+_ON_ITS_WAY: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEADER})
 
 
 def report_arrival(machine: Machine, unit: UnitOfWork | None, message: QueuedMessage) -> None:
@@ -32,13 +33,19 @@ def report_arrival(machine: Machine, unit: UnitOfWork | None, message: QueuedMes
 
 
 def report_delivery(machine: Machine, unit: UnitOfWork | None, descriptor: MessageDescriptor, body: bytes) -> None:
-    """Put the COD report the message asks for, in the getter's unit of work."""
+    """Put the COD report the message asks for, in the getter's unit of work.
+
+    A message that is on its way, behind an MQDLH or an MQXQH, was not delivered (recalled, not read again).
+    """
+    if descriptor.format in _ON_ITS_WAY:
+        return
     _send(machine, unit, descriptor, body, Report.COD_MASK, Feedback.COD)
 
 
 def report_expiration(machine: Machine, message: QueuedMessage) -> None:
-    """Put the expiration report the message asks for; it is part of no unit of work."""
-    _send(machine, None, message.descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
+    """Put the expiration report the message asks for; it is part of no unit of work, and has no expiry of its own."""
+    descriptor = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
+    _send(machine, None, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
 
 
 def _send(

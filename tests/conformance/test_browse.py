@@ -331,3 +331,15 @@ def test_a_marked_message_can_still_be_taken(three: str, program: Program, other
     program.browse(program.open(three, CO_OP), FIRST | GetOption.MARK_BROWSE_CO_OP)
 
     assert b"1" == body(other.get(three))
+
+
+@pytest.mark.parametrize("options", [SAME, TAKE])
+def test_a_message_that_another_marked_meanwhile_is_2200_under_the_cursor(
+    three: str, program: Program, other: Program, options: GetOption
+) -> None:
+    mine = program.open(three, BOTH | OpenOption.CO_OP)
+    program.browse(mine, FIRST)
+    other.browse(other.open(three, CO_OP), FIRST | GetOption.MARK_BROWSE_CO_OP)
+
+    with refused(Reason.MSG_MARKED_BROWSE_CO_OP):
+        program.get(mine, options | UNMARKED)

@@ -222,3 +222,34 @@ def test_a_message_got_again_in_its_own_unit_of_work_is_reported_both_ways(queue
     program.commit()
 
     assert [Feedback.COA, Feedback.COD] == [program.got(replies).descriptor.feedback for _ in range(2)]
+
+
+def test_a_report_may_live_as_long_as_the_message_would_have(
+    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+) -> None:
+    """MQRO_PASS_DISCARD_AND_EXPIRY: what is left of the expiry, and the discard option."""
+    report = Report.COD | Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG
+    program.put(queue, BODY, expiry_tenths=100, report=int(report), reply_to_queue=replies)
+    queue_manager.advance(4)
+    program.get(queue)
+    got = program.got(replies).descriptor
+
+    assert (60, Report.DISCARD_MSG) == (got.expiry_tenths, got.report)
+
+
+def test_an_expiration_report_does_not_expire_at_once(
+    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+) -> None:
+    report = Report.EXPIRATION | Report.PASS_DISCARD_AND_EXPIRY
+    program.put(queue, BODY, expiry_tenths=10, report=int(report), reply_to_queue=replies)
+    queue_manager.advance(1)
+    program.get(queue)
+
+    assert -1 == program.got(replies).descriptor.expiry_tenths
+
+
+def test_a_dead_letter_that_is_taken_is_not_confirmed_as_delivered(queue: str, replies: str, program: Program) -> None:
+    program.put(queue, BODY, format="MQDEAD", report=int(Report.COD), reply_to_queue=replies)
+    program.get(queue)
+
+    assert program.get(replies) is None
