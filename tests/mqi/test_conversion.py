@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqflow.mqi import rfh2
+from mqflow.mqi.ccsid import encode
 from mqflow.mqi.conversion import convert
 from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
@@ -138,13 +139,41 @@ def test_a_body_without_format_behind_headers_stays_and_is_described_as_before()
     assert (b"\x00\x01\xff", "", 785, 500) == (parts.body, parts.format, parts.encoding, parts.ccsid)
 
 
-def test_only_the_text_is_converted_where_the_headers_are_as_wanted() -> None:
+@pytest.mark.parametrize(("encoding", "ccsid"), [(785, 500), (546, 500), (785, 1200)])
+def test_only_the_text_is_converted_where_the_headers_are_as_wanted(encoding: int, ccsid: int) -> None:
     of = MessageDescriptor(format="MQSTR", encoding=546, ccsid=1208)
-    given_message = join(of, [RFH2()], GREETING, body_encoding=785, body_ccsid=500)
+    body = encode("Grüße aus Köln", ccsid)
+
+    descriptor, data, reason = convert(
+        *join(of, [RFH2()], body, body_encoding=encoding, body_ccsid=ccsid), ccsid=1208, encoding=546
+    )
+    parts = split(descriptor, data)
+
+    assert ("Grüße aus Köln".encode(), 546, 1208) == (parts.body, parts.encoding, parts.ccsid)
+    assert Reason.NONE == reason
+
+
+def test_text_in_the_wanted_character_set_is_described_by_the_wanted_encoding() -> None:
+    of = MessageDescriptor(format="MQSTR", encoding=546, ccsid=1208)
+
+    descriptor, data, _ = convert(*join(of, [RFH2()], b"x", body_encoding=273), ccsid=1208, encoding=546)
+
+    assert 546 == split(descriptor, data).encoding
+
+
+def test_a_body_that_is_as_wanted_needs_no_conversion_whatever_its_format() -> None:
+    given_message = join(MAINFRAME, [RFH2()], b"\xff", body_format="MYFORMAT", body_encoding=546, body_ccsid=1208)
 
     descriptor, data, reason = convert(*given_message, ccsid=1208, encoding=546)
 
-    assert ("Grüße aus Köln", Reason.NONE) == (text(descriptor, data), reason)
+    assert (b"\xff", 1208, Reason.NONE) == (split(descriptor, data).body, descriptor.ccsid, reason)
+
+
+@pytest.mark.parametrize("named", ["", "MYFORMAT"])
+def test_no_body_needs_no_conversion_whatever_its_format(named: str) -> None:
+    of = replace(MAINFRAME, format=named)
+
+    assert (of, b"", Reason.NONE) == convert(of, b"", ccsid=1208, encoding=546)
 
 
 def test_headers_that_are_as_wanted_are_not_written_again() -> None:
