@@ -231,7 +231,7 @@ def _take(
             unit.add_get(queue, message)
     if unit is own and message.stored:
         harden = queue.attributes.harden_get_backout
-        unit.marks.append(machine.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
+        own.marks.append(machine.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = message.descriptor
     if handle.locked is not None:
