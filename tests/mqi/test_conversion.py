@@ -60,10 +60,11 @@ def test_two_byte_text_follows_the_byte_order(
     assert target == (descriptor.encoding, descriptor.ccsid)
 
 
-def test_text_that_is_in_the_wanted_character_set_already_is_not_looked_at() -> None:
-    of = MessageDescriptor(format="MQSTR", encoding=273, ccsid=1208)
+@pytest.mark.parametrize("ccsid", [1208, 77], ids=["a known one", "an unknown one"])
+def test_text_that_is_in_the_wanted_character_set_already_is_not_looked_at(ccsid: int) -> None:
+    of = MessageDescriptor(format="MQSTR", encoding=273, ccsid=ccsid)
 
-    descriptor, body, reason = convert(of, b"\xff no UTF-8", ccsid=1208, encoding=546)
+    descriptor, body, reason = convert(of, b"\xff no UTF-8", ccsid=ccsid, encoding=546)
 
     assert (b"\xff no UTF-8", 546, Reason.NONE) == (body, descriptor.encoding, reason)
 
@@ -200,6 +201,7 @@ FAILURES = [
         *join(MAINFRAME, [RFH2()], b"x", body_ccsid=77), 1208, 546, Reason.SOURCE_CCSID_ERROR, id="2111 of text behind a header"
     ),
     pytest.param(MAINFRAME, GREETING, 77, 546, Reason.TARGET_CCSID_ERROR, id="2115"),
+    pytest.param(*message(RFH2(), of=replace(MAINFRAME, format="")), 77, 546, Reason.TARGET_CCSID_ERROR, id="2115 of a header"),
     pytest.param(
         MessageDescriptor(format="MQSTR", encoding=0, ccsid=1200),
         b"\0x",
