@@ -300,9 +300,10 @@ class EmbeddedConnection:
         ends_at = None if wait_ms < 0 else clock.monotonic() + wait_ms / 1000
         while True:
             woken = threading.Event()
-            withdraw_it = self.on_arrival(handle, options, woken.set)
+            with self._machine.lock:
+                withdraw_it = self.on_arrival(handle, options, woken.set)
+                self._busy = withdraw_it is not None
             if withdraw_it is not None:
-                self._busy = True
                 try:
                     woken.wait(None if ends_at is None else max(0.0, ends_at - clock.monotonic()))
                 finally:

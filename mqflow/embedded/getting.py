@@ -202,7 +202,7 @@ def _aged(machine: Machine, message: QueuedMessage) -> MessageDescriptor:
 
 def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
     handle.cursor = message.key
-    if handle.locked is not None and handle.locked != message.key:
+    if handle.locked is not None and not (plan.lock and handle.locked == message.key):
         browse.unlock(queue, handle)
     if plan.lock:
         browse.lock(queue, message, handle)
