@@ -163,6 +163,6 @@ def _rule(each: Action) -> Callable[..., None]:
 
     act.__name__ = each.name
     strategies: dict[str, Any] = {name: st.sampled_from(domain) for name, domain in each.domains.items()}
-    guard: Any = precondition(lambda self: each.when(self.walker))
-    guarded: Callable[..., None] = guard(rule(**strategies)(act))
+    declare: Any = rule(**strategies)  # untyped: what Hypothesis says of it fits no function of these arguments
+    guarded: Callable[..., None] = precondition(lambda self: each.when(self.walker))(declare(act))
     return guarded

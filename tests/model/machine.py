@@ -480,8 +480,6 @@ class QueueManagerMachine:
             return
         if self.unit_for(handle, Unit.NO) is Unit.YES:
             return  # whether a browse sees what its own unit of work put is not said anywhere
-        if handle.locked is not None and not lock and look is not Look.NEXT:
-            return
         if handle.cursor_unknown:
             look = Look.FIRST
         options = get_options(LOOK[look] | (GetOption.LOCK if lock else GetOption.NONE))
