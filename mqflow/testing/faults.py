@@ -179,7 +179,8 @@ class _Line:
         self._faults = faults
         self._cut = 0
         self.inner: Connection | None = None
-        self.wakes: list[Callable[[], None]] = []
+        #: Who waits in `on_arrival`, and how to wake them once.
+        self.waits: dict[object, Callable[[], None]] = {}
 
     def check(self, verb: str, object_name: str) -> None:
         """Raise 2009, or what it was cut with, where it is cut."""
@@ -200,8 +201,7 @@ class _Line:
         self._cut = reason
         if self.inner is not None:
             _abandon(self.inner)
-        wakes, self.wakes = self.wakes, []
-        for wake in wakes:
+        for wake in list(self.waits.values()):
             wake()
 
     def around(self, verb: str, object_name: str, effect: Callable[[], T]) -> T:
@@ -325,16 +325,23 @@ class _InlineFaultyConnection(_FaultyConnection):
 
     def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """No call of the MQI, so no fault strikes it; but a line that is cut wakes who waits."""
+        waits = self._line.waits
         self._line.check("MQGET", handle.name)
-        withdraw = self._inline.on_arrival(handle, options, wake)
+        waiting = object()
+
+        def wake_once() -> None:
+            if waits.pop(waiting, None) is not None:
+                wake()
+
+        waits[waiting] = wake_once
+        withdraw = self._inline.on_arrival(handle, options, wake_once)
         if withdraw is None:
+            del waits[waiting]
             return None
-        self._line.wakes.append(wake)
 
         def withdraw_both() -> None:
+            waits.pop(waiting, None)
             withdraw()
-            if wake in self._line.wakes:
-                self._line.wakes.remove(wake)
 
         return withdraw_both
 
