@@ -52,10 +52,12 @@ async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other
 
     assert [
         "process",
-        "settle (1: deliver)",
-        "process (1: deliver)",
+        "settle (1: deliver)",  # decided when the handler failed
+        "settle (1: deliver)",  # and again when the message was delivered
+        "process",
         "settle (2: deliver)",
-        "process (2: deliver)",
+        "settle (2: deliver)",
+        "process",
         "settle (3: requeue)",
     ] == story(telemetry)
 
