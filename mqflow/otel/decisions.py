@@ -1,7 +1,7 @@
 """One span event for each backout decision, on a "settle" span in the trace of the failure that led to it.
 
-A decision to deliver is over when it is taken. Any other is told when its plan has been carried out, with every destination that
-was tried, by a span that lasts from the one to the other. Hears events; sees no message.
+A decision to deliver is over when it is taken. Any other is told when its plan has been carried out, with every destination
+that was tried, by a span that lasts from the one to the other. Hears events; sees no message.
 """
 
 from collections import OrderedDict

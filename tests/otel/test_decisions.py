@@ -3,11 +3,12 @@
 import pytest
 from msgspec.structs import replace
 from opentelemetry.sdk.trace import Event as SpanEvent
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
 from mqflow.events import Attempt, Decided, Disposed, InDoubt
 from mqflow.mqi.reason_codes import Reason
-from mqflow.otel.decisions import REMEMBERED_MAX
+from mqflow.otel.decisions import REMEMBERED_MAX, DecisionSpans
+from mqflow.otel.tracers import Tracers
 from mqflow.policy.disposition import (
     DeadLetter,
     Deliver,
@@ -17,7 +18,7 @@ from mqflow.policy.disposition import (
     Requeue,
     Return,
 )
-from tests.otel.harness import DESCRIPTOR, MESSAGE_ID, Telemetry, incoming
+from tests.otel.harness import DESCRIPTOR, MESSAGE_ID, StoppedClock, Telemetry, incoming
 
 pytestmark = pytest.mark.anyio
 
@@ -176,3 +177,17 @@ async def test_decisions_that_never_end_are_forgotten_oldest_first() -> None:
     telemetry.hook(disposed(Attempt(PLAN[0]), message_id=ids[1]))
 
     assert 1 == len(telemetry.spans)
+
+
+def test_a_failure_is_remembered_from_its_last_time_on() -> None:
+    memory = DecisionSpans(Tracers(None), StoppedClock())
+    span = SpanContext(trace_id=1, span_id=2, is_remote=False)
+    ids = [number.to_bytes(24) for number in range(REMEMBERED_MAX + 1)]
+
+    for message_id in ids[:-1]:
+        memory.failed(message_id, span)
+    memory.failed(ids[0], span)
+    memory.failed(ids[-1], span)
+
+    assert span == memory.failed_in(ids[0])
+    assert memory.failed_in(ids[1]) is None
