@@ -4,7 +4,7 @@ One `Listener` for each queue: several handlers on one queue share its workers, 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ from mqflow.runtime.delivery import Decide, Delivery, Handle, ListenerSpec
 from mqflow.runtime.session import Session
 from mqflow.verbs import Put
 
-__all__ = ("Listener", "ListenerOptions", "Publisher")
+__all__ = ("Listener", "ListenerOptions", "ListenerWishes", "Publisher")
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -51,6 +51,18 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(f"time_limit_s={self.time_limit_s!r}: it is more than 0 seconds, or None for no limit.")
         if self.strict_order and (self.concurrency > 1 or self.unit_of_work > 1):
             raise ConfigurationError("strict_order means one message in flight: leave concurrency and unit_of_work at 1.")
+
+
+class ListenerWishes(TypedDict, total=False):
+    """The fields of `ListenerOptions`, as keywords of `App.listener`."""
+
+    concurrency: int
+    backout: Backout
+    batch: Batch | None
+    unit_of_work: int
+    time_limit_s: float | None
+    strict_order: bool
+    stuck_after_s: float
 
 
 class Publisher(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import anyio
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from mqflow.app.errors import RequestTimeoutError
 from mqflow.app.locate import OpenQueueManager, open_queue_manager
 from mqflow.app.message import Message
 from mqflow.app.middleware import around_put
-from mqflow.app.publishing import Outgoing, Send, outgoing, put_in_unit_of_work
+from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, put_in_unit_of_work
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, MessageType, OpenOption
 from mqflow.policy.disposition import Behaviour, Settlement
@@ -89,9 +89,10 @@ class Running:
         """Whether handlers had to be cancelled before they had finished."""
         return self._runtime.cut_off
 
-    async def put(self, queue: str, payload: Any, **wishes: Any) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """As `App.put`."""
-        message = outgoing(queue, payload, **{"codec": self._app.codec} | wishes)
+        wishes.setdefault("codec", self._app.codec)
+        message = outgoing(queue, payload, **wishes)
         async with self._turn:
             session = await self._own_session()
             try:
@@ -105,13 +106,14 @@ class Running:
                 raise
         return put
 
-    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Any) -> T:
+    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Unpack[Wishes]) -> T:
         """As `App.request`."""
         session = await self._runtime.supervisor.connect()
         try:
             connection = session.connection
             replies = await session.call(connection.open, _MODEL, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
-            request = outgoing(queue, payload, **{"codec": self._app.codec} | wishes | {"reply_to": replies.name})
+            wishes.setdefault("codec", self._app.codec)
+            request = outgoing(queue, payload, **wishes | {"reply_to": replies.name})
             descriptor = replace(request.descriptor, message_type=int(MessageType.REQUEST))
             put = await self._send(session)(replace(request, descriptor=descriptor))
             await session.settle(Settlement.COMMIT)

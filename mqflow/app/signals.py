@@ -21,14 +21,16 @@ EXIT_CUT_OFF: Final = 75
 
 async def run_until_signal(app: "App") -> int:
     """Return the exit code: 0 after a drain in which everything finished, `EXIT_CUT_OFF` otherwise."""
+    cut_off = False
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with anyio.create_task_group() as watch:
             async with Watchdog(SYSTEM_CLOCK).watching(THREADS), app.running() as running:
                 stopping = anyio.Event()
                 watch.start_soon(_heed, signals, running, stopping)
                 await stopping.wait()
+            cut_off = running.cut_off
             watch.cancel_scope.cancel()
-    return EXIT_CUT_OFF if running.cut_off else 0
+    return EXIT_CUT_OFF if cut_off else 0
 
 
 async def _heed(signals: AsyncIterator[signal.Signals], running: "Running", stopping: anyio.Event) -> None:
