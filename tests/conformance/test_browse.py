@@ -231,6 +231,15 @@ def test_the_next_browse_gives_the_lock_up(three: str, program: Program, other: 
     assert [b"1", b"3"] == other.seen(three)
 
 
+def test_taking_another_message_gives_the_lock_up(three: str, program: Program, other: Program) -> None:
+    handle = program.open(three, BOTH)
+    last = program.put(three, b"4").descriptor.message_id
+    program.browse(handle, FIRST | LOCK)
+    program.get(handle, message_id=last)
+
+    assert [b"1", b"2", b"3"] == other.seen(three)
+
+
 def test_unlock_gives_the_lock_up(three: str, program: Program, other: Program) -> None:
     handle = program.open(three, BOTH)
     program.browse(handle, FIRST | LOCK)

@@ -287,3 +287,13 @@ def test_the_definition_shown_has_the_depth_and_the_defined_one_has_not(
         elsewhere.administration.define(shown)
 
         assert (1, 0) == (shown.depth, defined(elsewhere).depth)
+
+
+def test_an_alias_that_nobody_has_open_is_retargeted_without_force(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    queue_manager.administration.define(QueueAttributes(name="OTHER"))
+    queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=QueueType.ALIAS, target="Q"))
+    queue_manager.administration.alter("ALIAS", {"target": "OTHER"})
+
+    assert "OTHER" == connection.open("ALIAS", OpenOption.OUTPUT).resolved_queue
