@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mqflow.mqi.ccsid import UTF_16_CCSIDS, decode, encode, is_known
 from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
-from mqflow.mqi.headers import HEADER_FORMATS, Header, Headers, join, resolved, split
+from mqflow.mqi.headers import HEADER_FORMATS, QUEUE_MANAGER_CCSID, Header, Headers, join, resolved, split
 from mqflow.mqi.layout import FIELD_CCSID, byte_order
 from mqflow.mqi.options import Encoding, Format
 from mqflow.mqi.reason_codes import Reason
@@ -30,7 +30,7 @@ def convert(
     *,
     ccsid: int,
     encoding: int,
-    queue_manager_ccsid: int = FIELD_CCSID,
+    queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
     bytes_max: int | None = None,
 ) -> tuple[MessageDescriptor, bytes, int]:
     """Return the message in the wanted character set and encoding, and 0; or as it came, and the reason of the warning.
