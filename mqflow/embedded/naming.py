@@ -12,7 +12,7 @@ from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Identifiers", "Timestamps", "dynamic_queue_name")
 
-_PREFIX_CHARS_MAX: Final = 32
+_DIGITS: Final = 16
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -69,8 +69,9 @@ def dynamic_queue_name(wanted: str, number: int) -> str:
     Source: IBM q026100.
     """
     prefix, star, rest = wanted.partition("*")
-    name = f"{prefix}{number:016X}" if star else wanted
-    if rest or not is_object_name(name) or (star and len(prefix) > _PREFIX_CHARS_MAX):
-        detail = f"{wanted!r} is neither a name of up to {OBJECT_NAME_CHARS_MAX} characters nor a prefix of up to 32 and '*'"
+    name = f"{prefix}{number:0{_DIGITS}X}" if star else wanted
+    if rest or not is_object_name(name):  # a prefix of more than 32 characters makes a name of more than 48
+        prefix_max = OBJECT_NAME_CHARS_MAX - _DIGITS
+        detail = f"{wanted!r} is neither a name of up to {OBJECT_NAME_CHARS_MAX} characters nor a prefix of up to {prefix_max} and '*'"
         raise Refusal(Reason.DYNAMIC_Q_NAME_ERROR, detail)
     return name

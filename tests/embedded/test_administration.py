@@ -133,6 +133,15 @@ def test_noshare_needs_force_while_two_have_it_open(
         connection.get(one, GetOptions())
 
 
+def test_noshare_needs_no_force_while_one_has_it_open(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    handle = connection.open("Q", OpenOption.INPUT_SHARED)
+    queue_manager.administration.alter("Q", {"shareable": False})
+
+    assert connection.get(handle, GetOptions()) is None
+
+
 def test_usage_needs_force_while_it_is_open(queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection) -> None:
     connection.open("Q", OpenOption.OUTPUT)
 

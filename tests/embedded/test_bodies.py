@@ -90,6 +90,25 @@ def test_a_batch_of_large_bodies_is_cut(store: ScriptedStore) -> None:
     assert [(1,)] == store.asked_for
 
 
+def test_a_body_larger_than_a_batch_is_a_batch(store: ScriptedStore) -> None:
+    queue = LocalQueue(QueueAttributes(name="Q"))
+    message = replace(stored(1), body=None, body_bytes=20 * 1024 * 1024)
+    queue.load([message])
+
+    assert Bodies(store).read(queue, message)
+
+
+def test_what_was_read_back_takes_room(store: ScriptedStore) -> None:
+    queue = LocalQueue(QueueAttributes(name="Q"))
+    read, later = replace(stored(1), body=None), stored(2)
+    queue.load([read])
+    bodies = Bodies(store, bytes_max=10)
+    bodies.read(queue, read)
+    bodies.kept([later])
+
+    assert later.body is None
+
+
 def test_a_damaged_message_is_set_aside_and_the_next_one_delivered() -> None:
     messages = [
         StoredMessage(
