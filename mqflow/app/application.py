@@ -18,7 +18,7 @@ from mqflow.app.handler import Handler, Where
 from mqflow.app.listening import Listener, ListenerOptions, ListenerWishes, Publisher
 from mqflow.app.plugins import Group, named
 from mqflow.app.publishing import Wishes
-from mqflow.app.running import Running
+from mqflow.app.running import Declared, Running
 from mqflow.app.settings import Settings
 from mqflow.events import Hook
 from mqflow.policy import backout
@@ -160,17 +160,17 @@ class App:
         if self._running is not None:
             raise ConfigurationError(f"{self.name or 'This application'} is running already; one object runs once at a time.")
         async with AsyncExitStack() as stack:
-            running = Running(self, queue_manager, clock=clock, random=random, runner=runner)
+            running = Running(self._declared(), queue_manager, clock=clock, random=random, runner=runner)
             stack.callback(running.close)
             self._running = running
             stack.callback(setattr, self, "_running", None)
+            stack.push_async_callback(running.close_sessions)
             if self._lifespan is not None:
                 await stack.enter_async_context(self._lifespan(self))
             for function in reversed(self._on_stop):
                 stack.push_async_callback(_call, function)
             for function in self._on_start:
                 await _call(function)
-            stack.push_async_callback(running.close_sessions)
             if listen:
                 await stack.enter_async_context(running.listening(drain_s))
             yield running
@@ -183,7 +183,19 @@ class App:
         from mqflow.app.signals import run_until_signal  # noqa: PLC0415 - only who runs for ever handles signals
 
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
-        return anyio.run(run_until_signal, self, backend=backend)
+        return anyio.run(run_until_signal, self.running, backend=backend)
+
+    def _declared(self) -> Declared:
+        return Declared(
+            url=self.url,
+            name=self.name,
+            settings=self.settings,
+            listeners=self.listeners,
+            middleware=self.middleware,
+            hooks=self.hooks,
+            codec=self.codec,
+            decide=self.decide,
+        )
 
     def _run(self) -> Running:
         if self._running is None:
