@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from cProfile import Profile
 from importlib.util import find_spec
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,11 +12,15 @@ from benchmarks import starting
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Consuming
 from benchmarks.consuming import framework, raw
 from benchmarks.machine import Machine, describe, wait_for_idle
+from benchmarks.observing import OBSERVING, Observing, observe
 from benchmarks.profiling import Hotspot, hotspots
 from benchmarks.sampling import Pairs, Sample, interleaved
 from benchmarks.transports import in_memory
 
-__all__ = ("Compared", "Effort", "Measured", "Started", "measure", "missed")
+__all__ = ("Compared", "Effort", "Measured", "Observed", "Started", "measure", "missed")
+
+
+_OBSERVED: Final = 16_000
 
 
 class Effort(Struct, frozen=True, kw_only=True):
@@ -42,6 +47,14 @@ class Compared(Struct, frozen=True):
     profile: list[Hotspot]
 
 
+class Observed(Struct, frozen=True):
+    """One way to observe, against not being observed."""
+
+    budget: Observing
+    pairs: Pairs
+    busy: float
+
+
 class Started(Struct, frozen=True):
     """The figures of whole processes, in the order of `STARTING`."""
 
@@ -61,6 +74,7 @@ class Measured(Struct, frozen=True):
     effort: Effort
     load_average: float
     compared: list[Compared]
+    observed: list[Observed]
     started: Started
 
 
@@ -70,9 +84,13 @@ def measure(effort: Effort, say: Callable[[str], None]) -> Measured:
     for budget in CONSUMING:
         say(f"{budget.goal}: {budget.transport}, unit of work {budget.unit_of_work}, connections {budget.connections}")
         compared.append(_compare(budget, effort))
+    observed = []
+    for observing in OBSERVING:
+        say(f"{observing.goal}: {observing.what}")
+        observed.append(_observe(observing, effort))
     say("14 to 16: processes")
     started = _start(effort)
-    return Measured(describe(), effort, os.getloadavg()[0], compared, started)
+    return Measured(describe(), effort, os.getloadavg()[0], compared, observed, started)
 
 
 def missed(compared: Compared) -> bool:
@@ -93,6 +111,11 @@ def _compare(budget: Consuming, effort: Effort) -> Compared:
     pairs = interleaved(candidate, lambda: raw(budget.make, messages, unit), effort.pairs)
     compared = Compared(budget, pairs, busy, [])
     return Compared(budget, pairs, busy, hotspots(candidate, messages)) if missed(compared) else compared
+
+
+def _observe(observing: Observing, effort: Effort) -> Observed:
+    busy = wait_for_idle(effort.patience_s)
+    return Observed(observing, observe(observing, max(1, round(_OBSERVED * effort.share)), effort.pairs), busy)
 
 
 def _start(effort: Effort) -> Started:

@@ -27,6 +27,7 @@ def render(measured: Measured, date: str) -> str:
         *_machine(measured, date),
         *_consuming(measured),
         *_added(measured),
+        *_observing(measured),
         *_starting(measured.started),
         *_misses(measured),
     ]
@@ -83,6 +84,22 @@ def _added(measured: Measured) -> Iterator[str]:
     yield ""
 
 
+def _observing(measured: Measured) -> Iterator[str]:
+    yield "### Processor time that telemetry adds to each message"
+    yield ""
+    yield "Against the same application unobserved: embedded, in memory, unit of work 32; the SDK with an exporter to nowhere."
+    yield ""
+    yield "| goal | | added µs | must | moonshot | | others' CPU |"
+    yield "|---|---|---|---|---|---|---|"
+    for each in measured.observed:
+        added_us = each.pairs.added_us
+        yield (
+            f"| {each.budget.goal} | {each.budget.what} | {added_us:.1f} | {_bar(each.budget.added_us, added_us)} "
+            f"| {each.busy:.0%} |"
+        )
+    yield ""
+
+
 def _starting(started: Started) -> Iterator[str]:
     yield "### Processes"
     yield ""
@@ -109,21 +126,35 @@ def _starting(started: Started) -> Iterator[str]:
 
 
 def _misses(measured: Measured) -> Iterator[str]:
-    late = [
-        f"goal {budget.goal}, {budget.what}: {figure:.0f} {budget.unit} where {budget.bar.must:.0f} is the most"
-        for budget, figure in zip(STARTING, measured.started.figures, strict=True)
-        if figure > budget.bar.must
-    ]
     slow = [each for each in measured.compared if missed(each)]
+    late = [*_dear(measured), *_late(measured.started)]
     yield "### Misses"
     yield ""
     if not slow and not late:
         yield "None: every *must* was met in this run."
-        yield ""
-    for text in late:
-        yield f"- {text}. `python -X importtime -c 'from mqflow import App'` shows what is imported."
+    yield from late
+    yield ""
     for each in slow:
         yield from _profile(each)
+
+
+def _dear(measured: Measured) -> Iterator[str]:
+    for each in measured.observed:
+        if each.pairs.added_us > each.budget.added_us.must:
+            most = f"{each.pairs.added_us:.1f} µs where {each.budget.added_us.must:.0f} is the most"
+            yield f"- goal {each.budget.goal}, {each.budget.what}: {most}; the SDK's own `start_span` and `end` are part of it."
+
+
+def _late(started: Started) -> Iterator[str]:
+    for budget, figure in zip(STARTING, started.figures, strict=True):
+        if figure > budget.bar.must:
+            most = f"{figure:.0f} {budget.unit} where {budget.bar.must:.0f} is the most"
+            yield f"- goal {budget.goal}, {budget.what}: {most}. {_share_of_interpreter(started)}"
+
+
+def _share_of_interpreter(started: Started) -> str:
+    """Say how slow processes are at this moment, whatever they do: the floor was measured on an idle machine."""
+    return f"An interpreter that does nothing took {started.interpreter_ms:.0f} ms in this run."
 
 
 def _profile(each: Compared) -> Iterator[str]:
