@@ -41,7 +41,8 @@ class Listener:
 
     def __init__(self, state: ListenerState) -> None:
         self._state: Final = state
-        self._sessions: set[Session] = set()
+        #: In the order they came: a set would stop them in that of their addresses, and no simulated run would repeat itself.
+        self._sessions: dict[Session, None] = {}
         self._named: set[Delivery] = set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -90,7 +91,7 @@ class Listener:
         while not state.stopping.is_set():
             await state.rest()
             session = await state.supervisor.connect()
-            self._sessions.add(session)
+            self._sessions[session] = None
             try:
                 worker = Worker(state, session, number)
                 await worker.open()
@@ -101,7 +102,7 @@ class Listener:
             except MQIError as error:
                 self._refused(error)
             finally:
-                self._sessions.discard(session)
+                self._sessions.pop(session, None)
                 with anyio.CancelScope(shield=True):
                     await session.close()
             started()  # what refuses it now may let it in later: the others need not wait for that
