@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from mqflow.embedded.refusal import Refusal
-from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name, padded
+from mqflow.mqi.names import is_object_name, padded
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Identifiers", "Timestamps", "dynamic_queue_name")
@@ -71,7 +71,5 @@ def dynamic_queue_name(wanted: str, number: int) -> str:
     prefix, star, rest = wanted.partition("*")
     name = f"{prefix}{number:0{_DIGITS}X}" if star else wanted
     if rest or not is_object_name(name):  # a prefix of more than 32 characters makes a name of more than 48
-        prefix_max = OBJECT_NAME_CHARS_MAX - _DIGITS
-        detail = f"{wanted!r} is neither a name of up to {OBJECT_NAME_CHARS_MAX} characters nor a prefix of up to {prefix_max} and '*'"
-        raise Refusal(Reason.DYNAMIC_Q_NAME_ERROR, detail)
+        raise Refusal(Reason.DYNAMIC_Q_NAME_ERROR, f"{wanted!r} is neither a name nor a prefix and '*'")
     return name

@@ -308,7 +308,7 @@ def test_a_forced_alteration_makes_older_handles_2041(
         program.put(handle, b"")
 
     program.close(handle)
-    assert "OTHER" == program.open("ALIAS").resolved_queue
+    assert "OTHER" == program.put(program.open("ALIAS"), b"").resolved_queue
 
 
 def test_an_alteration_that_matters_to_open_handles_needs_force(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.store import QueueDefined
+from mqflow.embedded.store import QueueDefined, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -416,6 +416,17 @@ def test_a_new_store_gets_the_queue_manager_and_its_system_queues() -> None:
 
         assert "SYSTEM.DEAD.LETTER.QUEUE" in names
         assert "SYSTEM.DEAD.LETTER.QUEUE" == queue_manager.administration.queue_manager.dead_letter_queue
+
+
+def test_a_store_of_another_queue_manager_is_refused() -> None:
+    store = ScriptedStore()
+    EmbeddedQueueManager("QM1", store=store).close()
+    known = next(change.attributes for change in store.written if isinstance(change, QueueManagerDefined))
+    store.snapshot = Snapshot(queue_manager=known, queues=(), messages=(), next_serial=1)
+
+    with refused(Reason.Q_MGR_NAME_ERROR) as raised:
+        EmbeddedQueueManager("QM2", store=store)
+    assert "QM1" in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["", "NO NAME", "Q" * 49])

@@ -112,6 +112,16 @@ def test_a_connection_can_be_ended_while_it_waits(way: str) -> None:
         assert {"abandon": Reason.CONNECTION_BROKEN, "lose": Reason.Q_MGR_STOPPING}[way] == answers.get(timeout=20)
 
 
+@pytest.mark.parametrize("way", ["disconnect", "abandon"])
+def test_a_queue_manager_forgets_connections_that_ended(way: str) -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        connection = queue_manager.connect()
+        connection.open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.INPUT_SHARED)
+        connection.disconnect() if way == "disconnect" else connection.abandon()
+
+        assert not queue_manager._machine.connections
+
+
 def _until_it_waits(queue_manager: EmbeddedQueueManager, name: str) -> None:
     """Return once a get waits on the queue; each look takes the lock, so the other thread gets its turn."""
     queue = queue_manager._machine.local_queue(name)

@@ -281,6 +281,7 @@ def test_a_handle_waits_once(room: Room) -> None:
     sleeper = room.sleeper()
     sleeper.sleep()
     room.put()
+    room.put()
 
     assert 1 == sleeper.woken
 
