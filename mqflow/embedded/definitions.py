@@ -11,7 +11,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration import HandleStatus, QueueStatus
-from mqflow.embedded.handle import INPUT, Alias, EmbeddedHandle
+from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.opening import drop_queue, input_handles, output_handles
@@ -29,9 +29,9 @@ __all__ = ("Definitions", "attributes_now", "change_queue")
 _Record = TypeVar("_Record", bound=Struct)
 
 
-def attributes_now(queue: LocalQueue | Alias) -> QueueAttributes:
+def attributes_now(queue: LocalQueue | Definition) -> QueueAttributes:
     """Return the definition with how the queue stands: depth and open counts."""
-    if isinstance(queue, Alias):
+    if isinstance(queue, Definition):
         return queue.attributes
     return replace(
         queue.attributes,
@@ -41,7 +41,7 @@ def attributes_now(queue: LocalQueue | Alias) -> QueueAttributes:
     )
 
 
-def change_queue(machine: Machine, queue: LocalQueue | Alias, changes: Mapping[str, object]) -> Callable[[], None]:
+def change_queue(machine: Machine, queue: LocalQueue | Definition, changes: Mapping[str, object]) -> Callable[[], None]:
     """Change the fields in memory and wake who waits there; the function returned waits until the change is durable."""
     before = queue.attributes
     queue.attributes = machine.dated(_changed(before, changes))
@@ -53,7 +53,7 @@ def change_queue(machine: Machine, queue: LocalQueue | Alias, changes: Mapping[s
     return make_durable(machine, (QueueDefined(queue.attributes),), undo)
 
 
-def _wake(queue: LocalQueue | Alias) -> None:
+def _wake(queue: LocalQueue | Definition) -> None:
     """Whoever waits on the queue, or on any through this alias, may now be refused."""
     if isinstance(queue, LocalQueue):
         wake_all(queue)
@@ -127,7 +127,7 @@ class Definitions:
         if self._machine.stopped:
             raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)
 
-    def _known(self, name: str) -> LocalQueue | Alias:
+    def _known(self, name: str) -> LocalQueue | Definition:
         found = self._machine.queues.get(name)
         if found is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
@@ -152,7 +152,7 @@ class Definitions:
         changes = {field: value for field, value in asdict(_as_defined(attributes)).items() if field not in _KEPT}
         return self._alter(known, changes, force=False)
 
-    def _alter(self, queue: LocalQueue | Alias, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
+    def _alter(self, queue: LocalQueue | Definition, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
         if "name" in changes or "kind" in changes:
             raise Refusal(Reason.SELECTOR_ERROR, "Name and kind of a queue cannot be altered")
         matters = _matters(queue, changes)
@@ -162,7 +162,7 @@ class Definitions:
             queue.changes += 1
         return change_queue(self._machine, queue, changes)
 
-    def _delete(self, queue: LocalQueue | Alias, *, purge: bool) -> Callable[[], None]:
+    def _delete(self, queue: LocalQueue | Definition, *, purge: bool) -> Callable[[], None]:
         machine, name = self._machine, queue.attributes.name
         if queue.handles:
             raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
@@ -226,10 +226,10 @@ def _drop(machine: Machine, name: str) -> None:
     del machine.queues[name]
 
 
-def _matters(queue: LocalQueue | Alias, changes: Mapping[str, object]) -> str:
+def _matters(queue: LocalQueue | Definition, changes: Mapping[str, object]) -> str:
     """The field that those who have the queue open rely on, if the changes touch one."""
     now = queue.attributes
-    if isinstance(queue, Alias):
+    if isinstance(queue, Definition):
         touched = [
             field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
         ]

@@ -3,12 +3,13 @@
 Called under the machine's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues).
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded import browse
-from mqflow.embedded.handle import INPUT, Alias, EmbeddedHandle
+from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.naming import dynamic_queue_name
@@ -39,7 +40,7 @@ TEMPORARY_DYNAMIC: Final = 3
 _UNSUPPORTED: Final = frozenset({ObjectType.NAMELIST, ObjectType.PROCESS, ObjectType.TOPIC})
 
 
-class Wanted(NamedTuple):
+class Wanted(Struct, frozen=True, gc=False):
     """What MQOD and the options ask for."""
 
     name: str
@@ -134,7 +135,7 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
     found = machine.queues.get(wanted.name)
     if found is None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
-    if isinstance(found, Alias) and found.attributes.kind is QueueType.MODEL:
+    if isinstance(found, Definition) and found.attributes.kind is QueueType.MODEL:
         queue = _dynamic(machine, found, wanted.dynamic_name)
         handle.name = queue.name
         handle.creator = True
@@ -144,7 +145,7 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
     queue.handles.add(handle)
     handle.queue = queue
     handle.seen_changes = queue.changes
-    if isinstance(found, Alias) and not handle.creator:
+    if isinstance(found, Definition) and not handle.creator:
         found.handles.add(handle)
         handle.alias = found
         handle.seen_changes += found.changes
@@ -166,7 +167,7 @@ def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
         raise Refusal(Reason.OBJECT_IN_USE, "It is NOSHARE and open for input")
 
 
-def _dynamic(machine: Machine, model: Alias, wanted: str) -> LocalQueue:
+def _dynamic(machine: Machine, model: Definition, wanted: str) -> LocalQueue:
     name = dynamic_queue_name(wanted, machine.identifiers.number())
     if name in machine.queues:
         raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue was to be called {name}")

@@ -95,10 +95,18 @@ class EmbeddedQueueManager:
             machine.quiescing = True
             machine.wake_everybody()
 
-    def stop(self) -> None:
-        """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162 from now on."""
-        with self._machine.lock:
-            stop(self._machine, Reason.Q_MGR_STOPPING)
+    def stop(self, *, immediate: bool = True) -> None:
+        """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162 from now on.
+
+        Not `immediate`: quiesce, and stop when the last connection has ended. This call does not wait for that.
+        """
+        machine = self._machine
+        with machine.lock:
+            if immediate or not machine.connections:
+                stop(machine, Reason.Q_MGR_STOPPING)
+            else:
+                machine.stops_when_empty = True
+                self.quiesce()
 
     def close(self) -> None:
         """Stop, and close the store when what is under way there is durable. Nothing is left to do the second time."""

@@ -334,6 +334,28 @@ def test_a_stop_lets_a_commit_that_is_under_way_finish(rig: Rig) -> None:
     assert [0] == rig.reasons()
 
 
+def test_a_stop_that_is_not_immediate_waits_for_the_last_connection(rig: Rig) -> None:
+    rig.put(descriptor=OTHER)
+    rig.queue_manager.stop(immediate=False)
+    with refused(Reason.Q_MGR_QUIESCING):
+        rig.queue_manager.connect()
+    rig.connection.commit()
+    rig.connection.disconnect()
+    assert rig.seen_by_other() is not None
+
+    rig.other.disconnect()
+    with refused(Reason.Q_MGR_NOT_AVAILABLE):
+        rig.queue_manager.connect()
+
+
+def test_a_stop_that_is_not_immediate_is_one_where_nobody_is_connected() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.stop(immediate=False)
+
+        with refused(Reason.Q_MGR_NOT_AVAILABLE):
+            queue_manager.connect()
+
+
 def test_closing_the_queue_manager_closes_the_store_once(rig: Rig) -> None:
     rig.queue_manager.close()
     closed = rig.store.closed
