@@ -74,8 +74,9 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
 def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption) -> None:
     """Close the handle: locks, marks and waits of it end, and a dynamic queue goes where the rules say so."""
     queue = handle.queue
-    if options & (CloseOption.DELETE | CloseOption.DELETE_PURGE):
-        _check_delete(queue, options)
+    deletes = _deletes(options)
+    if deletes:
+        _check_delete(handle, options)
     handle.open = False
     if queue is None:
         return
@@ -85,10 +86,7 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
     if handle.alias is not None:
         handle.alias.handles.discard(handle)
     dynamic = queue.attributes.definition_type
-    if not queue.deleted and (
-        (dynamic == TEMPORARY_DYNAMIC and handle.creator)
-        or (dynamic == PERMANENT_DYNAMIC and options & (CloseOption.DELETE | CloseOption.DELETE_PURGE))
-    ):
+    if not queue.deleted and ((dynamic == TEMPORARY_DYNAMIC and handle.creator) or (dynamic == PERMANENT_DYNAMIC and deletes)):
         drop_queue(machine, queue)
         if dynamic == PERMANENT_DYNAMIC:
             machine.store.write((QueueDeleted(queue.name),), None)
@@ -179,11 +177,24 @@ def _dynamic(machine: Machine, model: Definition, wanted: str) -> LocalQueue:
     return queue
 
 
-def _check_delete(queue: LocalQueue | None, options: CloseOption) -> None:
+def _deletes(options: CloseOption) -> bool:
+    """Whether the close is to delete the queue."""
+    if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{options!r} is for subscriptions")
+    if options == CloseOption.DELETE | CloseOption.DELETE_PURGE:
+        raise Refusal(Reason.OPTIONS_ERROR, "DELETE and DELETE_PURGE exclude each other")
+    return bool(options)
+
+
+def _check_delete(handle: EmbeddedHandle, options: CloseOption) -> None:
+    queue = handle.queue
     if queue is None or queue.attributes.definition_type not in {PERMANENT_DYNAMIC, TEMPORARY_DYNAMIC}:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a dynamic queue can be deleted by closing it")
-    if queue.attributes.definition_type == PERMANENT_DYNAMIC and not queue.deleted:
-        if queue.uncommitted:
-            raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
-        if queue.messages and not options & CloseOption.DELETE_PURGE:
-            raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
+    if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
+        if not handle.creator:
+            raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A temporary queue goes with the handle that made it, not this one")
+        return
+    if queue.uncommitted:
+        raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
+    if queue.messages and not options & CloseOption.DELETE_PURGE:
+        raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
