@@ -15,6 +15,7 @@ from benchmarks.machine import Machine, describe, wait_for_idle
 from benchmarks.observing import OBSERVING, Observing, observe
 from benchmarks.profiling import Hotspot, hotspots
 from benchmarks.sampling import Pairs, Sample, interleaved
+from benchmarks.starting import Phase
 from benchmarks.transports import in_memory
 
 __all__ = ("Compared", "Effort", "Measured", "Observed", "Started", "measure", "missed")
@@ -59,6 +60,7 @@ class Started(Struct, frozen=True):
     """The figures of whole processes, in the order of `STARTING`."""
 
     figures: list[float]
+    phases: list[Phase]
     #: What `python -c pass` and `import mqflow` take, in milliseconds.
     interpreter_ms: float
     bare_import_ms: float
@@ -120,8 +122,9 @@ def _observe(observing: Observing, effort: Effort) -> Observed:
 
 def _start(effort: Effort) -> Started:
     busy, processes = wait_for_idle(effort.patience_s), effort.processes
+    phases = starting.phases(processes)
     figures = [
-        starting.first_message_ms(processes),
+        phases[-1].after_ms,
         starting.rss_mb(max(1, processes // 2), messages=max(1, round(1_000 * effort.share))),
         starting.import_ms("from mqflow import App", processes),
     ]
@@ -130,5 +133,10 @@ def _start(effort: Effort) -> Started:
     if find_spec("faststream") and find_spec("nats"):
         faststream = starting.import_ms("import faststream.nats", processes)
     return Started(
-        figures, starting.import_ms("pass", processes), starting.import_ms("import mqflow", processes), faststream, busy
+        figures,
+        phases,
+        starting.import_ms("pass", processes),
+        starting.import_ms("import mqflow", processes),
+        faststream,
+        busy,
     )

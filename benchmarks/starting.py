@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-__all__ = ("first_message_ms", "import_ms", "rss_mb")
+__all__ = ("Phase", "import_ms", "phases", "rss_mb")
 
 _CONSUMER: Final = Path(__file__).with_name("consumer.py")
 _ROOT: Final = Path(__file__).parent.parent
@@ -23,13 +23,28 @@ _ROOT: Final = Path(__file__).parent.parent
 class _Told(msgspec.Struct):
     """What the consumer process prints at its end."""
 
-    first_message_at: float
+    #: When each phase was over, in seconds since 1970, and how much processor time the process had used; in order.
+    phases: dict[str, tuple[float, float]]
     rss_kb: int
 
 
-def first_message_ms(processes: int) -> float:
-    """Return the time from starting a process to its first durable message handled, in milliseconds."""
-    return median(_first_message_ms() for _ in range(processes))
+class Phase(msgspec.Struct, frozen=True):
+    """A part of starting a consumer, up to its end, in milliseconds."""
+
+    name: str
+    #: After the process was started.
+    after_ms: float
+    #: Processor time used until then, which another process cannot make longer by being busy.
+    cpu_ms: float
+
+
+def phases(processes: int) -> list[Phase]:
+    """Return the phases of a consumer's start, in order; the last ends with the first durable message handled."""
+    runs = [_phases() for _ in range(processes)]
+    return [
+        Phase(same[0].name, median(phase.after_ms for phase in same), median(phase.cpu_ms for phase in same))
+        for same in zip(*runs, strict=True)
+    ]
 
 
 def rss_mb(processes: int, messages: int = 1_000) -> float:
@@ -42,9 +57,10 @@ def import_ms(statement: str, processes: int) -> float:
     return median(_process_ms(statement) for _ in range(processes))
 
 
-def _first_message_ms() -> float:
+def _phases() -> list[Phase]:
     started = time.time()
-    return (_consume(1).first_message_at - started) * 1e3
+    told = _consume(1).phases
+    return [Phase(name, (at - started) * 1e3, cpu_s * 1e3) for name, (at, cpu_s) in told.items()]
 
 
 def _consume(messages: int) -> _Told:
