@@ -150,6 +150,7 @@ class _Chain:
         self._never_retry = listener.options.backout.never_retry
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
         consumes = any(hasattr(layer, "consume") for layer in self._middleware)
+        self._call: Final = around_handler(self._middleware, self._read)
         self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
 
     async def _directly(self, deliveries: Sequence[Delivery]) -> Outcome | None:
@@ -161,15 +162,14 @@ class _Chain:
         """Handle inside the middleware, which sees the outcome and not the exception."""
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
+        return await self._call(Incoming(messages, self._listener.name, deliveries[0].decision, deliveries))
 
-        async def innermost(incoming: Incoming) -> Outcome | None:
-            return await self._handle(incoming.messages, deliveries)
+    async def _read(self, incoming: Incoming) -> Outcome:
+        """Return what the handler came to, inside all middleware."""
+        return await attempt(self._innermost, incoming, self._never_retry)
 
-        async def read(incoming: Incoming) -> Outcome:
-            return await attempt(innermost, incoming, self._never_retry)
-
-        call = around_handler(self._middleware, read)
-        return await call(Incoming(messages, self._listener.name, deliveries[0].decision))
+    async def _innermost(self, incoming: Incoming) -> Outcome | None:
+        return await self._handle(incoming.messages, incoming.deliveries)
 
     async def _handle(self, messages: Sequence[Message], deliveries: Sequence[Delivery]) -> Outcome | None:
         message, delivery = messages[0], deliveries[0]
