@@ -143,13 +143,14 @@ class Definitions:
         machine, name = self._machine, attributes.name
         if not is_object_name(name):
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+        defined = _as_defined(attributes)
         known = machine.queues.get(name)
         if known is None:
-            made = machine.define(machine.dated(_as_defined(attributes)))
+            made = machine.define(machine.dated(defined))
             return make_durable(machine, (QueueDefined(made.attributes),), lambda: _drop(machine, name))
-        if not replacing or known.attributes.kind is not attributes.kind:
+        if not replacing or known.attributes.kind != defined.kind:
             raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
-        changes = {field: value for field, value in asdict(_as_defined(attributes)).items() if field not in _KEPT}
+        changes = {field: value for field, value in asdict(defined).items() if field not in _KEPT}
         return self._alter(known, changes, force=False)
 
     def _alter(self, queue: LocalQueue | Definition, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
@@ -180,7 +181,7 @@ class Definitions:
             machine.queues[name] = queue
             if isinstance(queue, LocalQueue):
                 queue.deleted = False
-                queue.load(messages)
+                _restore(machine, queue, messages)
 
         return make_durable(machine, (QueueDeleted(name),), undo)
 
@@ -189,10 +190,10 @@ class Definitions:
             raise Refusal(
                 Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
             )
-        messages = queue.clear()
+        machine, messages = self._machine, queue.clear()
         for message in messages:
-            self._machine.bodies.gone(message)
-        return make_durable(self._machine, (QueueCleared(queue.name),), lambda: queue.load(messages))
+            machine.bodies.gone(message)
+        return make_durable(machine, (QueueCleared(queue.name),), lambda: _restore(machine, queue, messages))
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
         machine, before = self._machine, self._machine.attributes
@@ -219,7 +220,13 @@ def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
-    return replace(attributes, depth=0, open_input_count=0, open_output_count=0)
+    """The definition alone, every value checked: how the queue stands is not part of it."""
+    return _changed(attributes, {"depth": 0, "open_input_count": 0, "open_output_count": 0})
+
+
+def _restore(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
+    queue.load(messages)
+    machine.bodies.kept(messages)
 
 
 def _drop(machine: Machine, name: str) -> None:

@@ -59,13 +59,12 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
     _check_queue_manager(machine, wanted)
     handle = EmbeddedHandle(connection, wanted.name, wanted.options, wanted.object_type)
-    if wanted.object_type is ObjectType.Q:
+    if wanted.object_type == ObjectType.Q:
         _attach(machine, handle, wanted)
     elif wanted.object_type in _UNSUPPORTED:
-        raise Refusal(
-            Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no {wanted.object_type.name.lower()} objects"
-        )
-    elif wanted.object_type is not ObjectType.Q_MGR:
+        kind = ObjectType(wanted.object_type).name.lower()
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
+    elif wanted.object_type != ObjectType.Q_MGR:
         raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.object_type}")
     connection.handles.add(handle)
     return handle
@@ -114,7 +113,7 @@ def output_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
 
 
 def _check_queue_manager(machine: Machine, wanted: Wanted) -> None:
-    if wanted.object_type is ObjectType.Q_MGR:
+    if wanted.object_type == ObjectType.Q_MGR:
         if wanted.name not in {"", machine.name}:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {machine.name}")
         return

@@ -73,6 +73,18 @@ def test_a_name_that_is_taken_is_2100(queue_manager: EmbeddedQueueManager) -> No
         queue_manager.administration.define(QueueAttributes(name="Q"))
 
 
+def test_a_plain_number_for_a_kind_is_that_kind(queue_manager: EmbeddedQueueManager) -> None:
+    """As it comes from elsewhere: over a wire, from a binding."""
+    queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=3, target="Q"))  # type: ignore[arg-type]  # so it comes
+
+    assert QueueType.ALIAS is defined(queue_manager, "ALIAS").kind
+
+
+def test_a_value_of_the_wrong_type_is_2067(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.SELECTOR_ERROR):
+        queue_manager.administration.define(QueueAttributes(name="NEW", max_depth="many"))  # type: ignore[arg-type]  # that is the point
+
+
 def test_replace_takes_the_new_definition_and_keeps_the_messages(
     queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
 ) -> None:

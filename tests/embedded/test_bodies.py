@@ -48,6 +48,16 @@ def test_bodies_that_do_not_fit_are_left_on_disk(store: ScriptedStore) -> None:
     assert [BODY, BODY, None] == [message.body for message in messages]
 
 
+def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None:
+    """They have nowhere else to be."""
+    bodies = Bodies(store, bytes_max=10)
+    bodies.kept([replace(stored(serial), stored=False) for serial in (1, 2, 3)])
+    later = stored(4)
+    bodies.kept([later])
+
+    assert BODY == later.body
+
+
 def test_what_is_gone_makes_room(store: ScriptedStore) -> None:
     bodies = Bodies(store, bytes_max=10)
     first, second = stored(1), stored(2)
