@@ -63,6 +63,11 @@ class EmbeddedQueueManager:
         return self._machine.name
 
     @property
+    def stopped(self) -> bool:
+        """Whether it has ended, by `stop`, `close` or a store that failed."""
+        return bool(self._machine.stopped)
+
+    @property
     def administration(self) -> Administration:
         """What MQSC works on."""
         return self._definitions

@@ -15,7 +15,7 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
 from mqflow.embedded.unit_of_work import UnitOfWork
-from mqflow.embedded.waiting import announce
+from mqflow.embedded.waiting import announce, told
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
@@ -181,7 +181,7 @@ class _Write:
                 self._error = self._failed(failure)
             self._over = True
         if self._waiting:
-            self._done(self._error)
+            told(lambda: self._done(self._error))
 
     def over_at_once(self) -> bool:
         """Whether the answer is there; from now on it is handed to `done`."""

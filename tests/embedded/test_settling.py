@@ -313,6 +313,20 @@ def test_a_hardened_queue_hardens_mark_and_count(rig: Rig) -> None:
     assert ([], [1]) == (before, rig.store.released)
 
 
+def test_a_commit_holds_even_where_nobody_can_be_told_any_more(rig: Rig) -> None:
+    """The store's thread goes on, too."""
+    rig.put()
+    rig.store.holds = True
+
+    def loop_is_closed(_: MQIError | None) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    rig.connection.begin_commit(loop_is_closed)
+    rig.store.answer()
+
+    assert rig.seen_by_other() is not None
+
+
 def test_a_program_that_is_killed_while_it_commits_has_committed(rig: Rig) -> None:
     rig.put()
     rig.store.holds = True

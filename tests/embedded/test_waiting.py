@@ -293,3 +293,29 @@ def test_many_sleepers_and_messages_pair_off(room: Room) -> None:
 
     assert [1] * 20 == woken(*sleepers)
     assert [b"1"] * 20 == [sleeper.get() for sleeper in sleepers]
+
+
+class LoopClosedSleeper(Sleeper):
+    """Its event loop has ended, so it cannot be told anything."""
+
+    def _wake(self) -> None:
+        raise RuntimeError("Event loop is closed")
+
+
+def test_who_cannot_be_told_any_more_spoils_nothing_and_passes_the_message_on(room: Room) -> None:
+    gone = LoopClosedSleeper(room.queue_manager.connect(), TAKE)
+    assert gone.sleep()
+    there = room.sleeper()
+    room.put()
+
+    assert 1 == there.woken
+
+
+def test_a_browser_who_cannot_be_told_any_more_spoils_nothing(room: Room) -> None:
+    gone = LoopClosedSleeper(room.queue_manager.connect(), LOOK)
+    assert gone.sleep()
+    there = room.sleeper()
+    room.put()
+    room.queue_manager.quiesce()
+
+    assert 1 == there.woken
