@@ -90,7 +90,9 @@ class Listener:
         state, started = self._state, _Once(task_status.started)
         while not state.stopping.is_set():
             await state.rest()
-            session = await state.supervisor.connect()
+            session = await self._connect()
+            if session is None:
+                break
             self._sessions[session] = None
             try:
                 worker = Worker(state, session, number)
@@ -107,6 +109,15 @@ class Listener:
                     await session.close()
             started()  # what refuses it now may let it in later: the others need not wait for that
         started()
+
+    async def _connect(self) -> Session | None:
+        """Return a session, or None where the listener stops while there is none to be had."""
+        try:
+            return await self._state.supervisor.connect()
+        except MQIError:
+            if self._state.stopping.is_set():
+                return None
+            raise
 
     def _refused(self, error: MQIError) -> None:
         """Decide by the reason what a refused get or open means for the listener."""

@@ -376,6 +376,10 @@ class _InlineFaulty:
     def name(self) -> str:
         return self._inner.name
 
+    @property
+    def stopped(self) -> bool:
+        return self._inner.stopped
+
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:
         connect = self._inner.connect
         line, inner = self._faults.connect(self, lambda: connect(application_name=application_name, user=user))

@@ -68,6 +68,31 @@ async def test_attempts_to_reconnect_follow_the_ladder(mq: QueueManagerKit) -> N
         assert fixed_s <= delay_s <= fixed_s + random_s
 
 
+async def test_a_stop_during_an_outage_waits_for_no_queue_manager(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app(), drain_s=600) as running:
+        await anyio.sleep(1)
+        outage = mq.faults.outage()
+        outage.__enter__()
+        await anyio.sleep(60)
+        stopped_at = mq.clock.monotonic()
+    outage.__exit__(None, None, None)
+
+    assert not running.cut_off
+    assert mq.clock.monotonic() - stopped_at < 1
+
+
+async def test_an_embedded_queue_manager_that_has_stopped_ends_the_application_with_its_reason(mq: QueueManagerKit) -> None:
+    async def run() -> None:
+        async with mq.run(booking_app()):
+            mq.queue_manager.stop()
+            await anyio.sleep(3600)
+
+    with pytest.raises(MQIError, match=r"MQCONNX \(QM1\) failed: MQRC_Q_MGR_NOT_AVAILABLE \(2059\)"):
+        await run()
+
+    assert [0] == [event.attempt for event in mq.told(Reconnecting)]
+
+
 async def test_a_commit_without_an_answer_is_in_doubt_and_never_repeated(mq: QueueManagerKit) -> None:
     app = booking_app()
     async with mq.run(app):
