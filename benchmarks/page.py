@@ -57,7 +57,7 @@ def _consuming(measured: Measured) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for each in measured.compared:
         budget, pairs = each.budget, each.pairs
-        bar = f"{budget.ratio.must:g} | {budget.ratio.moonshot:g} | {budget.ratio.met(pairs.ratio)}" if budget.ratio else "| | "
+        bar = _bar(budget.ratio, pairs.ratio) if budget.ratio else "| | "
         yield (
             f"| {budget.goal} | {budget.transport} | {budget.unit_of_work} | {budget.connections} | {pairs.rate:,.0f} "
             f"| {pairs.baseline_rate:,.0f} | {pairs.ratio:.2f} | {bar} | {each.busy:.0%} |"
@@ -173,4 +173,4 @@ def _profile(each: Compared) -> Iterator[str]:
 
 
 def _bar(bar: Bar, figure: float) -> str:
-    return f"{bar.must:.0f} | {bar.moonshot:.0f} | {bar.met(figure)}"
+    return f"{round(bar.must, 2):g} | {round(bar.moonshot, 2):g} | {bar.met(figure)}"
