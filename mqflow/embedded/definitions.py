@@ -19,9 +19,15 @@ from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
 from mqflow.embedded.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
 from mqflow.embedded.waiting import wake_all
-from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes import (
+    QUEUE_ATTRIBUTES,
+    QUEUE_MANAGER_ATTRIBUTES,
+    AttributeSpec,
+    QueueAttributes,
+    QueueManagerAttributes,
+)
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.options import OpenOption
+from mqflow.mqi.options import OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Definitions", "attributes_now", "change_queue")
@@ -214,14 +220,45 @@ def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
     if unknown:
         raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
     try:
-        return convert({**asdict(record), **changes}, type(record), strict=False)
+        changed = convert({**asdict(record), **changes}, type(record), strict=False)
     except ValidationError as error:
-        raise Refusal(Reason.SELECTOR_ERROR, str(error)) from error
+        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
+    specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
+    for spec in specs:
+        if spec.field in changes and not _accepts(spec, getattr(changed, spec.field)):
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {_accepted(spec)}")
+    return changed
+
+
+def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
+    return tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds)
+
+
+def _accepts(spec: AttributeSpec, value: int | str) -> bool:
+    if isinstance(value, str):
+        return len(value) <= spec.chars and (not spec.object_name or not value or is_object_name(value))
+    if spec.words is not None and int(value) in spec.words.values():
+        return True
+    return _is_numeric(spec) and spec.low <= value <= spec.high
+
+
+def _is_numeric(spec: AttributeSpec) -> bool:
+    return spec.words is None or spec.high > spec.low
+
+
+def _accepted(spec: AttributeSpec) -> str:
+    if spec.object_name:
+        return "a name of an object, or nothing, is accepted"
+    if spec.chars:
+        return f"up to {spec.chars} characters are accepted"
+    words = ", ".join(f"{value} ({word})" for word, value in (spec.words or {}).items())
+    numbers = f"{spec.low} to {spec.high}" if _is_numeric(spec) else ""
+    return " and ".join(filter(None, (words, numbers))) + " are accepted"
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
     """The definition alone, every value checked: how the queue stands is not part of it."""
-    return _changed(attributes, {"depth": 0, "open_input_count": 0, "open_output_count": 0})
+    return _changed(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 
 def _restore(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:

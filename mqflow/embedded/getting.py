@@ -197,7 +197,8 @@ def _aged(machine: Machine, message: QueuedMessage) -> MessageDescriptor:
     if message.expires_at is None:
         return message.descriptor
     left = max(1, int((message.expires_at - machine.clock.wall()) * 10))
-    return replace(message.descriptor, expiry_tenths=left)
+    # A wall clock that was set back makes no message live longer than its sender meant.
+    return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
 
 
 def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:

@@ -21,7 +21,7 @@ from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManage
 from mqflow.embedded.system_objects import SYSTEM_QUEUES
 from mqflow.mqi.attributes import QueueManagerAttributes
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.names import is_object_name
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("EmbeddedQueueManager",)
@@ -134,7 +134,7 @@ class EmbeddedQueueManager:
         date, time = machine.now_as_text()
         machine.attributes = replace(
             machine.attributes,
-            identifier=f"{machine.name}_{date}_{time}",
+            identifier=f"{machine.name}_{date}_{time}"[:OBJECT_NAME_CHARS_MAX],
             creation_date=date,
             creation_time=time,
             alteration_date=date,

@@ -80,8 +80,8 @@ def test_a_plain_number_for_a_kind_is_that_kind(queue_manager: EmbeddedQueueMana
     assert QueueType.ALIAS is defined(queue_manager, "ALIAS").kind
 
 
-def test_a_value_of_the_wrong_type_is_2067(queue_manager: EmbeddedQueueManager) -> None:
-    with refused(Reason.SELECTOR_ERROR):
+def test_a_value_of_the_wrong_type_is_2319(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.ITEM_VALUE_ERROR):
         queue_manager.administration.define(QueueAttributes(name="NEW", max_depth="many"))  # type: ignore[arg-type]  # that is the point
 
 
@@ -115,7 +115,41 @@ def test_what_is_not_there_is_2085(queue_manager: EmbeddedQueueManager, what: st
         administration.alter("NO", {}) if what == "alter" else getattr(administration, what)("NO")
 
 
-@pytest.mark.parametrize("changes", [{"nonsense": 1}, {"name": "OTHER"}, {"kind": 3}, {"max_depth": "many"}])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"default_priority": 10}, "10 for DEFPRTY; 0 to 9 are accepted"),
+        ({"max_depth": -1}, "-1 for MAXDEPTH; 0 to 999999999 are accepted"),
+        ({"max_depth": "many"}, "max_depth"),
+        ({"message_delivery_sequence": 2}, "2 for MSGDLVSQ; 0 (PRIORITY), 1 (FIFO) are accepted"),
+        ({"default_put_response": 0}, "0 for DEFPRESP; 1 (SYNC), 2 (ASYNC) are accepted"),
+        ({"backout_requeue_queue": "NO NAME"}, "'NO NAME' for BOQNAME; a name of an object, or nothing, is accepted"),
+        ({"description": "x" * 65}, "up to 64 characters are accepted"),
+        ({"cap_expiry_tenths": -2}, "-1 (NOLIMIT) and 1 to 999999999 are accepted"),
+    ],
+)
+def test_a_value_that_an_attribute_does_not_take_is_2319_and_says_what_it_takes(
+    queue_manager: EmbeddedQueueManager, changes: dict[str, object], said: str
+) -> None:
+    before = defined(queue_manager)
+    with refused(Reason.ITEM_VALUE_ERROR) as raised:
+        queue_manager.administration.alter("Q", changes)
+
+    assert said in str(raised.value)
+    assert before == defined(queue_manager)
+
+
+def test_the_same_is_checked_when_a_queue_is_defined(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.ITEM_VALUE_ERROR):
+        queue_manager.administration.define(QueueAttributes(name="NEW", default_priority=10))
+
+
+def test_the_same_is_checked_of_the_queue_manager(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.ITEM_VALUE_ERROR):
+        queue_manager.administration.alter_queue_manager({"max_handles": 0})
+
+
+@pytest.mark.parametrize("changes", [{"nonsense": 1}, {"name": "OTHER"}, {"kind": 3}])
 def test_what_cannot_be_altered_is_2067(queue_manager: EmbeddedQueueManager, changes: dict[str, object]) -> None:
     before = defined(queue_manager)
     with refused(Reason.SELECTOR_ERROR):
