@@ -5,7 +5,6 @@ import time
 
 phases: dict[str, tuple[float, float]] = {"the interpreter is up": (time.time(), time.process_time())}
 
-from contextlib import closing  # noqa: E402 - as below
 from pathlib import Path  # noqa: E402 - what an import costs is what is measured
 
 import anyio  # noqa: E402 - as above
@@ -29,7 +28,7 @@ def reached(phase: str) -> None:
 
 async def main(folder: str, messages: int) -> None:
     """Run until so many messages were handled."""
-    app = mqflow.App()
+    app = mqflow.App(f"embedded:{folder}?qmgr=BENCH")
     reached("mqflow is imported")
     handled = 0
     over = anyio.Event()
@@ -42,14 +41,13 @@ async def main(folder: str, messages: int) -> None:
         if handled == messages:
             over.set()
 
-    with closing(mqflow.open_queue_manager(f"embedded:{folder}?qmgr=BENCH")) as queue_manager:
-        reached("a new data folder is open")
-        async with app.running(queue_manager):
-            reached("the listener listens")
-            for number in range(messages):
-                await app.put(QUEUE, Order(number), persistent=True)
-            await over.wait()
-            sys.stdout.buffer.write(json.encode({"phases": phases, "rss_kb": rss_kb()}))
+    app.on_start(lambda: reached("a new data folder is open"))
+    async with app.running():
+        reached("the listener listens")
+        for number in range(messages):
+            await app.put(QUEUE, Order(number), persistent=True)
+        await over.wait()
+        sys.stdout.buffer.write(json.encode({"phases": phases, "rss_kb": rss_kb()}))
 
 
 def rss_kb() -> int:
