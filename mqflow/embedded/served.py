@@ -4,10 +4,11 @@ For worker processes beside the owner. A lost socket is 2009; where the call may
 the records of `calls`; knows no rule of MQ.
 """
 
+import contextlib
 import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -44,6 +45,7 @@ class ServedQueueManager:
     def __init__(self, socket_path: Path, *, name: str = "") -> None:
         self._path = socket_path
         self._name = name
+        self._lines: set[_Line] = set()
 
     @property
     def name(self) -> str:
@@ -65,7 +67,9 @@ class ServedQueueManager:
         return ServedConnection(self._line(application_name or program, user))
 
     def close(self) -> None:
-        """Nothing is held but by connections, which are disconnected one by one."""
+        """End the connections that were not disconnected, as when the application dies."""
+        for line in tuple(self._lines):
+            line.close()
 
     def _line(self, application_name: str, user: str) -> "_Line":
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -75,7 +79,8 @@ class ServedQueueManager:
             stream.close()
             detail = f"Nobody serves a queue manager at {self._path} ({error.strerror or error})"
             raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=self._name, detail=detail) from error
-        line = _Line(stream, self._name)
+        line = _Line(stream, self._name, self._lines.discard)
+        self._lines.add(line)
         hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user)
         try:
             line.queue_manager_name = line.call(hello, "MQCONNX")
@@ -86,7 +91,7 @@ class ServedQueueManager:
 
 
 class ServedConnection:
-    """Hconn: offers `verbs.Connection`. Dropped without `disconnect`, its unit of work is backed out."""
+    """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, its unit of work is backed out."""
 
     def __init__(self, line: "_Line") -> None:
         self._line = line
@@ -117,6 +122,7 @@ class ServedConnection:
 
     def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
         """Put a message (MQPUT). Outside a unit of work, a persistent one is durable when this returns."""
+        self._check_body(body, "MQPUT", _name_of(handle))
         request = calls.Put(self._number(handle), descriptor, body, int(options), self._context(context))
         answer: Put = self._line.call(request, "MQPUT", _name_of(handle), unknown=_durable(descriptor, options))
         return answer
@@ -133,6 +139,7 @@ class ServedConnection:
         alternate_user: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
+        self._check_body(body, "MQPUT1", name)
         request = calls.Put1(name, descriptor, body, int(options), self._context(context), queue_manager, alternate_user)
         answer: Put = self._line.call(request, "MQPUT1", name, unknown=_durable(descriptor, options))
         return answer
@@ -169,6 +176,12 @@ class ServedConnection:
     def abandon(self) -> None:
         """End the connection as when its application dies: the owner backs its unit of work out."""
         self._line.close()
+
+    def _check_body(self, body: object, verb: str, object_name: str) -> None:
+        """Refuse what would not arrive as what it is."""
+        if not isinstance(body, bytes):
+            detail = f"A body is bytes, not {type(body).__name__}"
+            raise error_for(Reason.BUFFER_ERROR, verb, object_name, self.queue_manager_name, detail)
 
     def _number(self, handle: object) -> int:
         return handle.number if isinstance(handle, ServedHandle) and handle.connection is self else calls.NO_HANDLE
@@ -232,8 +245,9 @@ class ServedAdministration:
 class _Line:
     """Requests and replies over one socket: what is lost, and what that means for the call under way."""
 
-    def __init__(self, stream: socket.socket, queue_manager_name: str) -> None:
+    def __init__(self, stream: socket.socket, queue_manager_name: str, over: "Callable[[_Line], None]") -> None:
         self.queue_manager_name = queue_manager_name
+        self._over = over
         self._frames: Final = Frames(stream)
         self._busy = threading.Lock()
         #: Why no call is possible any more: 2018 after `close`, 2009 once the socket was lost.
@@ -259,8 +273,14 @@ class _Line:
 
     def close(self) -> None:
         """End the connection; the owner notices."""
-        self._ended = self._ended or Reason.HCONN_ERROR
+        self._end(Reason.HCONN_ERROR)
+
+    def _end(self, reason: Reason) -> None:
+        self._ended = self._ended or reason
+        with contextlib.suppress(OSError):  # it is lost already
+            self._frames.socket.shutdown(socket.SHUT_RDWR)  # closing alone would not end a call under way in another thread
         self._frames.socket.close()
+        self._over(self)
 
     def _exchange(self, request: calls.Request, verb: str, object_name: str, *, unknown: bool) -> calls.Reply[Any]:
         frame = calls.encode(request)
@@ -270,8 +290,7 @@ class _Line:
         try:
             return calls.decode_reply(request, self._frames.exchange(frame))
         except (OSError, FrameError, msgspec.MsgspecError) as error:
-            self._ended = self._ended or Reason.CONNECTION_BROKEN
-            self._frames.socket.close()
+            self._end(Reason.CONNECTION_BROKEN)
             reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
             raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error
 

@@ -11,7 +11,7 @@ import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol, Self, assert_never
+from typing import Final, Protocol, Self, assert_never, cast
 
 import msgspec
 
@@ -79,6 +79,12 @@ class Server:
         self._guard = threading.Lock()
         self._served: dict[_ServedConnection, Running] = {}
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are served now."""
+        with self._guard:
+            return len(self._served)
 
     def close(self) -> None:
         """Take no more connections and end those there are: their units of work are backed out. Twice is once."""
@@ -212,7 +218,7 @@ class _ServedConnection:
             case calls.Open():
                 return self._open(connection, request)
             case calls.Put():
-                handle, context = self._handle(request.handle), self._context(request.context)
+                handle, context = self._handle(request.handle), self._handle(request.context)
                 return connection.put(handle, request.descriptor, request.body, PutOption(request.options), context=context)
             case calls.Put1():
                 return connection.put1(
@@ -220,7 +226,7 @@ class _ServedConnection:
                     request.descriptor,
                     request.body,
                     PutOption(request.options),
-                    context=self._context(request.context),
+                    context=self._handle(request.context),
                     queue_manager=request.queue_manager,
                     alternate_user=request.alternate_user,
                 )
@@ -251,7 +257,7 @@ class _ServedConnection:
         handle = connection.open(
             request.name,
             OpenOption(request.options),
-            object_type=ObjectType(request.object_type),
+            object_type=cast("ObjectType", request.object_type),  # whatever the number is: the queue manager refuses it
             queue_manager=request.queue_manager,
             dynamic_name=request.dynamic_name,
             alternate_user=request.alternate_user,
@@ -260,32 +266,31 @@ class _ServedConnection:
         self._handles[self._handles_made] = handle
         return calls.Opened(self._handles_made, handle.name, handle.options, handle.resolved_queue)
 
-    def _get(self, connection: ServableConnection, handle: object, options: GetOptions) -> Got | None:
+    def _get(self, connection: ServableConnection, handle: ObjectHandle | None, options: GetOptions) -> Got | None:
         """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return connection.get(handle, options)
         at_once = msgspec.structs.replace(options, wait_ms=0)
         ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
-        while True:
-            got = connection.get(handle, at_once)
-            left_s = None if ends_at is None else ends_at - self._clock.monotonic()
-            if got is not None or (left_s is not None and left_s <= 0):
-                return got
+        while (got := connection.get(handle, at_once)) is None:
             withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
-            if withdraw is not None:
-                try:
-                    if wait_for(self._frames.socket, self._arrived, left_s).readable:
-                        raise FrameError("the application went away, or spoke, while its get waited")
-                finally:
-                    withdraw()
-                    self._arrived.clear()
+            if withdraw is None:
+                continue
+            try:
+                waited = wait_for(self._frames.socket, self._arrived, _left_s(ends_at, self._clock))
+            finally:
+                withdraw()
+                self._arrived.clear()
+            if waited.readable:
+                raise FrameError("the application went away, or spoke, while its get waited")
+            if not waited.signalled:
+                return connection.get(handle, at_once)
+        return got
 
-    def _handle(self, number: int) -> object:
-        return self._handles.get(number, calls.NO_HANDLE)
-
-    def _context(self, number: int | None) -> object:
-        return None if number is None else self._handle(number)
+    def _handle(self, number: int | None) -> ObjectHandle | None:
+        """Return the handle of that number; None where there is none, and the queue manager says what that is."""
+        return None if number is None else self._handles.get(number)
 
 
 def serve(queue_manager: Servable, socket_path: Path, *, runner: Runner = THREADS, clock: Clock = SYSTEM_CLOCK) -> Server:
@@ -309,6 +314,10 @@ def serve(queue_manager: Servable, socket_path: Path, *, runner: Runner = THREAD
         listener.close()
         raise
     return Server(queue_manager, listener, runner, clock)
+
+
+def _left_s(ends_at: float | None, clock: Clock) -> float | None:
+    return None if ends_at is None else max(0.0, ends_at - clock.monotonic())
 
 
 def _ask_administration(administration: Administration, request: calls.AdministrationQuestion) -> object:
