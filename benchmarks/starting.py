@@ -66,7 +66,9 @@ def _phases() -> list[Phase]:
 def _consume(messages: int) -> _Told:
     with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
         command = [sys.executable, str(_CONSUMER), f"{folder}/data", str(messages)]
-        done = subprocess.run(command, check=True, capture_output=True, env=_environment())
+        done = subprocess.run(command, check=False, capture_output=True, env=_environment())
+    if done.returncode:
+        raise RuntimeError(f"The measured consumer failed:\n{done.stderr.decode()}")
     return msgspec.json.decode(done.stdout, type=_Told)
 
 
