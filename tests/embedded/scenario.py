@@ -15,7 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from mqflow.embedded import sqlite_store
-from mqflow.embedded.sqlite_store import Done, SqliteStore
+from mqflow.embedded.mailbox import Done
+from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
 from tests.embedded.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
 

@@ -3,6 +3,8 @@
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -80,7 +82,7 @@ def test_a_message_comes_back_whole(tmp_path: Path) -> None:
     assert [put] == list(reopened(tmp_path).messages)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     messages=st.lists(
         st.builds(
@@ -552,6 +554,29 @@ def test_the_store_stops_when_its_folder_is_replaced_under_it(tmp_path: Path) ->
     assert isinstance(answer, MQIError)
     assert answer.reason == Reason.CALL_INTERRUPTED
     assert "deleted or replaced" in str(answer)
+
+
+_FORKING = """
+import os, sys, warnings
+from pathlib import Path
+from tests.embedded.storing import added, defined, reopened, serials, write
+warnings.simplefilter("ignore")
+with defined(Path(sys.argv[1])) as store:
+    write(store, added(1))
+    if os.fork() == 0:
+        sys.exit(0)  # an ordinary end: every object of the child is finalised
+    os.wait()
+    write(store, added(2))
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_the_ordinary_end_of_a_forked_child_leaves_the_owners_log_alone(tmp_path: Path) -> None:
+    """SQLite would copy the log into the database and delete it, believing that nobody else is there."""
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", _FORKING, str(tmp_path)], cwd=root, check=False, env={"PYTHONPATH": str(root)})
+
+    assert [1, 2] == serials(reopened(tmp_path))
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 on: that is what is tested
