@@ -41,6 +41,7 @@ class Supervisor:
         self._name = name
         self._gate = anyio.Lock()
         self._lost_at: float | None = None
+        self._reached = False
         self._stopping = anyio.Event()
         #: Counts the outages that ended; cached attributes belong to one generation.
         self.generation = 0
@@ -58,8 +59,17 @@ class Supervisor:
         """
         async with self._gate:
             if self._lost_at is None:
-                return await self._connect_once()
-            return await self._reconnect(self._lost_at)
+                try:
+                    session = await self._connect_once()
+                except MQIError as error:
+                    # Reached before, so this is an outage like any other: another one began before this caller was back.
+                    if not self._reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                        raise
+                    self.lost(error)
+                else:
+                    self._reached = True
+                    return session
+            return await self._reconnect(self._clock.monotonic() if self._lost_at is None else self._lost_at)
 
     def lost(self, error: MQIError) -> None:
         """Note that a connection broke: the next `connect` is a reconnect."""

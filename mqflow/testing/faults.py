@@ -15,7 +15,7 @@ from msgspec import Struct
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import ConnectionBrokenError, MQIError, error_for
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
-from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.verbs import (
     Connection,
     GetOptions,
@@ -45,7 +45,10 @@ class Moment(Enum):
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """Something that goes wrong: the calls it matches, and what becomes of them."""
+    """Something that goes wrong: the calls it matches, and what becomes of them.
+
+    Only a lost connection can lose a reply: `ValueError` for `Moment.AFTER` with a reason that a queue manager refuses with.
+    """
 
     #: The verb, "MQPUT" ...; empty for any but MQCONNX.
     verb: str = ""
@@ -59,6 +62,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     moment: Moment = Moment.BEFORE
     #: How long the call takes.
     delay_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.moment is Moment.AFTER and self.reason not in _BREAKING:
+            known = ", ".join(reason_name(reason) for reason in sorted(_BREAKING))
+            raise ValueError(f"{reason_name(self.reason)} says that the call had no effect; a lost reply is one of {known}.")
 
 
 class Call(Struct, frozen=True):
@@ -109,9 +117,10 @@ class Faults:
 
     def wrap(self, queue_manager: QueueManager) -> QueueManager:
         """Return the same queue manager with these faults in front of it; inline where it is."""
-        if isinstance(queue_manager, InlineQueueManager):
-            return _InlineFaulty(queue_manager, self)
-        return _Faulty(queue_manager, self)
+        if not isinstance(queue_manager, InlineQueueManager):
+            return _Faulty(queue_manager, self)
+        inline: InlineQueueManager = _InlineFaulty(queue_manager, self)
+        return inline
 
     def add(self, *plan: Fault) -> None:
         """Plan more; of several faults that match a call, the first one planned strikes."""

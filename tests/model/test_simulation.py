@@ -29,8 +29,15 @@ SEEDS = int(os.environ.get("MQFLOW_SIMULATIONS", "40"))
 MESSAGES = 24
 THRESHOLD = 4
 
-VERBS = ("MQCMIT", "MQCMIT", "MQBACK", "MQGET", "MQPUT", "MQOPEN", "MQCLOSE", "MQINQ", "")
-BROKEN = (Reason.CONNECTION_BROKEN, Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED, Reason.Q_FULL)
+#: What a verb can fail with that leaves the connection as it was; every call can lose the connection.
+REFUSALS = {
+    "MQPUT": Reason.Q_FULL,
+    "MQGET": Reason.GET_INHIBITED,
+    "MQOPEN": Reason.OBJECT_IN_USE,
+    "MQINQ": Reason.OBJECT_CHANGED,
+}
+VERBS = ("MQCMIT", "MQCMIT", "MQBACK", "MQCLOSE", "", *REFUSALS)
+BROKEN = (Reason.CONNECTION_BROKEN, Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED)
 
 
 def application(dice: random.Random) -> App:
@@ -49,25 +56,24 @@ def application(dice: random.Random) -> App:
     return app
 
 
-def plan(dice: random.Random) -> list[Fault]:
-    return [
-        Fault(
-            verb=dice.choice(VERBS),
-            nth=dice.randrange(1, 40),
-            times=dice.choice((1, 1, 1, 4)),
-            reason=dice.choice(BROKEN),
-            moment=dice.choice(tuple(Moment)),
-            delay_s=dice.choice((0.0, 0.0, 0.5)),
-        )
-        for _ in range(dice.randrange(8))
-    ]
+def fault(dice: random.Random) -> Fault:
+    verb = dice.choice(VERBS)
+    reason = dice.choice((*BROKEN, REFUSALS.get(verb, Reason.CONNECTION_BROKEN)))
+    return Fault(
+        verb=verb,
+        nth=dice.randrange(1, 40),
+        times=dice.choice((1, 1, 1, 4)),
+        reason=reason,
+        moment=dice.choice(tuple(Moment)) if reason in BROKEN else Moment.BEFORE,
+        delay_s=dice.choice((0.0, 0.0, 0.5)),
+    )
 
 
 async def simulate(kit: QueueManagerKit, seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
     kit.mqsc(f"DEFINE QLOCAL(IN) DEFPSIST(YES) BOTHRESH({THRESHOLD}) BOQNAME(BAD)", "DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(BAD)")
     async with kit.run(application(dice)):
-        kit.faults.add(*plan(dice))
+        kit.faults.add(*(fault(dice) for _ in range(dice.randrange(8))))
         for number in range(1, MESSAGES + 1):
             await kit.put("IN", str(number))
             await anyio.sleep(dice.random() / 4)
