@@ -224,15 +224,16 @@ def _take(
     """Take the message off, into the unit of work where it belongs; return one to commit at once, if any."""
     own = connection.unit_of_work
     unit = _unit_of_work(machine, own, message, plan)
+    if unit is own and message.stored:
+        # First, because it can be refused (2192), and then nothing may have happened.
+        harden = queue.attributes.harden_get_backout
+        own.marks.append(machine.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if message.key in own.puts:
         own.take_own(queue, message)
     else:
         queue.take(message)
         if unit is not None:
             unit.add_get(queue, message)
-    if unit is own and message.stored:
-        harden = queue.attributes.harden_get_backout
-        own.marks.append(machine.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if handle.bits & _SAVE_ALL_CONTEXT:
         handle.saved_context = message.descriptor
     if handle.locked is not None:

@@ -147,6 +147,27 @@ def test_the_report_options_choose_the_identifiers(
     assert (message_id is None) == (got.message_id != MESSAGE_ID)
 
 
+def test_a_report_for_an_inhibited_alias_goes_to_the_dead_letter_queue(
+    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+) -> None:
+    queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
+    queue_manager.define_alias("ALIAS", replies, put_inhibited=True)
+    program.put(queue, BODY, report=int(Report.COA), reply_to_queue="ALIAS")
+
+    assert (0, 1) == (queue_manager.depth(replies), queue_manager.depth("SYSTEM.DEAD.LETTER.QUEUE"))
+
+
+def test_a_persistent_report_does_not_go_to_a_temporary_queue(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
+    temporary = program.open("SYSTEM.DEFAULT.MODEL.QUEUE")
+    program.put(queue, BODY, persistence=1, report=int(Report.COA), reply_to_queue=temporary.name)
+    got = program.got("SYSTEM.DEAD.LETTER.QUEUE")
+
+    assert Reason.PERSISTENT_NOT_ALLOWED == dead_letter_header.parse(got.body, encoding=got.descriptor.encoding).reason
+
+
 @pytest.mark.parametrize("obstacle", ["missing", "inhibited", "full"])
 def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program, obstacle: str

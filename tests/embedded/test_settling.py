@@ -9,7 +9,7 @@ from mqflow.embedded.store import QueueDefined, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, Got
 from tests.conformance.under_test import ManualClock, refused
@@ -289,6 +289,33 @@ def test_a_get_that_nothing_can_back_out_is_not_marked(rig: Rig) -> None:
     rig.get()
 
     assert [] == rig.store.marked
+
+
+def test_a_get_that_cannot_be_marked_takes_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next commit would lose a message that was never handed out."""
+    rig.put_committed()
+
+    def no_room(*_: object, **__: object) -> int:
+        raise FULL
+
+    monkeypatch.setattr(rig.store, "mark_in_flight", no_room)
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.get()
+    rig.connection.commit()
+
+    assert rig.seen_by_other() is not None
+
+
+def test_an_expiration_report_that_the_store_refuses_is_dropped(rig: Rig) -> None:
+    rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
+    rig.put_committed(
+        descriptor=MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
+    )
+    rig.clock.advance(1)
+    rig.store.refuses = FULL
+
+    assert rig.get() is None
+    assert 0 == rig.depth()
 
 
 def test_a_backout_gives_the_mark_back_behind_the_counts(rig: Rig) -> None:
