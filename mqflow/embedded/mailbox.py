@@ -35,9 +35,9 @@ class Call(Struct, frozen=True, gc=False, eq=False):
         return self.added_bytes + _CHANGE_BYTES * len(self.changes)
 
     @property
-    def counted(self) -> list[int]:
-        """The serials whose backout count it changes."""
-        return [change.serial for change in self.changes if isinstance(change, BackoutCounted)]
+    def counts_backouts(self) -> bool:
+        """Whether it changes the backout count of a message."""
+        return any(isinstance(change, BackoutCounted) for change in self.changes)
 
 
 class Release(Struct, frozen=True, gc=False):

@@ -78,8 +78,6 @@ class SqliteStore:
         self._unanswered: list[Call] = []
         #: Calls nobody waits for that found the disk full: tried again with the next group.
         self._owed: list[Call] = []
-        #: Messages whose backout count is written and not synced.
-        self._unsynced_counts: set[int] = set()
         self._log_pages = 0
         #: Set when the writer has closed everything, or has stopped for good.
         self._over = threading.Event()
@@ -104,7 +102,10 @@ class SqliteStore:
         return snapshot
 
     def write(self, changes: Sequence[Change], done: Done | None) -> None:
-        """Have the changes made, all or nothing, after every earlier call's; see `Store.write` for what `done` is told."""
+        """Have the changes made, all or nothing, after every earlier call's; see `Store.write` for what `done` is told.
+
+        Once the store has ended, `done` is told so at once, from within this call.
+        """
         if not self._post(Call(changes, done)) and done is not None:
             done(self._ended)
 
@@ -234,12 +235,8 @@ class SqliteStore:
         """Make these calls in one transaction, and answer them. Raises what SQLite raises, with nothing made."""
         if not calls:
             return
-        synced = self._needs_sync(calls)
-        self._transact(self._catalogue.statements(chain.from_iterable(call.changes for call in calls)), synced=synced)
-        if synced:
-            self._unsynced_counts.clear()
-        else:
-            self._unsynced_counts.update(*(call.counted for call in calls))
+        changes = chain.from_iterable(call.changes for call in calls)
+        self._transact(self._catalogue.statements(changes), synced=any(_needs_sync(call) for call in calls))
         self._log_pages += _COMMIT_PAGES + sum(call.log_bytes for call in calls) // PAGE_BYTES
         for call in calls:
             self._answer(call, None)
@@ -262,13 +259,6 @@ class SqliteStore:
                         self._database.execute("ROLLBACK")
                     self._catalogue = read_catalogue(self._database)
                 raise
-
-    def _needs_sync(self, calls: Sequence[Call]) -> bool:
-        """Whether somebody waits for it, or a power cut could take more than one backout off a message's count."""
-        if any(call.done is not None for call in calls):
-            return True
-        counted = [serial for call in calls for serial in call.counted]
-        return len(set(counted)) < len(counted) or not self._unsynced_counts.isdisjoint(counted)
 
     def _admitted(self, calls: Sequence[Call]) -> list[Call]:
         """Return the calls there is room for, and refuse the others: those that only take away always fit."""
@@ -363,3 +353,8 @@ class SqliteStore:
         return error_for(
             Reason.CALL_INTERRUPTED, "MQCMIT", detail=f"The store in {self._folder.path} takes no more calls: {why}"
         )
+
+
+def _needs_sync(call: Call) -> bool:
+    """Whether somebody waits for it, or it counts a backout: nobody waits for that, but a power cut should not undo it."""
+    return call.done is not None or call.counts_backouts

@@ -101,7 +101,7 @@ def _answered(tell: Callable[[str, int], None], free: threading.Semaphore, numbe
 
 
 def _answer_before_the_sync() -> None:
-    SqliteStore._needs_sync = lambda *_: False  # type: ignore[method-assign]  # the defect
+    sqlite_store._needs_sync = lambda call: False  # noqa: ARG005 - the name belongs to the signature
 
 
 def _move_in_two_units_of_work() -> None:
