@@ -1,4 +1,4 @@
-"""Browse cursors, locks and marks. Facts 8.9."""
+"""Browse cursors, locks and marks. Source: IBM, "The browse cursor"; MQGMO options; rc2034, rc2200, rc2209."""
 
 import pytest
 
