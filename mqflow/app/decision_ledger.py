@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -82,6 +82,9 @@ class LedgerError(Exception):
 
 class DecisionLedger:
     """A hook: give it to an `App`, or call it with every event. Never blocks, never raises, never stops a delivery."""
+
+    #: The only events it is told.
+    wants: Final = get_args(MessageEvent)
 
     def __init__(
         self,

@@ -1,0 +1,79 @@
+"""`mqflow run`: an application until it is told to stop, in this process or in several that share one queue manager."""
+
+import logging
+import shlex
+import sys
+from typing import Final
+
+import click
+
+from mqflow.app.application import App
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.settings import Settings
+from mqflow.cli.applications import application
+from mqflow.cli.target import url_option
+from mqflow.cli.terminal import note
+
+__all__ = ("command",)
+
+_LOG_FORMAT: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(message)s"
+
+
+@click.command("run")
+@click.argument("target", metavar="MODULE:APP")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="How many processes.")
+@click.option("--reload", "reloads", is_flag=True, help="Start again whenever a file here changes (mqflow[reload]).")
+@click.option("--drain", "drain_s", type=click.FloatRange(0), metavar="SECONDS", help="How long handlers may finish.")
+@click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
+@url_option
+def command(target: str, workers: int, reloads: bool, drain_s: float | None, backend: str, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Run the listeners of MODULE:APP until SIGTERM or Ctrl-C.
+
+    The first signal drains: no new message is got, handlers finish, their units of work commit, exit code 0. A second one backs
+    out what is under way and exits with 75. With several workers this process owns the data and serves it to them; a worker
+    that dies is started again.
+    """
+    if reloads:
+        _reload(target, drain_s, backend, url)
+        return
+    app = application(target, url=url, drain_s=drain_s)
+    settings = app.settings or Settings()
+    logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT)
+    for warning in settings.warnings:
+        note(f"mqflow: {warning}")
+    if not app.listeners:
+        raise ConfigurationError(f"{target} has no listener: nothing would ever run. Declare one with @app.listener(QUEUE).")
+    if workers > 1:
+        from mqflow.cli.workers import run_workers  # noqa: PLC0415 - only who has several pays
+
+        sys.exit(run_workers(target, workers, settings.url_over(app.url), settings, backend))
+    _observe(app, settings)
+    queues = ", ".join(listener.queue for listener in app.listeners)
+    note(f"Listening on {queues} of {settings.url_over(app.url)}; Ctrl-C drains and stops.")
+    sys.exit(app.run(backend=backend))
+
+
+def _observe(app: App, settings: Settings) -> None:
+    """Give the application OpenTelemetry, where the settings want it and the source has not done so."""
+    if not settings.telemetry:
+        return
+    from mqflow.otel import OpenTelemetry  # noqa: PLC0415 - only who wants it pays
+
+    if not any(isinstance(layer, OpenTelemetry) for layer in app.middleware):
+        telemetry = OpenTelemetry()
+        app.middleware.append(telemetry)
+        app.hooks.append(telemetry)
+
+
+def _reload(target: str, drain_s: float | None, backend: str, url: str | None) -> None:
+    """Run the application in a process that is drained and replaced whenever a file of this folder changes."""
+    try:
+        from watchfiles import PythonFilter, run_process  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigurationError("--reload needs watchfiles: pip install 'mqflow[reload]'.") from error
+    wait_s = Settings().drain_s if drain_s is None else drain_s
+    words = [sys.executable, "-m", "mqflow.cli", "run", target, "--backend", backend, "--drain", f"{wait_s:g}"]
+    words += ["--url", url] if url else []
+    run_process(
+        ".", target=shlex.join(words), target_type="command", watch_filter=PythonFilter(), sigint_timeout=round(wait_s) + 5
+    )
