@@ -1,8 +1,10 @@
 """`mqflow run`: an application until it is told to stop, in this process or in several that share one queue manager."""
 
 import logging
+import os
 import shlex
 import sys
+from collections.abc import Callable
 from typing import Final
 
 import click
@@ -47,22 +49,23 @@ def command(target: str, workers: int, reloads: bool, drain_s: float | None, bac
         from mqflow.cli.workers import run_workers  # noqa: PLC0415 - only who has several pays
 
         sys.exit(run_workers(target, workers, settings.url_over(app.url), settings, backend))
-    _observe(app, settings)
+    export_the_rest = _observe(app, settings)
     queues = ", ".join(listener.queue for listener in app.listeners)
     note(f"Listening on {queues} of {settings.url_over(app.url)}; Ctrl-C drains and stops.")
-    sys.exit(app.run(backend=backend))
+    try:
+        ended = app.run(backend=backend)
+    finally:
+        export_the_rest()
+    sys.exit(ended)
 
 
-def _observe(app: App, settings: Settings) -> None:
-    """Give the application OpenTelemetry, where the settings want it and the source has not done so."""
+def _observe(app: App, settings: Settings) -> Callable[[], None]:
+    """Give the application OpenTelemetry, where the settings want it; return what exports the rest at its end."""
     if not settings.telemetry:
-        return
-    from mqflow.otel import OpenTelemetry  # noqa: PLC0415 - only who wants it pays
+        return lambda: None
+    from mqflow.otel.configured import add_telemetry  # noqa: PLC0415 - only who wants it pays
 
-    if not any(isinstance(layer, OpenTelemetry) for layer in app.middleware):
-        telemetry = OpenTelemetry()
-        app.middleware.append(telemetry)
-        app.hooks.append(telemetry)
+    return add_telemetry(app, os.environ)
 
 
 def _reload(target: str, drain_s: float | None, backend: str, url: str | None) -> None:
