@@ -22,7 +22,7 @@ from mqflow.app.decision_ledger import ledger_file
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import locate, open_queue_manager
 from mqflow.app.settings import Settings
-from mqflow.cli.exits import EXIT_USAGE
+from mqflow.cli.exits import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.terminal import note
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.serving import serve
@@ -81,7 +81,7 @@ class _Workers:
             started = SYSTEM_CLOCK.monotonic()
             code = await self._once(number)
             if self._stopping.is_set() or code == EXIT_USAGE:
-                self._worst = max(self._worst, code if code >= 0 else 1)
+                self._worst = max(self._worst, _told_to_stop(code))
                 self._stopping.set()
                 break
             if SYSTEM_CLOCK.monotonic() - started >= _LONG_ENOUGH_S:
@@ -108,6 +108,13 @@ class _Workers:
         code = await process.wait()
         del self._running[number]
         return code
+
+
+def _told_to_stop(code: int) -> int:
+    """Return the exit code of a worker that was told to stop."""
+    if code == -signal.SIGTERM:  # the signal came before it listened for signals, so before it got a message
+        return 0
+    return code if code >= 0 else EXIT_FAILED
 
 
 @contextmanager
