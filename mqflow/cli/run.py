@@ -15,6 +15,7 @@ from mqflow.app.settings import Settings
 from mqflow.cli.applications import application
 from mqflow.cli.target import url_option
 from mqflow.cli.terminal import note
+from mqflow.events import Event, ListenerStarted
 
 __all__ = ("command",)
 
@@ -50,13 +51,25 @@ def command(target: str, workers: int, reloads: bool, drain_s: float | None, bac
 
         sys.exit(run_workers(target, workers, settings.url_over(app.url), settings, backend))
     export_the_rest = _observe(app, settings)
-    queues = ", ".join(listener.queue for listener in app.listeners)
-    note(f"Listening on {queues} of {settings.url_over(app.url)}; Ctrl-C drains and stops.")
+    app.hooks.append(_Announcement(settings.url_over(app.url)))
     try:
         ended = app.run(backend=backend)
     finally:
         export_the_rest()
     sys.exit(ended)
+
+
+class _Announcement:
+    """A hook that says of each listener that it listens, when it does: a signal sent before that would not drain."""
+
+    wants: Final = (ListenerStarted,)
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, ListenerStarted):
+            note(f"Listening on {event.queue} of {self._url}; Ctrl-C drains and stops.")
 
 
 def _observe(app: App, settings: Settings) -> Callable[[], None]:
