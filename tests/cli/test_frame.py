@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from mqflow.cli import main
@@ -14,8 +15,8 @@ from tests.cli.conftest import Run
 def test_help_lists_every_command_and_every_exit_code(run: Run) -> None:
     shown = run("--help").stdout
 
-    assert [name for name in main.commands if name not in shown] == []
-    assert [code for code in EXIT_CODES if f"{code:>5}  " not in shown] == []
+    assert [] == [name for name in main.list_commands(click.Context(main)) if name not in shown]
+    assert [] == [code for code in EXIT_CODES if f"{code:>5}  " not in shown]
 
 
 @pytest.mark.parametrize("name", ["run", "put", "get", "browse", "why", "mqsc", "explain", "init", "doctor"])
@@ -66,3 +67,10 @@ def test_a_wrong_setting_is_wrong_usage(run: Run, monkeypatch: pytest.MonkeyPatc
 
     assert 2 == result.exit_code
     assert "Setting drain_s from environment (MQFLOW_DRAIN_S)" in result.stderr
+
+
+def test_the_documentation_lists_every_command_and_every_exit_code() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+
+    assert [] == [name for name in main.list_commands(click.Context(main)) if f"`mqflow {name}" not in page]
+    assert [] == [code for code, meaning in EXIT_CODES.items() if f"| {code} | {meaning} |" not in page]
