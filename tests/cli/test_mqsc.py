@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
 from tests.cli.conftest import Run
 
 
@@ -43,3 +44,10 @@ def test_json_prints_a_record_by_keyword_on_each_line(run: Run) -> None:
     shown = run("mqsc", "--json", stdin="DISPLAY QLOCAL('ORDERS.IN') BOTHRESH").stdout
 
     assert {"QUEUE": "ORDERS.IN", "TYPE": "QLOCAL", "BOTHRESH": 3} == json.loads(shown)
+
+
+def test_the_documentation_lists_every_attribute() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mqsc.md").read_text()
+    keywords = {spec.keyword for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES)} - {"TYPE", "QUEUE"}
+
+    assert [] == sorted(keyword for keyword in keywords if f"| `{keyword}` |" not in page)
