@@ -15,6 +15,7 @@ from mqflow.cli.terminal import note
 from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
 from mqflow.embedded.mqsc.commands import Command, End
 from mqflow.embedded.mqsc.display import as_json as as_record
+from mqflow.embedded.mqsc.lexer import is_unfinished
 from mqflow.embedded.mqsc.report import lines_of, summary
 
 __all__ = ("command",)
@@ -61,7 +62,7 @@ def _typed(queue_manager: str) -> Iterator[str]:
         except EOFError:
             click.echo()
             return
-        if not lines[-1].rstrip().endswith(("+", "-")):
+        if not is_unfinished("\n".join(lines)):
             yield "\n".join(lines)
             lines.clear()
 

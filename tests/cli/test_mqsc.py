@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from mqflow.cli.mqsc import _typed
 from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
 from tests.cli.conftest import Run
 
@@ -51,3 +54,17 @@ def test_the_documentation_lists_every_attribute() -> None:
     keywords = {spec.keyword for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES)} - {"TYPE", "QUEUE"}
 
     assert [] == sorted(keyword for keyword in keywords if f"| `{keyword}` |" not in page)
+
+
+def test_a_prompt_waits_for_the_rest_of_a_continued_command_and_not_of_a_comment(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = iter(["* a comment +", "PING +", "* another", "  QMGR"])
+
+    def read(_prompt: str) -> str:
+        line = next(typed, None)
+        if line is None:
+            raise EOFError
+        return line
+
+    monkeypatch.setattr("builtins.input", read)
+
+    assert ["* a comment +", "PING +\n* another\n  QMGR"] == list(_typed("QM1"))

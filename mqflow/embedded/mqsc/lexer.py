@@ -75,8 +75,8 @@ class _Piece(Struct, frozen=True, gc=False):
 
 
 def source_lines(text: str) -> list[str]:
-    """Return the lines of a script, without their ends."""
-    return [line.removesuffix("\r") for line in text.split("\n")]
+    """Return the lines of a script, without their ends, and without the mark that some editors put before UTF-8."""
+    return [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
 
 
 def sentences(lines: Sequence[str]) -> Iterator[Sentence | RefusedError]:

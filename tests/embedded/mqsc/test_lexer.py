@@ -25,6 +25,7 @@ COMMANDS = [
     pytest.param("* a comment +\nPING QMGR", ["PING QMGR"], id="a comment is not continued"),
     pytest.param("* " + "x" * LINE_CHARS_MAX + "\nPING QMGR", ["PING QMGR"], id="a comment may be long"),
     pytest.param("DIS Q( +\n *)", ["DIS Q( *)"], id="an asterisk further right inside a command is a name"),
+    pytest.param("\ufeffPING QMGR", ["PING QMGR"], id="a file that an editor on Windows saved as UTF-8"),
     pytest.param("", [], id="nothing"),
 ]
 

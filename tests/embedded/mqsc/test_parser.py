@@ -270,7 +270,7 @@ def test_any_text_gives_commands_and_problems_in_order(text: str) -> None:
     assert [command.line for command in found] == sorted(command.line for command in found)
     for problem in found:
         if isinstance(problem, SyntaxProblem):
-            assert problem.source == text.split("\n")[problem.line - 1].removesuffix("\r")
+            assert problem.source == text.removeprefix("\ufeff").split("\n")[problem.line - 1].removesuffix("\r")
             assert 1 <= problem.column <= max(len(problem.source), LINE_CHARS_MAX) + 1
 
 
