@@ -35,7 +35,7 @@ def run_until(words: str, times: int, *arguments: str) -> tuple[str, int]:
         lines: list[str] = []
         for line in process.stdout:
             lines.append(line)
-            if sum(words in each for each in lines) == times:
+            if words in line and sum(words in each for each in lines) == times:  # one signal: a second one cuts off
                 process.send_signal(signal.SIGTERM)
         return "".join(lines), process.wait()
 
