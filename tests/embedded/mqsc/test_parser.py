@@ -126,6 +126,7 @@ PROBLEMS = [
     ("DEFINE QLOCAL(A) BOTHRESH(three)", 27, "BOTHRESH(THREE) is not valid"),
     ("DEFINE QLOCAL(A) BOTHRESH(99999999999999999999)", 27, "not valid"),
     ("DEFINE QLOCAL(A) BOTHRESH(٣)", 27, "not valid"),
+    ("DEFINE QLOCAL(A) DEFPRTY(10)", 26, "DEFPRTY takes a number from 0 to 9"),
     ("DEFINE QLOCAL(A) PUT(MAYBE)", 22, "PUT takes ENABLED or DISABLED"),
     ("DEFINE QLOCAL(A) CAPEXPRY(0)", 27, "NOLIMIT, or a number from 1"),
     ("DEFINE QLOCAL(A) BOQNAME('A B')", 26, "is not a name"),
