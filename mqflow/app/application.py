@@ -116,6 +116,11 @@ class App:
         """What was declared, one for each queue."""
         return tuple(self._listeners.values())
 
+    @property
+    def queue_manager(self) -> QueueManager:
+        """The queue manager the application runs on. Raises `ConfigurationError` while it does not run."""
+        return self._run().queue_manager
+
     # -- doing
 
     async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:

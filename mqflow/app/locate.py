@@ -16,8 +16,18 @@ from mqflow.embedded.administration import Administration
 from mqflow.mqi.names import is_object_name
 from mqflow.verbs import QueueManager
 
-__all__ = ("Location", "OpenQueueManager", "locate", "open_queue_manager")
+__all__ = (
+    "SERVED_SOCKET",
+    "Location",
+    "OpenQueueManager",
+    "locate",
+    "open_queue_manager",
+    "reach_queue_manager",
+    "served_url",
+)
 
+SERVED_SOCKET: Final = "served.sock"
+"""Where, in its folder, the process that owns an embedded queue manager serves it to others."""
 _DEFAULT_NAME: Final = "QM1"
 _LATER: Final = {"ibmmq", "pymqi", "auto"}
 _FORMS: Final = (
@@ -60,9 +70,9 @@ def locate(url: str) -> Location:
         raise ConfigurationError(f"{url!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %.")
     where = parts.netloc + parts.path
     match parts.scheme:
-        case "embedded" if where in {"", ":memory:"}:
+        case "embedded" if where == ":memory:":
             return Location(kind="memory", queue_manager=name)
-        case "embedded":
+        case "embedded" if where:
             return Location(kind="embedded", queue_manager=name, path=Path(where))
         case "embedded+unix" if where:
             return Location(kind="served", queue_manager=name, path=Path(where))
@@ -96,3 +106,25 @@ def open_queue_manager(url: str, *, clock: Clock = SYSTEM_CLOCK, runner: Runner 
     except BaseException:
         store.close()
         raise
+
+
+def reach_queue_manager(url: str) -> OpenQueueManager:
+    """Return the queue manager the URL leads to: opened here, or through the process that has it open and serves it.
+
+    Raises what `open_queue_manager` does.
+    """
+    from mqflow.embedded.folder import FolderInUseError  # noqa: PLC0415 - only who asks pays
+
+    try:
+        return open_queue_manager(url)
+    except FolderInUseError:
+        location = locate(url)
+        if location.path is None or not (location.path / SERVED_SOCKET).is_socket():
+            raise
+        return open_queue_manager(served_url(location))
+
+
+def served_url(location: Location) -> str:
+    """Return the URL by which other processes reach the embedded queue manager of a folder while one serves it."""
+    assert location.path is not None  # noqa: S101 - only a folder has one
+    return f"embedded+unix:{location.path / SERVED_SOCKET}?qmgr={location.queue_manager}"

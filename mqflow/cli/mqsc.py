@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mqflow.app.locate import open_queue_manager
+from mqflow.app.locate import reach_queue_manager
 from mqflow.app.settings import load
 from mqflow.cli.target import json_option, url_option
 from mqflow.cli.terminal import note
@@ -32,7 +32,7 @@ def command(file: Path | None, strict: bool, as_json: bool, url: str | None) -> 
     The file a team uses for its real queue manager works here; what is not supported is named and left out. A command that
     fails does not stop the next. Exits with 10 where one failed.
     """
-    queue_manager = open_queue_manager(load({"url": url}).url)
+    queue_manager = reach_queue_manager(load({"url": url}).url)
     try:
         administration = queue_manager.administration
         if file is None and sys.stdin.isatty():

@@ -5,16 +5,20 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from typing import Final
 
 import click
 
 from mqflow.app.application import App
 from mqflow.app.errors import ConfigurationError
+from mqflow.app.locate import SERVED_SOCKET, locate
 from mqflow.app.settings import Settings
 from mqflow.cli.applications import application
 from mqflow.cli.target import url_option
 from mqflow.cli.terminal import note
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.serving import ServingError, serve
 from mqflow.events import Event, ListenerStarted
 
 __all__ = ("command",)
@@ -51,12 +55,34 @@ def command(target: str, workers: int, reloads: bool, drain_s: float | None, bac
 
         sys.exit(run_workers(target, workers, settings.url_over(app.url), settings, backend))
     export_the_rest = _observe(app, settings)
-    app.hooks.append(_Announcement(settings.url_over(app.url)))
+    url = settings.url_over(app.url)
+    app.hooks.append(_Announcement(url))
+    _serve_while_running(app, url)
     try:
         ended = app.run(backend=backend)
     finally:
         export_the_rest()
     sys.exit(ended)
+
+
+def _serve_while_running(app: App, url: str) -> None:
+    """Have an embedded queue manager served while the application runs, so that other commands reach it."""
+    location = locate(url)
+    folder = location.path
+    if location.kind != "embedded" or folder is None:
+        return
+    serving = ExitStack()
+
+    @app.on_start
+    def start() -> None:
+        queue_manager = app.queue_manager
+        assert isinstance(queue_manager, EmbeddedQueueManager)  # noqa: S101 - the URL says so
+        try:
+            serving.enter_context(closing(serve(queue_manager, folder / SERVED_SOCKET)))
+        except ServingError as error:  # the application does not need it
+            note(f"mqflow: other commands cannot reach this queue manager meanwhile. {error}")
+
+    app.on_stop(serving.close)
 
 
 class _Announcement:

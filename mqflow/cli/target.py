@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.locate import OpenQueueManager, locate, open_queue_manager
+from mqflow.app.locate import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.settings import load
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.verbs import Connection
@@ -44,7 +44,9 @@ def message_id_from(digits: str) -> bytes:
 
 @contextmanager
 def opened(url: str | None) -> Iterator[OpenQueueManager]:
-    """Give the queue manager that the option, or else the settings, name; closed at the end.
+    """Give the queue manager that the option, or else the settings, name; let go of at the end.
+
+    One that `mqflow run` has open is reached through it.
 
     Raises `ConfigurationError` where its folder is not there: a misspelt folder shall not become a new queue manager.
     """
@@ -54,7 +56,7 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
         raise ConfigurationError(
             f"{settings.url}: there is nothing at {location.path} yet; `mqflow mqsc` makes a queue manager there."
         )
-    queue_manager = open_queue_manager(settings.url)
+    queue_manager = reach_queue_manager(settings.url)
     try:
         yield queue_manager
     finally:

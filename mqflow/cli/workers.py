@@ -20,7 +20,7 @@ from anyio.abc import Process
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.decision_ledger import ledger_file
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.locate import locate, open_queue_manager
+from mqflow.app.locate import SERVED_SOCKET, locate, open_queue_manager
 from mqflow.app.settings import Settings
 from mqflow.cli.exits import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.terminal import note
@@ -29,7 +29,6 @@ from mqflow.embedded.serving import serve
 
 __all__ = ("run_workers",)
 
-_SOCKET: Final = "served.sock"
 _FIRST_DELAY_S: Final = 1.0
 _LONGEST_DELAY_S: Final = 30.0
 _LONG_ENOUGH_S: Final = 60.0
@@ -129,7 +128,7 @@ def _served(url: str) -> Iterator[str]:
         try:
             if not isinstance(queue_manager, EmbeddedQueueManager):
                 raise ConfigurationError(f"{url!r}: only an embedded queue manager is served to workers.")
-            path = (location.path or Path(folder)) / _SOCKET
+            path = (location.path or Path(folder)) / SERVED_SOCKET
             server = serve(queue_manager, path)
             try:
                 yield f"embedded+unix:{path}?qmgr={location.queue_manager}"

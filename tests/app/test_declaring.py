@@ -124,6 +124,7 @@ def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable
         ("embedded:./data?qmgr=no%20name", "cannot be the name of a queue manager"),
         ("embedded:./data?queue=QM1", "queue is not known in a URL; only qmgr=NAME is"),
         ("", "leads nowhere"),
+        ("embedded:?qmgr=QM1", "embedded::memory:?qmgr=NAME (in memory)"),
     ],
 )
 def test_a_url_that_leads_nowhere_says_which_ones_lead_somewhere(url: str, said: str) -> None:
@@ -139,7 +140,6 @@ def test_a_url_that_leads_nowhere_says_which_ones_lead_somewhere(url: str, said:
         ("embedded:./data?qmgr=QM7", "embedded", "data", "QM7"),
         ("embedded:/var/lib/qm", "embedded", "/var/lib/qm", "QM1"),
         ("embedded::memory:?qmgr=T", "memory", None, "T"),
-        ("embedded:", "memory", None, "QM1"),
         ("embedded+unix:/run/qm.sock?qmgr=QM1", "served", "/run/qm.sock", "QM1"),
     ],
 )

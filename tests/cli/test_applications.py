@@ -12,12 +12,13 @@ import pytest
 from tests.cli.conftest import Run
 
 APP = """
+import os
 from mqflow import App
 app = App(name="orders")
 
 @app.listener("ORDERS.IN")
 async def book(order: dict[str, int]) -> None:
-    print("booked", order["n"], flush=True)
+    os.write(1, f"booked {order['n']}\\n".encode())  # one write: workers share the pipe
 """
 
 
@@ -47,6 +48,24 @@ def test_run_books_what_is_there_and_drains_at_sigterm(run: Run, orders: None) -
 
     assert 0 == code, printed
     assert 3 == run("get", "ORDERS.IN").exit_code
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_other_commands_reach_the_queue_manager_of_an_application_that_runs(run: Run, orders: None, workers: str) -> None:
+    command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app", "--workers", workers]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ) as process:
+        assert process.stdout is not None
+        try:
+            lines = iter(process.stdout.readline, "")
+            assert any("Listening" in line for line in lines)
+            put = run("put", "ORDERS.IN", '{"n":7}')
+            assert 0 == put.exit_code, put.output
+            assert any("booked 7" in line for line in lines)
+            assert "ORDERS.IN" in run("mqsc", stdin="DISPLAY QLOCAL(ORDERS.IN) CURDEPTH").stdout
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+    assert 0 == process.returncode
 
 
 def test_workers_share_the_queue_manager_and_all_drain_at_sigterm(run: Run, orders: None) -> None:
