@@ -16,14 +16,14 @@ from mqflow.standin import connecting, consuming, messages, objects, properties
 from mqflow.standin.connecting import Host
 from mqflow.standin.memory import number_at, write_number
 
-__all__ = ("SYMBOLS", "callbacks")
+__all__ = ("BAGS", "SIGNATURES", "SYMBOLS", "callbacks")
 
 _log: Final = logging.getLogger(__name__)
 
 # What an argument is to C: a number by value, a number of eight bytes by value, an address.
 _KINDS: Final = {"i": ctypes.c_int, "q": ctypes.c_longlong, "p": ctypes.c_void_p}
 
-_SIGNATURES: Final = {
+SIGNATURES: Final = {
     "MQBACK": "i",
     "MQBEGIN": "ip",
     "MQCB": "iipipp",
@@ -50,7 +50,7 @@ _SIGNATURES: Final = {
 }
 """What each call takes before the two addresses at its end."""
 
-_BAGS: Final = {
+BAGS: Final = {
     "mqAddByteString": 4,
     "mqAddInquiry": 2,
     "mqAddInteger": 3,
@@ -69,7 +69,7 @@ _BAGS: Final = {
 }
 """The administration interface on bags, which pymqi links to and never calls: how many arguments before the two addresses."""
 
-SYMBOLS: Final = (*_SIGNATURES, *_BAGS)
+SYMBOLS: Final = (*SIGNATURES, *BAGS)
 
 Verb = Callable[..., int]
 
@@ -80,8 +80,8 @@ def callbacks(host: Callable[[], Host], *, client: bool) -> list[Any]:
     In a client library (libmqic) every connection is a client's.
     """
     verbs = _verbs(client=client)
-    found = [_c_function(_boundary(host, name, verbs[name]), signature) for name, signature in _SIGNATURES.items()]
-    return found + [_c_function(_boundary(host, name, partial(_refused, name)), "p" * count) for name, count in _BAGS.items()]
+    found = [_c_function(_boundary(host, name, verbs[name]), signature) for name, signature in SIGNATURES.items()]
+    return found + [_c_function(_boundary(host, name, partial(_refused, name)), "p" * count) for name, count in BAGS.items()]
 
 
 def _verbs(*, client: bool) -> Mapping[str, Verb]:

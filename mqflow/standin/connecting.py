@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from mqflow.ambient import Clock, Runner
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.layouts import MQCD, MQCNO, MQCSP, MQSCO, Layout
 from mqflow.standin.memory import Structure, structure_at, text_at, write_number
@@ -156,6 +156,7 @@ class Host:
         *,
         clock: Clock,
         runner: Runner,
+        numbers: Iterator[int],
         on_connect: Callable[[ConnectRequest], None] | None = None,
     ) -> None:
         self.queue_manager = queue_manager
@@ -164,8 +165,8 @@ class Host:
         self._on_connect = on_connect
         self._lock = threading.Lock()
         self._hconns: dict[int, Hconn] = {}
-        self._last_number = 0
-        self._last_message_handle = 0
+        # No number twice in a process: a program may keep the handles of a connection that is long gone, and close them.
+        self._numbers = numbers
         #: Message handles that belong to no connection (MQHC_UNASSOCIATED_HCONN).
         self.message_handles: dict[int, MessageHandle] = {}
 
@@ -188,17 +189,14 @@ class Host:
         if self._on_connect is not None:
             self._on_connect(request)
         connection = self.queue_manager.connect(application_name=request.application_name, user=request.user)
-        with self._lock:
-            self._last_number += 1
-            hconn = Hconn(self._last_number, connection, sharing, local=local)
-            self._hconns[hconn.number] = hconn
+        hconn = Hconn(self.next_number(), connection, sharing, local=local)
+        self._hconns[hconn.number] = hconn
         return hconn, Reason.NONE
 
-    def next_message_handle(self) -> int:
-        """Return a number that no message handle has had."""
+    def next_number(self) -> int:
+        """Return a number that no connection and no message handle has had."""
         with self._lock:
-            self._last_message_handle += 1
-            return self._last_message_handle
+            return next(self._numbers)
 
     def forget(self, hconn: Hconn) -> None:
         """Let the number mean nothing any more."""
@@ -210,7 +208,10 @@ class Host:
             self.forget(hconn)
             if hconn.consumers is not None:
                 hconn.consumers.stop()
-            hconn.connection.backout()  # MQDISC would commit (q101800)
+            try:
+                hconn.connection.backout()  # MQDISC would commit (q101800)
+            except MQIError:
+                continue  # it is lost already, or inside a call of another thread: its queue manager backs it out
             hconn.connection.disconnect()
 
 

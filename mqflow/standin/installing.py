@@ -4,6 +4,7 @@ A library stays loaded as long as its process: so there is one, and what it work
 """
 
 from collections.abc import Callable
+from itertools import count
 from types import TracebackType
 from typing import Final, Self
 
@@ -46,6 +47,7 @@ class _State:
     def __init__(self) -> None:
         self.libraries: tuple[Library, ...] = ()
         self.host: Host | None = None
+        self.numbers: Final = count(1)
 
 
 _state: Final = _State()
@@ -72,7 +74,7 @@ def install(
         )
     if _state.host is not None:
         _state.host.abandon()
-    _state.host = Host(queue_manager, clock=clock, runner=runner, on_connect=on_connect)
+    _state.host = Host(queue_manager, clock=clock, runner=runner, numbers=_state.numbers, on_connect=on_connect)
     if not _state.libraries:
         _state.libraries = tuple(load(soname, _host) for soname in SONAMES)
     return Installed(_state.host)

@@ -57,12 +57,10 @@ def mapped_clients() -> tuple[str, ...]:
 
 def load(soname: str, host: Callable[[], Host]) -> Library:
     """Return the library of this SONAME, loaded, every slot of its table filled."""
-    handle = os.memfd_create(f"{_MEMORY_FILE}{soname}")
-    try:
-        os.write(handle, shared_library(soname, SYMBOLS))
-        loaded = ctypes.CDLL(f"/proc/self/fd/{handle}")
-    finally:
-        os.close(handle)
+    # Never closed: the dynamic linker would take the next library under the same number for this one.
+    descriptor = os.memfd_create(f"{_MEMORY_FILE}{soname}")
+    os.write(descriptor, shared_library(soname, SYMBOLS))
+    loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
     functions = tuple(callbacks(host, client="mqic" in soname))
     table = (ctypes.c_void_p * len(SYMBOLS)).in_dll(loaded, TABLE)
     for index, function in enumerate(functions):

@@ -69,7 +69,7 @@ class Structure:
         length = self.number(f"{name}VSLength")
         if not address or not length:
             return b""
-        return ctypes.string_at(address) if length == NULL_TERMINATED else read(address, length)
+        return read(address, length)
 
     def set_string(self, name: str, value: bytes, ccsid: int) -> bool:
         """Fill in a variable-length string, cut to its buffer; return whether it fitted (or nobody wants it)."""
@@ -122,8 +122,8 @@ def structure_at(layout: Layout, address: int, verb: str) -> Structure:
 
 
 def read(address: int, length: int) -> bytes:
-    """Return bytes of the caller's memory."""
-    return ctypes.string_at(address, length)
+    """Return bytes of the caller's memory: so many, or up to the first NUL."""
+    return ctypes.string_at(address, length)  # whose -1 is `NULL_TERMINATED` as well
 
 
 def write(address: int, data: bytes) -> None:

@@ -21,7 +21,6 @@ from mqflow.standin.memory import (
     number_at,
     read,
     structure_at,
-    text_at,
     write,
     write_number,
 )
@@ -117,7 +116,7 @@ def create_handle(host: Host, number: int, options_at: int, handle_at: int) -> i
     """MQCRTMH: write a message handle that has no properties yet."""
     structure_at(MQCMHO, options_at, "MQCRTMH")
     handles = _handles(host, number, "MQCRTMH")
-    hmsg = host.next_message_handle()
+    hmsg = host.next_number()
     handles[hmsg] = MessageHandle()
     write(handle_at, hmsg.to_bytes(8, "little", signed=True))
     return Reason.NONE
@@ -264,7 +263,7 @@ def _value_at(kind: Type, length: int, value_at: int, name: str) -> bytes:
     if kind.size:
         return read(value_at, kind.size)
     if length == NULL_TERMINATED and kind is Type.STRING:
-        return text_at(value_at, _VALUE_BYTES_MAX).encode("latin-1")
+        return read(value_at, length)
     if not 0 <= length <= _VALUE_BYTES_MAX:
         raise error_for(Reason.PROPERTY_VALUE_TOO_BIG, "MQSETMP", name, detail=f"ValueLength {length}")
     return read(value_at, length)
