@@ -2,11 +2,12 @@
 
 import atexit
 import os
+import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from mqflow.app.locate import OpenQueueManager, open_queue_manager
-from mqflow.cli.exits import sentence_of
+from mqflow.cli.exits import EXIT_FAILED, sentence_of
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.standin import Installed, StandInError, install
@@ -28,8 +29,14 @@ def start() -> None:
             _define(queue_manager, Path(script))
         installed = install(queue_manager)
     except Exception as error:  # noqa: BLE001 - whatever it is, the program must not start
-        raise SystemExit(f"mqflow standin: {sentence_of(error)}") from None
+        give_up(sentence_of(error))
     atexit.register(_end, installed, queue_manager)
+
+
+def give_up(sentence: str) -> NoReturn:
+    """End the program before it has begun. An exception would be told as a fatal error of the interpreter."""
+    os.write(sys.stderr.fileno(), f"mqflow standin: {sentence}\n".encode())
+    os._exit(EXIT_FAILED)
 
 
 def _define(queue_manager: OpenQueueManager, script: Path) -> None:

@@ -256,9 +256,10 @@ def connect_with_options(host: Host, name_at: int, options_at: int, hconn_at: in
 def disconnect(host: Host, hconn_at: int, number: int) -> int:
     """MQDISC: end the connection, and **commit its unit of work**, as IBM MQ does. Its handles are gone with it."""
     hconn = host.hconn(number, "MQDISC")
-    with hconn.used("MQDISC", controls=True):
-        if hconn.consumers is not None:
+    if hconn.consumers is not None:
+        with hconn.used("MQDISC", controls=True):
             hconn.consumers.stop()
+    with hconn.used("MQDISC"):
         host.forget(hconn)
         write_number(hconn_at, NOT_CONNECTED)
         hconn.connection.disconnect()

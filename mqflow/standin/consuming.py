@@ -11,7 +11,6 @@ from collections.abc import Callable
 from enum import IntEnum, IntFlag
 from typing import Any, Final
 
-from mqflow.ambient import Running
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -103,7 +102,6 @@ class Consumers:
     """The callbacks of one connection."""
 
     def __init__(self, host: Host, hconn: Hconn, connection: InlineConnection) -> None:
-        self.running = False
         self._host = host
         self._hconn = hconn
         self._connection = connection
@@ -111,12 +109,15 @@ class Consumers:
         self._suspended = False
         self._stopping = False
         self._woken = threading.Event()
-        self._running: Running | None = None
+        self._over = threading.Event()
+        self._over.set()
         self._thread: int | None = None
         self._area = 0
 
-    def __contains__(self, hobj: int) -> bool:
-        return hobj in self._registered
+    @property
+    def running(self) -> bool:
+        """Whether they are started."""
+        return not self._over.is_set()
 
     def runs_in(self, thread: int) -> bool:
         """Whether this is the thread that calls the callbacks."""
@@ -156,19 +157,18 @@ class Consumers:
             raise error_for(Reason.NO_CALLBACKS_ACTIVE, "MQCTL", detail="No message consumer is registered")
         self._area = area
         self._stopping = self._suspended = False
-        self.running = True
+        self._over.clear()
         if wait:
             self._run()
         else:
-            self._running = self._host.runner.start(self._run, f"mqflow-standin-callbacks-{self._hconn.number}")
+            self._host.runner.start(self._run, f"mqflow-standin-callbacks-{self._hconn.number}")
 
     def stop(self) -> None:
         """Call no callback any more; when this returns, none is being called, unless it is called by one."""
         self._stopping = True
         self._woken.set()
-        if self._running is not None and not self.runs_in(threading.get_ident()):
-            self._running.join()
-            self._running = None
+        if not self.runs_in(threading.get_ident()):
+            self._over.wait()
 
     def _run(self) -> None:
         self._thread = threading.get_ident()
@@ -183,8 +183,8 @@ class Consumers:
                 self._wait(ready)
         for consumer in list(self._registered.values()):
             self._notify(consumer, CallType.STOP)
-        self.running = False
         self._thread = None
+        self._over.set()
 
     def _is_ready(self, consumer: Consumer) -> bool:
         return not consumer.suspended and consumer.request is not None and self._host.clock.monotonic() >= consumer.not_before

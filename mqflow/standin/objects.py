@@ -65,8 +65,7 @@ def close(host: Host, number: int, hobj_at: int, options: int) -> int:
     """MQCLOSE: the handle is no handle any more."""
     hconn = host.hconn(number, "MQCLOSE")
     hobj = number_at(hobj_at)
-    within = hconn.consumers is not None and hobj in hconn.consumers
-    with hconn.used("MQCLOSE", controls=within):
+    with hconn.used("MQCLOSE"):
         hconn.connection.close(hconn.object_of(hobj, "MQCLOSE"), CloseOption(options))
         del hconn.objects[hobj]
         if hconn.consumers is not None:

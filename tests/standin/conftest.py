@@ -12,7 +12,7 @@ import pytest
 
 from mqflow.standin.headers import write_kit
 from mqflow.standin.library import can_load
-from tests.standin.harness import Child
+from tests.standin.harness import ROOT, Child
 
 PYMQI = "pymqi==1.12.13"
 
@@ -40,16 +40,21 @@ def pymqi_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", params=["ibmmq", "pymqi"])
-def package(request: pytest.FixtureRequest) -> Iterator[Child]:
-    """A process in which the package is, on the stand-in library."""
+def package_search(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
+    """The name of a package, and what must be on the path of a process that imports it."""
     if why := can_load():
         pytest.skip(why)
     name = str(request.param)
     if name == "pymqi":
-        child = Child(name, request.getfixturevalue("pymqi_folder"))
-    elif importlib.util.find_spec(name) is None:
+        return name, [str(ROOT), str(request.getfixturevalue("pymqi_folder"))]
+    if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
-    else:
-        child = Child(name, None)
+    return name, [str(ROOT)]
+
+
+@pytest.fixture(scope="session")
+def package(package_search: tuple[str, list[str]]) -> Iterator[Child]:
+    """A process in which the package is, on the stand-in library."""
+    child = Child(*package_search)
     yield child
     child.close()

@@ -21,7 +21,7 @@ import pytest
 
 from mqflow.testing.standin import StandInKit
 
-__all__ = ("Child", "Program", "in_ibmmq", "in_package", "serve")
+__all__ = ("ROOT", "Child", "Program", "environment", "in_ibmmq", "in_package", "serve")
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,12 +106,17 @@ def in_ibmmq(why_not_pymqi: str) -> Callable[[Callable[[Program], None]], Callab
     return decorate
 
 
+def environment(search: list[str]) -> dict[str, str]:
+    """Return the environment of a process that imports from these folders first."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join((*search, os.environ.get("PYTHONPATH", "")))}
+
+
 class Child:
     """A process with one of the packages; another one, when a test has ended it."""
 
-    def __init__(self, name: str, path: Path | None) -> None:
+    def __init__(self, name: str, search: list[str]) -> None:
         self.name = name
-        self._search = [str(ROOT), *([str(path)] if path else []), os.environ.get("PYTHONPATH", "")]
+        self._environment = environment(search)
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, file: Path, name: str) -> None:
@@ -136,7 +141,7 @@ class Child:
     def _started(self) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-m", "tests.standin.harness", self.name],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(self._search)},
+            env=self._environment,
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

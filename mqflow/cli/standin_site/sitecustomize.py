@@ -5,6 +5,7 @@ Then hands over to the `sitecustomize` that would have been imported without it,
 
 # ruff: noqa: INP001 - a folder on the path of other programs, not a package of ours
 import importlib.util
+import os
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 try:
     from mqflow.cli.standin_start import start
 except ImportError as error:
-    raise SystemExit(f"mqflow standin: {sys.executable} cannot import mqflow: {error}. Install it there too.") from None
+    os.write(2, f"mqflow standin: {sys.executable} cannot import mqflow: {error}. Install it there too.\n".encode())
+    os._exit(1)  # as `standin_start.give_up`, which is not there
 
 start()
 
