@@ -241,6 +241,11 @@ class InlineQueueManager(Protocol):
         """As `QueueManager.name`."""
         ...
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it has ended for good: it lives in this process, so no waiting brings it back."""
+        ...
+
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:
         """Return a new connection (MQCONNX)."""
         ...

@@ -6,7 +6,7 @@ Knows everything a user types and hands it to the runtime; moves no message itse
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, Unpack
 
 import anyio
 
@@ -15,9 +15,10 @@ from mqflow.app.codecs import Codec
 from mqflow.app.consumer import Consumer
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handler import Handler, Where
-from mqflow.app.listening import Listener, ListenerOptions, Publisher
+from mqflow.app.listening import Listener, ListenerOptions, ListenerWishes, Publisher
 from mqflow.app.plugins import Group, named
-from mqflow.app.running import Running
+from mqflow.app.publishing import Wishes
+from mqflow.app.running import Declared, Running
 from mqflow.app.settings import Settings
 from mqflow.events import Hook
 from mqflow.policy import backout
@@ -73,18 +74,16 @@ class App:
         where: Where | None = None,
         codec: Codec | None = None,
         name: str = "",
-        **options: Any,
+        **options: Unpack[ListenerWishes],
     ) -> Callable[[F], F]:
         """Declare the function below as a handler of the messages of a queue; the function itself stays as it is.
 
-        `options` are the fields of `ListenerOptions`: concurrency, backout, batch, unit_of_work, time_limit_s, strict_order,
-        stuck_after_s. They belong to the queue: of several handlers on one queue, one gives them. `where` is asked with the
-        `Message`, in the order of declaration; the first that says yes handles it.
+        `where` is asked with the `Message`, in the order of declaration; the first handler whose `where` says yes, or that has
+        none, takes it. The `options` are those of `ListenerOptions` and belong to the queue: one of its handlers gives them.
         """
 
         def declare(function: F) -> F:
-            threads = int(options.get("concurrency", 1))
-            handler = Handler(function, where=where, codec=codec or self.codec, threads=threads)
+            handler = Handler(function, where=where, codec=codec or self.codec, threads=options.get("concurrency", 1))
             self._listener(queue, options, name or function.__name__, handler.name).add(handler)
             return function
 
@@ -119,7 +118,7 @@ class App:
 
     # -- doing
 
-    async def put(self, queue: str, payload: Any, **wishes: Any) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """Put a message outside any unit of work of a delivery: durable, and visible to all, when this returns.
 
         `wishes`: properties, persistent, priority, expiry (timedelta or seconds), correlation_id, message_id, reply_to, codec,
@@ -127,7 +126,9 @@ class App:
         """
         return await self._run().put(queue, payload, **wishes)
 
-    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **wishes: Any) -> T:
+    async def request(
+        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **wishes: Unpack[Wishes]
+    ) -> T:
         """Put a request and return its reply, decoded as `reply`.
 
         Raises `RequestTimeoutError`, with the request's MsgId, where none came in time, and `UndecodableError` where the reply
@@ -159,17 +160,17 @@ class App:
         if self._running is not None:
             raise ConfigurationError(f"{self.name or 'This application'} is running already; one object runs once at a time.")
         async with AsyncExitStack() as stack:
-            running = Running(self, queue_manager, clock=clock, random=random, runner=runner)
+            running = Running(self._declared(), queue_manager, clock=clock, random=random, runner=runner)
             stack.callback(running.close)
             self._running = running
             stack.callback(setattr, self, "_running", None)
+            stack.push_async_callback(running.close_sessions)
             if self._lifespan is not None:
                 await stack.enter_async_context(self._lifespan(self))
             for function in reversed(self._on_stop):
                 stack.push_async_callback(_call, function)
             for function in self._on_start:
                 await _call(function)
-            stack.push_async_callback(running.close_sessions)
             if listen:
                 await stack.enter_async_context(running.listening(drain_s))
             yield running
@@ -182,14 +183,26 @@ class App:
         from mqflow.app.signals import run_until_signal  # noqa: PLC0415 - only who runs for ever handles signals
 
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
-        return anyio.run(run_until_signal, self, backend=backend)
+        return anyio.run(run_until_signal, self.running, backend=backend)
+
+    def _declared(self) -> Declared:
+        return Declared(
+            url=self.url,
+            name=self.name,
+            settings=self.settings,
+            listeners=self.listeners,
+            middleware=self.middleware,
+            hooks=self.hooks,
+            codec=self.codec,
+            decide=self.decide,
+        )
 
     def _run(self) -> Running:
         if self._running is None:
             raise ConfigurationError("The application is not running: `async with app.running(): ...` runs it.")
         return self._running
 
-    def _listener(self, queue: str, options: dict[str, Any], name: str, handler: str) -> Listener:
+    def _listener(self, queue: str, options: ListenerWishes, name: str, handler: str) -> Listener:
         """Return the listener of the queue, made with these options or agreeing with them."""
         try:
             wanted = ListenerOptions(**options)

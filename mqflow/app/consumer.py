@@ -5,12 +5,12 @@ with it. Decides nothing itself.
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from mqflow.ambient import Clock
 from mqflow.app.codecs import Codec
 from mqflow.app.message import Message
-from mqflow.app.publishing import Outgoing, Send, outgoing
+from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing
 from mqflow.events import Decided, Disposed
 from mqflow.mqi.options import GetOption
 from mqflow.policy.disposition import Behaviour, Deliver, Return, Settlement
@@ -74,9 +74,10 @@ class Consumer:
             if delivered:
                 return Message(got.descriptor, got.body, self.queue)
 
-    async def put(self, queue: str, payload: Any, **wishes: Any) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """Put a message in the open unit of work; `wishes` are those of `App.put`."""
-        return await self.send(outgoing(queue, payload, **{"codec": self._codec} | wishes))
+        wishes.setdefault("codec", self._codec)
+        return await self.send(outgoing(queue, payload, **wishes))
 
     async def send(self, message: Outgoing) -> Put:
         """Put a message that is made already; without a transaction, at once."""

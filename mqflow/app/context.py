@@ -4,13 +4,13 @@ Knows the delivery's session through `publishing`; settles nothing.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import anyio.from_thread
 
 from mqflow.app.codecs import Codec
 from mqflow.app.message import Message
-from mqflow.app.publishing import Outgoing, Send, outgoing
+from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing
 from mqflow.events import Decided
 from mqflow.runtime.delivery import Delivery
 from mqflow.runtime.session import Session
@@ -38,15 +38,16 @@ class Context:
         """The backout decision taken before this delivery; None at the first delivery of a message."""
         return self._delivery.decision
 
-    async def put(self, queue: str, payload: Any, **wishes: Any) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """Put a message in the unit of work of this delivery: it is there for others once the delivery is committed.
 
         `wishes` are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec ...
         Raises the `MQIError` of the put; a handler that lets it go has failed, and the message is redelivered.
         """
-        return await self.send(outgoing(queue, payload, **{"codec": self._codec} | wishes))
+        wishes.setdefault("codec", self._codec)
+        return await self.send(outgoing(queue, payload, **wishes))
 
-    def put_blocking(self, queue: str, payload: Any, **wishes: Any) -> Put:
+    def put_blocking(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """As `put`, for a handler that is not async and so runs in a thread."""
         return anyio.from_thread.run(lambda: self.put(queue, payload, **wishes))
 

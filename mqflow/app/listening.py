@@ -4,7 +4,7 @@ One `Listener` for each queue: several handlers on one queue share its workers, 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ from mqflow.runtime.delivery import Decide, Delivery, Handle, ListenerSpec
 from mqflow.runtime.session import Session
 from mqflow.verbs import Put
 
-__all__ = ("Listener", "ListenerOptions", "Publisher")
+__all__ = ("Listener", "ListenerOptions", "ListenerWishes", "Publisher")
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -51,6 +51,18 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(f"time_limit_s={self.time_limit_s!r}: it is more than 0 seconds, or None for no limit.")
         if self.strict_order and (self.concurrency > 1 or self.unit_of_work > 1):
             raise ConfigurationError("strict_order means one message in flight: leave concurrency and unit_of_work at 1.")
+
+
+class ListenerWishes(TypedDict, total=False):
+    """The fields of `ListenerOptions`, as keywords of `App.listener`."""
+
+    concurrency: int
+    backout: Backout
+    batch: Batch | None
+    unit_of_work: int
+    time_limit_s: float | None
+    strict_order: bool
+    stuck_after_s: float
 
 
 class Publisher(Struct, frozen=True, kw_only=True):
@@ -138,6 +150,7 @@ class _Chain:
         self._never_retry = listener.options.backout.never_retry
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
         consumes = any(hasattr(layer, "consume") for layer in self._middleware)
+        self._call: Final = around_handler(self._middleware, self._read)
         self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
 
     async def _directly(self, deliveries: Sequence[Delivery]) -> Outcome | None:
@@ -149,15 +162,14 @@ class _Chain:
         """Handle inside the middleware, which sees the outcome and not the exception."""
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
+        return await self._call(Incoming(messages, self._listener.name, deliveries[0].decision, deliveries))
 
-        async def innermost(incoming: Incoming) -> Outcome | None:
-            return await self._handle(incoming.messages, deliveries)
+    async def _read(self, incoming: Incoming) -> Outcome:
+        """Return what the handler came to, inside all middleware."""
+        return await attempt(self._innermost, incoming, self._never_retry)
 
-        async def read(incoming: Incoming) -> Outcome:
-            return await attempt(innermost, incoming, self._never_retry)
-
-        call = around_handler(self._middleware, read)
-        return await call(Incoming(messages, self._listener.name, deliveries[0].decision))
+    async def _innermost(self, incoming: Incoming) -> Outcome | None:
+        return await self._handle(incoming.messages, incoming.deliveries)
 
     async def _handle(self, messages: Sequence[Message], deliveries: Sequence[Delivery]) -> Outcome | None:
         message, delivery = messages[0], deliveries[0]

@@ -47,7 +47,7 @@ class Message:
         found: dict[str, PropertyValue] = {}
         for link in self.parts.chain:
             if isinstance(link, rfh2.RFH2):
-                found |= rfh2.properties(link)
+                found = {**rfh2.properties(link), **found}  # of a repeated name the first counts, as within one header
         return found
 
     def text(self) -> str:

@@ -11,6 +11,7 @@ from mqflow.app.message import Message
 from mqflow.app.publishing import Outgoing, Send
 from mqflow.events import Decided
 from mqflow.policy.disposition import Outcome
+from mqflow.runtime.delivery import Delivery
 from mqflow.verbs import Put
 
 __all__ = ("Call", "ConsumeMiddleware", "Incoming", "Middleware", "PublishMiddleware", "around_handler", "around_put")
@@ -19,10 +20,14 @@ __all__ = ("Call", "ConsumeMiddleware", "Incoming", "Middleware", "PublishMiddle
 class Incoming:
     """A delivery as middleware sees it: one message, or the messages of a batch that are handled at once."""
 
-    __slots__ = ("decision", "listener", "message", "messages", "queue")
+    __slots__ = ("decision", "deliveries", "listener", "message", "messages", "queue")
 
-    def __init__(self, messages: Sequence[Message], listener: str, decision: Decided | None) -> None:
+    def __init__(
+        self, messages: Sequence[Message], listener: str, decision: Decided | None, deliveries: Sequence[Delivery] = ()
+    ) -> None:
         self.messages = messages
+        #: What the runtime delivers, message by message; middleware has no business with it.
+        self.deliveries = deliveries
         #: The message; of a batch, the first.
         self.message = messages[0]
         self.queue = self.message.queue

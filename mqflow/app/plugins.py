@@ -1,11 +1,11 @@
 """Finds what other distributions add to mqflow through entry points, and loads it when it is asked for by name.
 
 Listing reads metadata and imports nothing. Nothing that is merely installed takes part in the handling of messages: an
-application names its middleware, hooks and codecs, and one that cannot be had is refused with the reason. Commands are offered
-to everybody, so one that cannot be loaded is left out and named. Knows metadata; knows no application.
+application names its middleware, hooks and codecs, and one that cannot be had is refused with the reason. A command is loaded
+when it is called, so a broken one breaks no other. Knows metadata; knows no application.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,7 @@ from mqflow.app.errors import ConfigurationError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ("Group", "Plugin", "PluginError", "find", "installed", "load", "named", "usable")
+__all__ = ("Group", "Plugin", "PluginError", "find", "installed", "load", "named")
 
 
 class Group(Enum):
@@ -106,17 +106,6 @@ def load(plugin: Plugin) -> Any:
 def named(group: Group, wanted: Iterable[Any]) -> tuple[Any, ...]:
     """Return the objects wanted, in order, with each name replaced by the plugin that is installed under it."""
     return tuple(load(find(group, each)) if isinstance(each, str) else each for each in wanted)
-
-
-def usable(group: Group, refused: Callable[[PluginError], None]) -> dict[str, Any]:
-    """Return what can be loaded of a group, by name; tell `refused` about the rest, which is left out."""
-    found: dict[str, Any] = {}
-    for name in dict.fromkeys(plugin.name for plugin in installed(group)):
-        try:
-            found[name] = load(find(group, name))
-        except PluginError as error:
-            refused(error)
-    return found
 
 
 def _plugin(group: Group, entry: "EntryPoint") -> Plugin:

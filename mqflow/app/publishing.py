@@ -6,7 +6,7 @@ and verbs; decides nothing.
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mqflow.app.codecs import CCSID_UTF8, Codec, encode
 from mqflow.app.message import PropertyValue
 from mqflow.mqi import headers, rfh2
-from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import Encoding, MessageType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
@@ -25,6 +25,25 @@ __all__ = ("Outgoing", "Publish", "Send", "framed", "outgoing", "put_in_unit_of_
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _EXPIRY_TENTHS_MAX: Final = 999_999_999
+
+
+class Wishes(TypedDict, total=False):
+    """What may be said of a message that is put; what is not said, or None, is left to the queue's definition."""
+
+    codec: Codec | None
+    #: Travel in the `usr` folder of an RFH2.
+    properties: Mapping[str, PropertyValue] | None
+    persistent: bool | None
+    #: 0 to 9.
+    priority: int | None
+    #: How long the message lives: a timedelta, or seconds.
+    expiry: timedelta | float | None
+    correlation_id: bytes | None
+    message_id: bytes | None
+    #: The queue for the reply; makes the message a request.
+    reply_to: str
+    #: The start, for report options, a message type of one's own, and so on.
+    descriptor: MessageDescriptor | None
 
 
 class Outgoing(Struct, frozen=True, kw_only=True):
@@ -43,41 +62,27 @@ Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 """Publish middleware: look, change, call the next."""
 
 
-def outgoing(
-    queue: str,
-    payload: Any,
-    *,
-    codec: Codec | None = None,
-    properties: Mapping[str, PropertyValue] | None = None,
-    persistent: bool | None = None,
-    priority: int | None = None,
-    expiry: timedelta | float | None = None,
-    correlation_id: bytes = NO_ID,
-    message_id: bytes = NO_ID,
-    reply_to: str = "",
-    descriptor: MessageDescriptor | None = None,
-) -> Outgoing:
-    """Return the message to put. What is None is left to the queue's definition; `expiry` is a timedelta or seconds.
+def outgoing(queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Outgoing:
+    """Return the message to put.
 
-    A descriptor given is the start: for report options, a message type of one's own, and so on.
     Raises `MQIError` 2013 for an expiry that is not positive, before anything is put.
     """
-    body, message_format, ccsid = encode(payload, codec)
-    start = descriptor or MessageDescriptor(message_type=MessageType.REQUEST if reply_to else MessageType.DATAGRAM)
-    wishes: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
+    body, message_format, ccsid = encode(payload, wishes.get("codec"))
+    reply_to = wishes.get("reply_to", "")
+    start = wishes.get("descriptor") or MessageDescriptor(
+        message_type=MessageType.REQUEST if reply_to else MessageType.DATAGRAM
+    )
+    fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
+    persistent, expiry = wishes.get("persistent"), wishes.get("expiry")
     if persistent is not None:
-        wishes["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
-    if priority is not None:
-        wishes["priority"] = priority
+        fields["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
     if expiry is not None:
-        wishes["expiry_tenths"] = _tenths(expiry, queue)
-    if correlation_id != NO_ID:
-        wishes["correlation_id"] = correlation_id
-    if message_id != NO_ID:
-        wishes["message_id"] = message_id
+        fields["expiry_tenths"] = _tenths(expiry, queue)
     if reply_to:
-        wishes["reply_to_queue"] = reply_to
-    return Outgoing(queue=queue, descriptor=replace(start, **wishes), body=body, properties=properties or {})
+        fields["reply_to_queue"] = reply_to
+    kept = (("priority", wishes.get("priority")), ("correlation_id", wishes.get("correlation_id")))
+    fields |= {name: value for name, value in (*kept, ("message_id", wishes.get("message_id"))) if value is not None}
+    return Outgoing(queue=queue, descriptor=replace(start, **fields), body=body, properties=wishes.get("properties") or {})
 
 
 async def put_in_unit_of_work(session: Session, message: Outgoing) -> Put:

@@ -1,66 +1,80 @@
 """A running application: its queue manager, its listeners, and a session for what is put outside of deliveries."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar, Unpack
 
 import anyio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock, Random, Runner
-from mqflow.app import settings as configuration
-from mqflow.app.codecs import decoder_for
+from mqflow.app.codecs import Codec, decoder_for
 from mqflow.app.consumer import Consumer
 from mqflow.app.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.listening import Listener
 from mqflow.app.locate import OpenQueueManager, open_queue_manager
 from mqflow.app.message import Message
 from mqflow.app.middleware import around_put
-from mqflow.app.publishing import Outgoing, Send, outgoing, put_in_unit_of_work
+from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, put_in_unit_of_work
+from mqflow.app.settings import Settings, load
+from mqflow.events import Hook
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, MessageType, OpenOption
 from mqflow.policy.disposition import Behaviour, Settlement
 from mqflow.policy.reconnection import Class, classify
 from mqflow.runtime.broadcast import Broadcast, LogEvents
-from mqflow.runtime.delivery import ListenerSpec
+from mqflow.runtime.delivery import Decide, ListenerSpec
 from mqflow.runtime.requeuer import INPUT
 from mqflow.runtime.runtime import Runtime
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import SettingsCache
 from mqflow.verbs import GetOptions, Put, QueueManager
 
-if TYPE_CHECKING:
-    from mqflow.app.application import App
-    from mqflow.app.listening import Listener
-
-__all__ = ("Running",)
+__all__ = ("Declared", "Running")
 
 T = TypeVar("T")
 
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 
 
+class Declared(Struct, frozen=True, kw_only=True):
+    """What was declared, as an `App` hands it over to be run."""
+
+    url: str | None
+    name: str
+    settings: Settings | None
+    listeners: Sequence[Listener]
+    middleware: Sequence[Any]
+    hooks: Sequence[Hook]
+    codec: Codec | None
+    decide: Decide
+
+
 class Running:
     """What `App.running` gives."""
 
-    def __init__(self, app: "App", queue_manager: QueueManager | None, *, clock: Clock, random: Random, runner: Runner) -> None:
+    def __init__(
+        self, declared: Declared, queue_manager: QueueManager | None, *, clock: Clock, random: Random, runner: Runner
+    ) -> None:
         #: What the application is set to: its arguments over the environment over the file.
-        self.settings: Final = app.settings or configuration.load()
-        self._app: Final = app
+        self.settings: Final = declared.settings or load()
+        self._declared: Final = declared
         self._opened: OpenQueueManager | None = None
         self._ledger: DecisionLedger | None = None
         if queue_manager is None:
             # What is set from outside is stronger than what the source says: the same image runs in every stage.
-            url = app.url if app.url and "url" not in self.settings.sources else self.settings.url
+            url = declared.url if declared.url and "url" not in self.settings.sources else self.settings.url
             queue_manager = self._opened = open_queue_manager(url, clock=clock, runner=runner)
             self._ledger = open_ledger(url, self.settings.ledger, clock=clock, runner=runner)
         self.queue_manager: Final = queue_manager
         self._clock: Final = clock
-        self._name: Final = self.settings.application_name or app.name or "mqflow"
-        self._broadcast: Final = Broadcast((LogEvents(), *app.hooks, *([self._ledger] if self._ledger else [])))
+        self._name: Final = self.settings.application_name or declared.name or "mqflow"
+        self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *([self._ledger] if self._ledger else [])))
         self._runtime: Final = Runtime(
             queue_manager,
-            [self._spec(listener) for listener in app.listeners],
+            [self._spec(listener) for listener in declared.listeners],
             broadcast=self._broadcast,
             clock=clock,
             random=random,
@@ -89,9 +103,10 @@ class Running:
         """Whether handlers had to be cancelled before they had finished."""
         return self._runtime.cut_off
 
-    async def put(self, queue: str, payload: Any, **wishes: Any) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """As `App.put`."""
-        message = outgoing(queue, payload, **{"codec": self._app.codec} | wishes)
+        wishes.setdefault("codec", self._declared.codec)
+        message = outgoing(queue, payload, **wishes)
         async with self._turn:
             session = await self._own_session()
             try:
@@ -105,13 +120,14 @@ class Running:
                 raise
         return put
 
-    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Any) -> T:
+    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Unpack[Wishes]) -> T:
         """As `App.request`."""
         session = await self._runtime.supervisor.connect()
         try:
             connection = session.connection
             replies = await session.call(connection.open, _MODEL, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
-            request = outgoing(queue, payload, **{"codec": self._app.codec} | wishes | {"reply_to": replies.name})
+            wishes.setdefault("codec", self._declared.codec)
+            request = outgoing(queue, payload, **wishes | {"reply_to": replies.name})
             descriptor = replace(request.descriptor, message_type=int(MessageType.REQUEST))
             put = await self._send(session)(replace(request, descriptor=descriptor))
             await session.settle(Settlement.COMMIT)
@@ -130,7 +146,7 @@ class Running:
         if not exchange.unit:
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s)
         got = exchange.unit[0]
-        answer: T = decoder_for(reply, self._app.codec)(Message(got.descriptor, got.body, replies.name))
+        answer: T = decoder_for(reply, self._declared.codec)(Message(got.descriptor, got.body, replies.name))
         return answer
 
     @asynccontextmanager
@@ -145,11 +161,11 @@ class Running:
                 queue,
                 settings=SettingsCache(queue, None, None),
                 behaviour=Behaviour.JMS_CONSUMER if transacted else Behaviour.JMS_CONSUMER_NOT_TRANSACTED,
-                decide=self._app.decide,
+                decide=self._declared.decide,
                 broadcast=self._broadcast,
                 clock=self._clock,
                 send=self._send(session),
-                codec=self._app.codec,
+                codec=self._declared.codec,
                 application_name=self._name,
             )
         finally:
@@ -174,7 +190,7 @@ class Running:
         async def put(message: Outgoing) -> Put:
             return await put_in_unit_of_work(session, message)
 
-        return around_put(self._app.middleware, put)
+        return around_put(self._declared.middleware, put)
 
     async def _own_session(self) -> Session:
         if self._session is None:
@@ -188,10 +204,10 @@ class Running:
         else:
             await session.settle(Settlement.BACKOUT)
 
-    def _spec(self, listener: "Listener") -> ListenerSpec:
+    def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with what the settings say of it."""
-        app = self._app
-        spec = listener.spec(decide=app.decide, middleware=app.middleware, codec=app.codec)
+        declared = self._declared
+        spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec)
         said = self.settings.listener(listener.name, listener.queue)
         changes: dict[str, Any] = {}
         for field in ("concurrency", "unit_of_work", "time_limit_s"):

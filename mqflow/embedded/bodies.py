@@ -28,9 +28,9 @@ class Bodies:
         self._bytes = 0
 
     def kept(self, messages: Iterable[QueuedMessage]) -> None:
-        """Count the stored messages' bodies, and drop those that do not fit any more: they are read back when needed."""
+        """Count the bodies of those that are stored, and drop what does not fit any more: it is read back when needed."""
         for message in messages:
-            if message.body is None:
+            if message.body is None or not message.stored:
                 continue
             if self._bytes + message.body_bytes > self._bytes_max:
                 message.body = None

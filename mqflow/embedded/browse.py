@@ -59,9 +59,8 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle
 
 
 def forget(handle: EmbeddedHandle, queue: LocalQueue) -> None:
-    """End the lock and the marks of a handle that closes."""
+    """End the lock, and the marks for others, of a handle that closes."""
     unlock(queue, handle)
-    handle.marks.clear()
     for key in [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]:
         del queue.co_op_marks[key]
 

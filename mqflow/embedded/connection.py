@@ -230,9 +230,14 @@ class EmbeddedConnection:
     def disconnect(self) -> None:
         """End the connection (MQDISC). **Commits an open unit of work**; where it cannot, it is backed out, and 2003 raised."""
         with self._machine.lock:
-            if self._ended and self._ended != Reason.HCONN_ERROR:
-                self._ended = Reason.HCONN_ERROR  # it is gone already
+            lost = self._ended not in {0, Reason.HCONN_ERROR}
+            if lost:  # it is gone already, and so is its unit of work
+                self._ended = Reason.HCONN_ERROR
                 return
+            try:
+                self._check_usable()
+            except Refusal as refusal:
+                raise refusal.on("MQDISC", "", self.queue_manager_name) from None
         try:
             self.commit()
         finally:
@@ -259,6 +264,8 @@ class EmbeddedConnection:
                 opening.close_handle(self._machine, handle, CloseOption.NONE)
             self.handles.clear()
             self._machine.connections.discard(self)
+            if self._machine.stops_when_empty and not self._machine.connections:
+                settling.stop(self._machine, Reason.Q_MGR_STOPPING)
 
     def _check_usable(self) -> None:
         if self._ended:
@@ -294,20 +301,27 @@ class EmbeddedConnection:
         clock = self._machine.clock
         ends_at = None if wait_ms < 0 else clock.monotonic() + wait_ms / 1000
         while True:
-            woken = threading.Event()
-            withdraw_it = self.on_arrival(handle, options, woken.set)
-            if withdraw_it is not None:
-                self._busy = True
-                try:
-                    woken.wait(None if ends_at is None else max(0.0, ends_at - clock.monotonic()))
-                finally:
-                    self._busy = False
-                    withdraw_it()
+            left_s = None if ends_at is None else max(0.0, ends_at - clock.monotonic())
+            over = not self._wait(handle, options, left_s)
             got, alone, _ = self._get_once(handle, options)
             if alone is not None:
                 self._commit_alone(alone)
-            if got is not None or (ends_at is not None and clock.monotonic() >= ends_at):
+            if got is not None or over:
                 return got
+
+    def _wait(self, handle: EmbeddedHandle, options: GetOptions, timeout_s: float | None) -> bool:
+        """Wait until a get may find something; False where the time is over."""
+        woken = threading.Event()
+        with self._machine.lock:
+            withdraw_it = self.on_arrival(handle, options, woken.set)
+            self._busy = withdraw_it is not None
+        if withdraw_it is None:
+            return True
+        try:
+            return woken.wait(timeout_s)
+        finally:
+            self._busy = False
+            withdraw_it()
 
     def _commit_alone(self, unit: UnitOfWork) -> None:
         """Make durable what was put or got outside the connection's unit of work; undone where the store refuses."""

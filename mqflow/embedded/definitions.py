@@ -11,7 +11,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration import HandleStatus, QueueStatus
-from mqflow.embedded.handle import INPUT, Alias, EmbeddedHandle
+from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.opening import drop_queue, input_handles, output_handles
@@ -19,9 +19,15 @@ from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
 from mqflow.embedded.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
 from mqflow.embedded.waiting import wake_all
-from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes import (
+    QUEUE_ATTRIBUTES,
+    QUEUE_MANAGER_ATTRIBUTES,
+    AttributeSpec,
+    QueueAttributes,
+    QueueManagerAttributes,
+)
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.options import OpenOption
+from mqflow.mqi.options import OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Definitions", "attributes_now", "change_queue")
@@ -29,9 +35,9 @@ __all__ = ("Definitions", "attributes_now", "change_queue")
 _Record = TypeVar("_Record", bound=Struct)
 
 
-def attributes_now(queue: LocalQueue | Alias) -> QueueAttributes:
+def attributes_now(queue: LocalQueue | Definition) -> QueueAttributes:
     """Return the definition with how the queue stands: depth and open counts."""
-    if isinstance(queue, Alias):
+    if isinstance(queue, Definition):
         return queue.attributes
     return replace(
         queue.attributes,
@@ -41,7 +47,7 @@ def attributes_now(queue: LocalQueue | Alias) -> QueueAttributes:
     )
 
 
-def change_queue(machine: Machine, queue: LocalQueue | Alias, changes: Mapping[str, object]) -> Callable[[], None]:
+def change_queue(machine: Machine, queue: LocalQueue | Definition, changes: Mapping[str, object]) -> Callable[[], None]:
     """Change the fields in memory and wake who waits there; the function returned waits until the change is durable."""
     before = queue.attributes
     queue.attributes = machine.dated(_changed(before, changes))
@@ -53,7 +59,7 @@ def change_queue(machine: Machine, queue: LocalQueue | Alias, changes: Mapping[s
     return make_durable(machine, (QueueDefined(queue.attributes),), undo)
 
 
-def _wake(queue: LocalQueue | Alias) -> None:
+def _wake(queue: LocalQueue | Definition) -> None:
     """Whoever waits on the queue, or on any through this alias, may now be refused."""
     if isinstance(queue, LocalQueue):
         wake_all(queue)
@@ -127,7 +133,7 @@ class Definitions:
         if self._machine.stopped:
             raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)
 
-    def _known(self, name: str) -> LocalQueue | Alias:
+    def _known(self, name: str) -> LocalQueue | Definition:
         found = self._machine.queues.get(name)
         if found is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
@@ -143,19 +149,19 @@ class Definitions:
         machine, name = self._machine, attributes.name
         if not is_object_name(name):
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+        defined = _as_defined(attributes)
         known = machine.queues.get(name)
         if known is None:
-            made = machine.define(machine.dated(_as_defined(attributes)))
+            made = machine.define(machine.dated(defined))
             return make_durable(machine, (QueueDefined(made.attributes),), lambda: _drop(machine, name))
-        if not replacing or known.attributes.kind is not attributes.kind:
+        if not replacing or known.attributes.kind != defined.kind:
             raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
-        changes = {field: value for field, value in asdict(_as_defined(attributes)).items() if field not in _KEPT}
+        changes = {field: value for field, value in asdict(defined).items() if field not in _KEPT}
         return self._alter(known, changes, force=False)
 
-    def _alter(self, queue: LocalQueue | Alias, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
-        unknown = set(changes) - set(QueueAttributes.__struct_fields__)
-        if unknown or "name" in changes or "kind" in changes:
-            raise Refusal(Reason.SELECTOR_ERROR, f"{', '.join(sorted(unknown)) or 'name and kind'} cannot be altered")
+    def _alter(self, queue: LocalQueue | Definition, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
+        if "name" in changes or "kind" in changes:
+            raise Refusal(Reason.SELECTOR_ERROR, "Name and kind of a queue cannot be altered")
         matters = _matters(queue, changes)
         if matters:
             if not force:
@@ -163,7 +169,7 @@ class Definitions:
             queue.changes += 1
         return change_queue(self._machine, queue, changes)
 
-    def _delete(self, queue: LocalQueue | Alias, *, purge: bool) -> Callable[[], None]:
+    def _delete(self, queue: LocalQueue | Definition, *, purge: bool) -> Callable[[], None]:
         machine, name = self._machine, queue.attributes.name
         if queue.handles:
             raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
@@ -181,7 +187,7 @@ class Definitions:
             machine.queues[name] = queue
             if isinstance(queue, LocalQueue):
                 queue.deleted = False
-                queue.load(messages)
+                _restore(machine, queue, messages)
 
         return make_durable(machine, (QueueDeleted(name),), undo)
 
@@ -190,10 +196,10 @@ class Definitions:
             raise Refusal(
                 Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
             )
-        messages = queue.clear()
+        machine, messages = self._machine, queue.clear()
         for message in messages:
-            self._machine.bodies.gone(message)
-        return make_durable(self._machine, (QueueCleared(queue.name),), lambda: queue.load(messages))
+            machine.bodies.gone(message)
+        return make_durable(machine, (QueueCleared(queue.name),), lambda: _restore(machine, queue, messages))
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
         machine, before = self._machine, self._machine.attributes
@@ -210,24 +216,64 @@ _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
 def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
+    unknown = set(changes) - set(record.__struct_fields__)
+    if unknown:
+        raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
     try:
-        return convert({**asdict(record), **changes}, type(record), strict=False)
+        changed = convert({**asdict(record), **changes}, type(record), strict=False)
     except ValidationError as error:
-        raise Refusal(Reason.SELECTOR_ERROR, str(error)) from error
+        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
+    specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
+    for spec in specs:
+        if spec.field in changes and not _accepts(spec, getattr(changed, spec.field)):
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {_accepted(spec)}")
+    return changed
+
+
+def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
+    return tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds)
+
+
+def _accepts(spec: AttributeSpec, value: int | str) -> bool:
+    if isinstance(value, str):
+        return len(value) <= spec.chars and (not spec.object_name or not value or is_object_name(value))
+    if spec.words is not None and int(value) in spec.words.values():
+        return True
+    return _is_numeric(spec) and spec.low <= value <= spec.high
+
+
+def _is_numeric(spec: AttributeSpec) -> bool:
+    return spec.words is None or spec.high > spec.low
+
+
+def _accepted(spec: AttributeSpec) -> str:
+    if spec.object_name:
+        return "a name of an object, or nothing, is accepted"
+    if spec.chars:
+        return f"up to {spec.chars} characters are accepted"
+    words = ", ".join(f"{value} ({word})" for word, value in (spec.words or {}).items())
+    numbers = f"{spec.low} to {spec.high}" if _is_numeric(spec) else ""
+    return " and ".join(filter(None, (words, numbers))) + " are accepted"
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
-    return replace(attributes, depth=0, open_input_count=0, open_output_count=0)
+    """The definition alone, every value checked: how the queue stands is not part of it."""
+    return _changed(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
+
+
+def _restore(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
+    queue.load(messages)
+    machine.bodies.kept(messages)
 
 
 def _drop(machine: Machine, name: str) -> None:
     del machine.queues[name]
 
 
-def _matters(queue: LocalQueue | Alias, changes: Mapping[str, object]) -> str:
+def _matters(queue: LocalQueue | Definition, changes: Mapping[str, object]) -> str:
     """The field that those who have the queue open rely on, if the changes touch one."""
     now = queue.attributes
-    if isinstance(queue, Alias):
+    if isinstance(queue, Definition):
         touched = [
             field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
         ]

@@ -6,13 +6,15 @@ Source: facts of MQGMO options and MQMO; IBM q096780 (options), rc2046, rc2090, 
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.embedded.refusal import Refusal
-from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
-from mqflow.mqi.options import GetOption, MatchOption
+from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
+from mqflow.mqi.options import Encoding, GetOption, MatchOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 
@@ -66,18 +68,19 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
 
     reach: Reach
     within: Within
-    match: Match | None
+    match: Match | None = None
+    waits: bool
     #: 0 does not wait, -1 waits for ever.
-    wait_ms: int
+    wait_ms: int = 0
     lock: bool
     mark: Mark | None
     unmarked_only: bool
     accept_truncated: bool
     convert: bool
     fail_if_quiescing: bool
-    buffer_bytes_max: int | None
-    ccsid: int
-    encoding: int
+    buffer_bytes_max: int | None = None
+    ccsid: int = CCSID_Q_MGR
+    encoding: int = Encoding.NATIVE
 
     @property
     def looks_only(self) -> bool:
@@ -97,6 +100,8 @@ def matches(match: Match, descriptor: MessageDescriptor) -> bool:
 
 
 _BROWSES: Final = frozenset({Reach.BROWSE_FIRST, Reach.BROWSE_NEXT, Reach.BROWSE_UNDER_CURSOR})
+#: Those that look for a message; under the cursor it is found already.
+_MATCHING: Final = frozenset({Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT})
 _REACHES: Final = {
     GetOption.MSG_UNDER_CURSOR: Reach.UNDER_CURSOR,
     GetOption.BROWSE_FIRST: Reach.BROWSE_FIRST,
@@ -134,6 +139,8 @@ _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
 _ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
 _ALL_MATCHES: Final = sum(MatchOption)
 _ANY: Final = Match()
+# Plain numbers: the bits of a flag are slow to test.
+_MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(option) for option in MatchOption)
 
 
 def plan_get(options: GetOptions) -> GetPlan:
@@ -142,30 +149,45 @@ def plan_get(options: GetOptions) -> GetPlan:
     Refuses with 2046 options that exclude each other, 2090 a wait below -1, 2247 unknown match options, 2298 what the embedded
     queue manager does not offer. Without a syncpoint option the get is outside the unit of work, as on Multiplatforms.
     """
-    asked = GetOption(options.options)
+    plan = _plan_of(int(options.options))
+    if plan.waits and options.wait_ms < WAIT_UNLIMITED:
+        raise Refusal(Reason.WAIT_INTERVAL_ERROR, f"{options.wait_ms} ms; 0 or more, or -1 for ever")
+    return replace(
+        plan,
+        match=_match(options) if plan.reach in _MATCHING else None,
+        wait_ms=options.wait_ms if plan.waits else 0,
+        buffer_bytes_max=options.buffer_bytes_max,
+        ccsid=options.ccsid,
+        encoding=options.encoding,
+    )
+
+
+@lru_cache(maxsize=256)
+def _plan_of(bits: int) -> GetPlan:
+    """What the bits alone say: a program that gets by identifier makes options for each get, with the same bits."""
+    asked = GetOption(bits)
     _refuse_conflicts(asked)
     reach = _only(asked, _REACHES, "ways to reach a message") or Reach.NEXT
     within = _only(asked, _SCOPES, "syncpoint options") or Within.NO_UNIT_OF_WORK
     mark = _only(asked, _MARKS, "mark options")
     lock = bool(asked & GetOption.LOCK)
+    waits = bool(asked & GetOption.WAIT)
     if within is not Within.NO_UNIT_OF_WORK and reach not in {Reach.NEXT, Reach.UNDER_CURSOR}:
         raise Refusal(Reason.OPTIONS_ERROR, "A browse or an unlock is never part of a unit of work")
     if (lock or mark is not None) and reach not in _BROWSES:
         raise Refusal(Reason.OPTIONS_ERROR, "LOCK and the marks go with a browse")
+    if waits and reach not in _MATCHING:
+        raise Refusal(Reason.OPTIONS_ERROR, "There is nothing to wait for under a cursor")
     return GetPlan(
         reach=reach,
         within=within,
-        match=None if reach in {Reach.UNDER_CURSOR, Reach.BROWSE_UNDER_CURSOR, Reach.UNLOCK} else _match(options),
-        wait_ms=_wait_ms(asked, options.wait_ms, reach),
+        waits=waits,
         lock=lock,
         mark=mark,
         unmarked_only=bool(asked & GetOption.UNMARKED_BROWSE_MSG),
         accept_truncated=bool(asked & GetOption.ACCEPT_TRUNCATED_MSG),
         convert=bool(asked & GetOption.CONVERT),
         fail_if_quiescing=bool(asked & GetOption.FAIL_IF_QUIESCING),
-        buffer_bytes_max=options.buffer_bytes_max,
-        ccsid=options.ccsid,
-        encoding=options.encoding,
     )
 
 
@@ -190,16 +212,18 @@ def _only(asked: GetOption, choices: Mapping[GetOption, _Choice], what: str) -> 
 
 
 def _match(options: GetOptions) -> Match | None:
-    wanted = MatchOption(options.match)
-    if unknown := int(wanted) & ~_ALL_MATCHES:
+    wanted = int(options.match)
+    if not wanted:
+        return None
+    if unknown := wanted & ~_ALL_MATCHES:
         raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{unknown:x} is no MQMO option")
     match = Match(
-        message_id=_identifier(options.message_id) if wanted & MatchOption.MSG_ID else None,
-        correlation_id=_identifier(options.correlation_id) if wanted & MatchOption.CORREL_ID else None,
-        group_id=_identifier(options.group_id) if wanted & MatchOption.GROUP_ID else None,
-        sequence_number=options.sequence_number if wanted & MatchOption.MSG_SEQ_NUMBER else None,
-        offset=options.offset if wanted & MatchOption.OFFSET else None,
-        serial=int.from_bytes(options.message_token, "big") if wanted & MatchOption.MSG_TOKEN else None,
+        message_id=_identifier(options.message_id) if wanted & _MSG_ID else None,
+        correlation_id=_identifier(options.correlation_id) if wanted & _CORREL_ID else None,
+        group_id=_identifier(options.group_id) if wanted & _GROUP_ID else None,
+        sequence_number=options.sequence_number if wanted & _MSG_SEQ_NUMBER else None,
+        offset=options.offset if wanted & _OFFSET else None,
+        serial=int.from_bytes(options.message_token, "big") if wanted & _MSG_TOKEN else None,
     )
     return None if match == _ANY else match
 
@@ -207,13 +231,3 @@ def _match(options: GetOptions) -> Match | None:
 def _identifier(wanted: bytes) -> bytes | None:
     """All zeros match any identifier (MQMI_NONE, MQCI_NONE)."""
     return None if wanted == NO_ID else wanted
-
-
-def _wait_ms(asked: GetOption, wait_ms: int, reach: Reach) -> int:
-    if not asked & GetOption.WAIT:
-        return 0
-    if reach in {Reach.UNDER_CURSOR, Reach.BROWSE_UNDER_CURSOR}:
-        raise Refusal(Reason.OPTIONS_ERROR, "There is nothing to wait for under a cursor")
-    if wait_ms < WAIT_UNLIMITED:
-        raise Refusal(Reason.WAIT_INTERVAL_ERROR, f"{wait_ms} ms; 0 or more, or -1 for ever")
-    return wait_ms

@@ -17,6 +17,7 @@ from mqflow.embedded.reports import report_delivery, report_expiration
 from mqflow.embedded.store import MessageRemoved
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.conversion import convert
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, Report
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import Got
@@ -69,7 +70,7 @@ def find(
         case Reach.BROWSE_NEXT:
             return _first(machine, handle, queue, plan, handle.cursor, None)
         case Reach.UNDER_CURSOR | Reach.BROWSE_UNDER_CURSOR:
-            return _under_cursor(machine, handle, queue)
+            return _under_cursor(machine, handle, queue, unmarked_only=plan.unmarked_only)
         case Reach.UNLOCK:
             return None
         case _:
@@ -99,8 +100,6 @@ def get_message(
     if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
         _look(machine, handle, queue, message, plan)
         return got, None
-    if handle.bits & _SAVE_ALL_CONTEXT:
-        handle.saved_context = message.descriptor
     return got, _take(machine, connection, handle, queue, message, plan)
 
 
@@ -130,13 +129,15 @@ def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMe
     return one if one.key < other.key else other
 
 
-def _under_cursor(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue) -> QueuedMessage:
+def _under_cursor(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
     message = queue.messages.get(handle.cursor)
     if message is None or browse.locked_by_other(queue, message, handle):
         raise Refusal(Reason.NO_MSG_UNDER_CURSOR)
     if message.expires_at is not None and message.expires_at <= machine.clock.wall():
         _expire(machine, queue, message, None)
         raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "It expired")
+    if unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic()):
+        raise Refusal(Reason.MSG_MARKED_BROWSE_CO_OP)
     return message
 
 
@@ -165,11 +166,7 @@ def _discard(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> Non
 
 
 def _handed_out(machine: Machine, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
-    descriptor, body, reason = message.descriptor, message.body or b"", int(Reason.NONE)
-    if message.expires_at is not None:
-        # What is left, in tenths: at least one, because the message is not expired yet.
-        left = max(1, int((message.expires_at - machine.clock.wall()) * 10))
-        descriptor = replace(descriptor, expiry_tenths=left)
+    descriptor, body, reason = _aged(machine, message), message.body or b"", int(Reason.NONE)
     body_bytes = len(body)
     if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
         body = body[: plan.buffer_bytes_max]
@@ -195,9 +192,18 @@ def _handed_out(machine: Machine, queue: LocalQueue, message: QueuedMessage, pla
     )
 
 
+def _aged(machine: Machine, message: QueuedMessage) -> MessageDescriptor:
+    """The descriptor with the expiry that is left: at least a tenth, because it is not expired yet."""
+    if message.expires_at is None:
+        return message.descriptor
+    left = max(1, int((message.expires_at - machine.clock.wall()) * 10))
+    # A wall clock that was set back makes no message live longer than its sender meant.
+    return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
+
+
 def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
     handle.cursor = message.key
-    if handle.locked is not None and handle.locked != message.key:
+    if handle.locked is not None and not (plan.lock and handle.locked == message.key):
         browse.unlock(queue, handle)
     if plan.lock:
         browse.lock(queue, message, handle)
@@ -215,28 +221,35 @@ def _take(
     message: QueuedMessage,
     plan: GetPlan,
 ) -> UnitOfWork | None:
-    descriptor = message.descriptor
-    delivery = descriptor.report & _DELIVERY
-    inside = plan.within is Within.UNIT_OF_WORK or (
-        plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT
-    )
-    unit: UnitOfWork | None = None
-    if inside:
-        unit = connection.unit_of_work
-        unit.check_room(2 if delivery else 1, machine.attributes.max_uncommitted_messages)
-    elif message.stored or delivery:
-        unit = UnitOfWork()
-    if message.key in connection.unit_of_work.puts:
-        connection.unit_of_work.take_own(queue, message)
+    """Take the message off, into the unit of work where it belongs; return one to commit at once, if any."""
+    own = connection.unit_of_work
+    unit = _unit_of_work(machine, own, message, plan)
+    if unit is own and message.stored:
+        # First, because it can be refused (2192), and then nothing may have happened.
+        harden = queue.attributes.harden_get_backout
+        own.marks.append(machine.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
+    if message.key in own.puts:
+        own.take_own(queue, message)
     else:
         queue.take(message)
         if unit is not None:
             unit.add_get(queue, message)
-    if unit is not None and inside and message.stored:
-        harden = queue.attributes.harden_get_backout
-        unit.marks.append(machine.store.mark_in_flight(message.serial, descriptor.backout_count, harden=harden))
+    if handle.bits & _SAVE_ALL_CONTEXT:
+        handle.saved_context = message.descriptor
     if handle.locked is not None:
         browse.unlock(queue, handle)
-    if delivery:
-        report_delivery(machine, unit, descriptor, message.body or b"")
-    return None if inside else unit
+    if message.descriptor.report & _DELIVERY:
+        report_delivery(machine, unit, _aged(machine, message), message.body or b"")
+    if queue.attributes.monitoring > 0:
+        queue.last_get_at = machine.clock.wall()
+    return None if unit is own else unit
+
+
+def _unit_of_work(machine: Machine, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
+    """The connection's; one of its own for a get that must be durable, or goes with a report; or none."""
+    descriptor = message.descriptor
+    delivery = descriptor.report & _DELIVERY
+    if plan.within is Within.UNIT_OF_WORK or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
+        own.check_room(2 if delivery else 1, machine.attributes.max_uncommitted_messages)
+        return own
+    return UnitOfWork() if message.stored or delivery else None

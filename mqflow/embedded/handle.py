@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # a handle remembers them; what they are is not its business
     from mqflow.embedded.waiting import Waiter
     from mqflow.verbs import GetOptions
 
-__all__ = ("INPUT", "Alias", "EmbeddedHandle")
+__all__ = ("INPUT", "Definition", "EmbeddedHandle")
 
 INPUT: Final = int(OpenOption.INPUT_AS_Q_DEF | OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE)
 
 
-class Alias:
+class Definition:
     """A queue definition that is no queue: an alias or a model. `attributes` changes when it is altered."""
 
     __slots__ = ("attributes", "changes", "handles")
@@ -66,7 +66,7 @@ class EmbeddedHandle:
         #: The local queue it reaches; None for the queue manager itself.
         self.queue: LocalQueue | None = None
         #: The alias it was opened through.
-        self.alias: Alias | None = None
+        self.alias: Definition | None = None
         #: `changes` of queue and alias when it was opened.
         self.seen_changes = 0
         #: Whether this open made the dynamic queue.

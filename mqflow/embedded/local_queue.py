@@ -5,7 +5,7 @@ Adding, taking the first, putting one back at its place and finding one by ident
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -188,9 +188,14 @@ class LocalQueue:
         if match.serial is not None:
             return self._by_serial(match, after)
         keys = self._candidates(match)
-        for key in (
-            keys.irange(after, inclusive=(False, True)) if isinstance(keys, SortedList) else keys[bisect_right(keys, after) :]
-        ):
+        later: Iterable[int]
+        if after == BEFORE_FIRST:
+            later = keys
+        elif isinstance(keys, SortedList):
+            later = keys.irange(after, inclusive=(False, True))
+        else:
+            later = keys[bisect_right(keys, after) :]
+        for key in later:
             message = self.messages[key]
             if matches(match, message.descriptor):
                 return message

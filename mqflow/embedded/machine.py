@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mqflow.ambient import Clock
 from mqflow.embedded.bodies import Bodies
-from mqflow.embedded.handle import Alias
+from mqflow.embedded.handle import Definition
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.naming import Identifiers, Timestamps
 from mqflow.embedded.refusal import Refusal
@@ -36,13 +36,15 @@ class Machine:
         self.store = store
         self.clock = clock
         self.durable = store.durable
-        self.queues: dict[str, LocalQueue | Alias] = {}
+        self.queues: dict[str, LocalQueue | Definition] = {}
         self.next_serial = snapshot.next_serial
         self.identifiers = Identifiers(attributes.name, clock.wall(), snapshot.next_serial)
         self.timestamps = Timestamps()
         self.bodies = Bodies(store)
         self.connections: set[EmbeddedConnection] = set()
         self.quiescing = False
+        #: Stop when the last connection ends.
+        self.stops_when_empty = False
         #: Why it stopped: 0 while it runs.
         self.stopped = 0
         #: Messages found damaged and set aside: serial and why.
@@ -56,9 +58,9 @@ class Machine:
         """The queue manager's name."""
         return self.attributes.name
 
-    def define(self, attributes: QueueAttributes) -> LocalQueue | Alias:
+    def define(self, attributes: QueueAttributes) -> LocalQueue | Definition:
         """Add a queue, in memory."""
-        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else Alias(attributes)
+        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else Definition(attributes)
         self.queues[attributes.name] = made
         return made
 

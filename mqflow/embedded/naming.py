@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from mqflow.embedded.refusal import Refusal
-from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name, padded
+from mqflow.mqi.names import is_object_name, padded
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Identifiers", "Timestamps", "dynamic_queue_name")
 
-_PREFIX_CHARS_MAX: Final = 32
+_DIGITS: Final = 16
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -69,8 +69,7 @@ def dynamic_queue_name(wanted: str, number: int) -> str:
     Source: IBM q026100.
     """
     prefix, star, rest = wanted.partition("*")
-    name = f"{prefix}{number:016X}" if star else wanted
-    if rest or not is_object_name(name) or (star and len(prefix) > _PREFIX_CHARS_MAX):
-        detail = f"{wanted!r} is neither a name of up to {OBJECT_NAME_CHARS_MAX} characters nor a prefix of up to 32 and '*'"
-        raise Refusal(Reason.DYNAMIC_Q_NAME_ERROR, detail)
+    name = f"{prefix}{number:0{_DIGITS}X}" if star else wanted
+    if rest or not is_object_name(name):  # a prefix of more than 32 characters makes a name of more than 48
+        raise Refusal(Reason.DYNAMIC_Q_NAME_ERROR, f"{wanted!r} is neither a name nor a prefix and '*'")
     return name

@@ -45,5 +45,5 @@ def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
         raise Refusal(Reason.OPTIONS_ERROR, "SAVE_ALL_CONTEXT goes with one of INPUT_*")
     if bits & CONTEXT and not bits & OpenOption.OUTPUT:
         raise Refusal(Reason.OPTIONS_ERROR, "PASS_* and SET_* context go with OUTPUT")
-    if object_type is ObjectType.Q_MGR and bits & ~_FOR_QUEUE_MANAGERS:
+    if object_type == ObjectType.Q_MGR and bits & ~_FOR_QUEUE_MANAGERS:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager can be opened for INQUIRE only")

@@ -3,12 +3,13 @@
 Called under the machine's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues).
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded import browse
-from mqflow.embedded.handle import INPUT, Alias, EmbeddedHandle
+from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.naming import dynamic_queue_name
@@ -39,7 +40,7 @@ TEMPORARY_DYNAMIC: Final = 3
 _UNSUPPORTED: Final = frozenset({ObjectType.NAMELIST, ObjectType.PROCESS, ObjectType.TOPIC})
 
 
-class Wanted(NamedTuple):
+class Wanted(Struct, frozen=True, gc=False):
     """What MQOD and the options ask for."""
 
     name: str
@@ -58,13 +59,12 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
     _check_queue_manager(machine, wanted)
     handle = EmbeddedHandle(connection, wanted.name, wanted.options, wanted.object_type)
-    if wanted.object_type is ObjectType.Q:
+    if wanted.object_type == ObjectType.Q:
         _attach(machine, handle, wanted)
     elif wanted.object_type in _UNSUPPORTED:
-        raise Refusal(
-            Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no {wanted.object_type.name.lower()} objects"
-        )
-    elif wanted.object_type is not ObjectType.Q_MGR:
+        kind = ObjectType(wanted.object_type).name.lower()
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
+    elif wanted.object_type != ObjectType.Q_MGR:
         raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.object_type}")
     connection.handles.add(handle)
     return handle
@@ -73,8 +73,9 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
 def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption) -> None:
     """Close the handle: locks, marks and waits of it end, and a dynamic queue goes where the rules say so."""
     queue = handle.queue
-    if options & (CloseOption.DELETE | CloseOption.DELETE_PURGE):
-        _check_delete(queue, options)
+    deletes = _deletes(options)
+    if deletes:
+        _check_delete(handle, options)
     handle.open = False
     if queue is None:
         return
@@ -84,10 +85,7 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
     if handle.alias is not None:
         handle.alias.handles.discard(handle)
     dynamic = queue.attributes.definition_type
-    if not queue.deleted and (
-        (dynamic == TEMPORARY_DYNAMIC and handle.creator)
-        or (dynamic == PERMANENT_DYNAMIC and options & (CloseOption.DELETE | CloseOption.DELETE_PURGE))
-    ):
+    if not queue.deleted and ((dynamic == TEMPORARY_DYNAMIC and handle.creator) or (dynamic == PERMANENT_DYNAMIC and deletes)):
         drop_queue(machine, queue)
         if dynamic == PERMANENT_DYNAMIC:
             machine.store.write((QueueDeleted(queue.name),), None)
@@ -115,7 +113,7 @@ def output_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
 
 
 def _check_queue_manager(machine: Machine, wanted: Wanted) -> None:
-    if wanted.object_type is ObjectType.Q_MGR:
+    if wanted.object_type == ObjectType.Q_MGR:
         if wanted.name not in {"", machine.name}:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {machine.name}")
         return
@@ -134,7 +132,7 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
     found = machine.queues.get(wanted.name)
     if found is None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
-    if isinstance(found, Alias) and found.attributes.kind is QueueType.MODEL:
+    if isinstance(found, Definition) and found.attributes.kind is QueueType.MODEL:
         queue = _dynamic(machine, found, wanted.dynamic_name)
         handle.name = queue.name
         handle.creator = True
@@ -144,7 +142,7 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
     queue.handles.add(handle)
     handle.queue = queue
     handle.seen_changes = queue.changes
-    if isinstance(found, Alias) and not handle.creator:
+    if isinstance(found, Definition) and not handle.creator:
         found.handles.add(handle)
         handle.alias = found
         handle.seen_changes += found.changes
@@ -166,7 +164,7 @@ def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
         raise Refusal(Reason.OBJECT_IN_USE, "It is NOSHARE and open for input")
 
 
-def _dynamic(machine: Machine, model: Alias, wanted: str) -> LocalQueue:
+def _dynamic(machine: Machine, model: Definition, wanted: str) -> LocalQueue:
     name = dynamic_queue_name(wanted, machine.identifiers.number())
     if name in machine.queues:
         raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue was to be called {name}")
@@ -178,11 +176,24 @@ def _dynamic(machine: Machine, model: Alias, wanted: str) -> LocalQueue:
     return queue
 
 
-def _check_delete(queue: LocalQueue | None, options: CloseOption) -> None:
+def _deletes(options: CloseOption) -> bool:
+    """Whether the close is to delete the queue."""
+    if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{options!r} is for subscriptions")
+    if options == CloseOption.DELETE | CloseOption.DELETE_PURGE:
+        raise Refusal(Reason.OPTIONS_ERROR, "DELETE and DELETE_PURGE exclude each other")
+    return bool(options)
+
+
+def _check_delete(handle: EmbeddedHandle, options: CloseOption) -> None:
+    queue = handle.queue
     if queue is None or queue.attributes.definition_type not in {PERMANENT_DYNAMIC, TEMPORARY_DYNAMIC}:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a dynamic queue can be deleted by closing it")
-    if queue.attributes.definition_type == PERMANENT_DYNAMIC and not queue.deleted:
-        if queue.uncommitted:
-            raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
-        if queue.messages and not options & CloseOption.DELETE_PURGE:
-            raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
+    if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
+        if not handle.creator:
+            raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A temporary queue goes with the handle that made it, not this one")
+        return
+    if queue.uncommitted:
+        raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
+    if queue.messages and not options & CloseOption.DELETE_PURGE:
+        raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")

@@ -7,14 +7,15 @@ from typing import Final
 
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.opening import TEMPORARY_DYNAMIC
 from mqflow.embedded.refusal import Refusal
-from mqflow.embedded.settling import begin_commit, release
+from mqflow.embedded.settling import release
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("check_room", "place")
+__all__ = ("check_persistence", "check_room", "must_be_durable", "place")
 
 _FIFO: Final = 1
 _PERSISTENT: Final = int(Persistence.PERSISTENT)
@@ -31,10 +32,19 @@ def check_room(machine: Machine, queue: LocalQueue, body_bytes: int) -> None:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {attributes.max_depth}")
 
 
+def check_persistence(queue: LocalQueue, persistence: int) -> None:
+    """Refuse a persistent message on a temporary dynamic queue (2048)."""
+    if persistence == _PERSISTENT and queue.attributes.definition_type == TEMPORARY_DYNAMIC:
+        raise Refusal(Reason.PERSISTENT_NOT_ALLOWED)
+
+
 def place(
     machine: Machine, unit: UnitOfWork | None, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes, now_s: float
 ) -> QueuedMessage:
-    """Put the message into the unit of work, or without one onto the queue. Its place is that of its arrival, which is now."""
+    """Put the message into the unit of work, or without one onto the queue. Its place is that of its arrival, which is now.
+
+    One that `must_be_durable` needs a unit of work.
+    """
     attributes = queue.attributes
     serial = machine.serial()
     # The ordering in force when the message arrives decides; later ALTERs move nothing (IBM q103300).
@@ -50,13 +60,15 @@ def place(
         now_s,
         None if tenths < 0 else now_s + tenths / 10,
     )
-    queue.last_put_at = now_s
+    if attributes.monitoring > 0:
+        queue.last_put_at = now_s
     if unit is not None:
         unit.add_put(queue, message)
-    elif machine.durable and descriptor.persistence == _PERSISTENT:
-        alone = UnitOfWork()
-        alone.add_put(queue, message)
-        begin_commit(machine, alone, lambda _: None)
     else:
         release(queue, message)
     return message
+
+
+def must_be_durable(machine: Machine, descriptor: MessageDescriptor) -> bool:
+    """Whether a message has to go through the store, and so through a unit of work, before it shows."""
+    return machine.durable and descriptor.persistence == _PERSISTENT

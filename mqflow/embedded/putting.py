@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.machine import Machine
-from mqflow.embedded.opening import TEMPORARY_DYNAMIC
-from mqflow.embedded.placing import check_room, place
+from mqflow.embedded.placing import check_persistence, check_room, must_be_durable, place
 from mqflow.embedded.put_rules import PutPlan, Stamp, check_descriptor, with_context
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.reports import report_arrival
@@ -30,7 +29,6 @@ __all__ = ("put_message",)
 _OUTPUT: Final = int(OpenOption.OUTPUT)
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _ARRIVAL: Final = int(Report.COA_MASK)
-_PERSISTENT: Final = int(Persistence.PERSISTENT)
 _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 
 
@@ -67,6 +65,7 @@ def put_message(
         Stamp(connection.user, connection.application_name, date, time),
         saved,
     )
+    check_persistence(queue, complete.persistence)
     if complete.priority > machine.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
     arrival = complete.report & _ARRIVAL
@@ -97,7 +96,7 @@ def _unit_of_work(
 ) -> UnitOfWork | None:
     """The connection's; one of its own for a put that must be durable, or goes with a report; or none."""
     if not plan.under_syncpoint:
-        return UnitOfWork() if operations > 1 or (machine.durable and descriptor.persistence == _PERSISTENT) else None
+        return UnitOfWork() if operations > 1 or must_be_durable(machine, descriptor) else None
     unit = connection.unit_of_work
     unit.check_room(operations, machine.attributes.max_uncommitted_messages)
     return unit
@@ -110,8 +109,6 @@ def _resolved(
     persistence = descriptor.persistence
     if persistence == _AS_Q_DEF:
         persistence = first.default_persistence
-    if persistence == _PERSISTENT and queue.definition_type == TEMPORARY_DYNAMIC:
-        raise Refusal(Reason.PERSISTENT_NOT_ALLOWED)
     fresh = plan.new_message_id or descriptor.message_id == NO_ID
     reply_to_queue = "" if plan.suppress_reply_to else descriptor.reply_to_queue
     return replace(

@@ -21,7 +21,7 @@ from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManage
 from mqflow.embedded.system_objects import SYSTEM_QUEUES
 from mqflow.mqi.attributes import QueueManagerAttributes
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.names import is_object_name
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("EmbeddedQueueManager",)
@@ -63,6 +63,11 @@ class EmbeddedQueueManager:
         return self._machine.name
 
     @property
+    def stopped(self) -> bool:
+        """Whether it has ended, by `stop`, `close` or a store that failed."""
+        return bool(self._machine.stopped)
+
+    @property
     def administration(self) -> Administration:
         """What MQSC works on."""
         return self._definitions
@@ -95,10 +100,18 @@ class EmbeddedQueueManager:
             machine.quiescing = True
             machine.wake_everybody()
 
-    def stop(self) -> None:
-        """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162 from now on."""
-        with self._machine.lock:
-            stop(self._machine, Reason.Q_MGR_STOPPING)
+    def stop(self, *, immediate: bool = True) -> None:
+        """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162 from now on.
+
+        Not `immediate`: quiesce, and stop when the last connection has ended. This call does not wait for that.
+        """
+        machine = self._machine
+        with machine.lock:
+            if immediate or not machine.connections:
+                stop(machine, Reason.Q_MGR_STOPPING)
+            else:
+                machine.stops_when_empty = True
+                self.quiesce()
 
     def close(self) -> None:
         """Stop, and close the store when what is under way there is durable. Nothing is left to do the second time."""
@@ -121,7 +134,7 @@ class EmbeddedQueueManager:
         date, time = machine.now_as_text()
         machine.attributes = replace(
             machine.attributes,
-            identifier=f"{machine.name}_{date}_{time}",
+            identifier=f"{machine.name}_{date}_{time}"[:OBJECT_NAME_CHARS_MAX],
             creation_date=date,
             creation_time=time,
             alteration_date=date,

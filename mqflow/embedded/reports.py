@@ -5,25 +5,29 @@ behind an MQDLH; where there is none, or it refuses as well, it is dropped.
 Source: IBM q097680; "DeadLetterQName"; facts of MQRO_COA, MQRO_COD, MQRO_EXPIRATION.
 """
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+from mqflow.embedded.local_queue import QueuedMessage
 from mqflow.embedded.machine import Machine
-from mqflow.embedded.placing import check_room, place
+from mqflow.embedded.placing import check_persistence, check_room, must_be_durable, place
 from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.settling import begin_commit
 from mqflow.embedded.unit_of_work import UnitOfWork
-from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
-from mqflow.mqi.options import ApplicationType, Feedback, Report
+from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import ApplicationType, Feedback, Format, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.moved import to_dead_letter_queue
-from mqflow.policy.report import report
+from mqflow.policy.report import ReportMessage, report
 
 __all__ = ("report_arrival", "report_delivery", "report_expiration")
 
 _NAME_CHARS: Final = 28
+_ON_ITS_WAY: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEADER})
 
 
 def report_arrival(machine: Machine, unit: UnitOfWork | None, message: QueuedMessage) -> None:
@@ -32,13 +36,19 @@ def report_arrival(machine: Machine, unit: UnitOfWork | None, message: QueuedMes
 
 
 def report_delivery(machine: Machine, unit: UnitOfWork | None, descriptor: MessageDescriptor, body: bytes) -> None:
-    """Put the COD report the message asks for, in the getter's unit of work."""
+    """Put the COD report the message asks for, in the getter's unit of work.
+
+    A message that is on its way, behind an MQDLH or an MQXQH, was not delivered (recalled, not read again).
+    """
+    if descriptor.format in _ON_ITS_WAY:
+        return
     _send(machine, unit, descriptor, body, Report.COD_MASK, Feedback.COD)
 
 
 def report_expiration(machine: Machine, message: QueuedMessage) -> None:
-    """Put the expiration report the message asks for; it is part of no unit of work."""
-    _send(machine, None, message.descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
+    """Put the expiration report the message asks for; it is part of no unit of work, and has no expiry of its own."""
+    descriptor = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
+    _send(machine, None, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
 
 
 def _send(
@@ -58,43 +68,40 @@ def _send(
         put_time=time,
     )
     try:
-        queue = _reply_queue(machine, owed.reply_to_queue, owed.reply_to_queue_manager)
-        _check_open_for_puts(machine, queue, len(owed.body))
+        _put(machine, unit, replace(owed, descriptor=descriptor))
     except Refusal as refusal:
-        _dead_letter(machine, unit, descriptor, owed.body, owed.reply_to_queue, refusal.reason)
-    else:
-        place(machine, unit, queue, descriptor, owed.body, now)
+        _dead_letter(machine, unit, replace(owed, descriptor=descriptor), refusal.reason)
 
 
-def _dead_letter(
-    machine: Machine, unit: UnitOfWork | None, descriptor: MessageDescriptor, body: bytes, intended: str, reason: int
-) -> None:
-    now = machine.clock.wall()
-    moved, dead_body = to_dead_letter_queue(
-        descriptor,
-        body,
+def _dead_letter(machine: Machine, unit: UnitOfWork | None, refused: ReportMessage, reason: int) -> None:
+    descriptor, body = to_dead_letter_queue(
+        refused.descriptor,
+        refused.body,
         reason=reason,
-        queue=intended,
+        queue=refused.reply_to_queue,
         queue_manager=machine.name,
         application_name=machine.name[:_NAME_CHARS],
         application_type=ApplicationType.QMGR,
-        now=datetime.fromtimestamp(now, UTC),
+        now=datetime.fromtimestamp(machine.clock.wall(), UTC),
     )
-    try:
-        queue = machine.local_queue(machine.attributes.dead_letter_queue)
-        _check_open_for_puts(machine, queue, len(dead_body))
-    except Refusal:
-        return  # nothing takes it: a report is the one message a queue manager may drop
-    place(machine, unit, queue, moved, dead_body, now)
+    # Where nothing takes it, it is gone: a report is the one message a queue manager may drop.
+    with suppress(Refusal):
+        _put(machine, unit, ReportMessage(machine.attributes.dead_letter_queue, "", descriptor, body))
 
 
-def _reply_queue(machine: Machine, name: str, queue_manager: str) -> LocalQueue:
-    if queue_manager not in {"", machine.name}:
+def _put(machine: Machine, unit: UnitOfWork | None, report_message: ReportMessage) -> None:
+    name, descriptor, body = report_message.reply_to_queue, report_message.descriptor, report_message.body
+    if report_message.reply_to_queue_manager not in {"", machine.name}:
         raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR)
-    return machine.local_queue(name)
-
-
-def _check_open_for_puts(machine: Machine, queue: LocalQueue, body_bytes: int) -> None:
-    if queue.attributes.put_inhibited:
+    queue = machine.local_queue(name)
+    if queue.attributes.put_inhibited or machine.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED)
-    check_room(machine, queue, body_bytes)
+    check_room(machine, queue, len(body))
+    check_persistence(queue, descriptor.persistence)
+    if unit is not None or not must_be_durable(machine, descriptor):
+        place(machine, unit, queue, descriptor, body, machine.clock.wall())
+        return
+    alone = UnitOfWork()
+    place(machine, alone, queue, descriptor, body, machine.clock.wall())
+    with suppress(MQIError):  # what the store refuses is gone as well
+        begin_commit(machine, alone, lambda _: None)

@@ -15,7 +15,7 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
 from mqflow.embedded.unit_of_work import UnitOfWork
-from mqflow.embedded.waiting import announce
+from mqflow.embedded.waiting import announce, told
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
@@ -115,10 +115,10 @@ def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
 
 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Make a message available, and wake whom it is for. On a queue that was deleted meanwhile it is gone."""
-    if not queue.deleted:
-        queue.add(message)
-        announce(queue, message)
+    """Make a message available, and wake whom it is for."""
+    # On a temporary queue that was deleted meanwhile this is seen by nobody, and gone with the last handle.
+    queue.add(message)
+    announce(queue, message)
 
 
 def stop(machine: Machine, reason: int) -> None:
@@ -181,7 +181,7 @@ class _Write:
                 self._error = self._failed(failure)
             self._over = True
         if self._waiting:
-            self._done(self._error)
+            told(lambda: self._done(self._error))
 
     def over_at_once(self) -> bool:
         """Whether the answer is there; from now on it is handed to `done`."""
@@ -205,9 +205,9 @@ def _changes(unit: UnitOfWork) -> list[Change]:
     changes: list[Change] = [
         MessageAdded(_stored(queue, message))
         for queue, message in unit.puts.values()
-        if message.descriptor.persistence == _PERSISTENT and not queue.deleted
+        if message.descriptor.persistence == _PERSISTENT
     ]
-    changes += [MessageRemoved(message.serial) for queue, message in unit.gets if message.stored and not queue.deleted]
+    changes += [MessageRemoved(message.serial) for _, message in unit.gets if message.stored]
     return changes
 
 

@@ -7,12 +7,10 @@ becomes SQL is `rows`, how the file is opened is `database`, what it held is `lo
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final, assert_never
-
-from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.embedded import rows
@@ -20,9 +18,10 @@ from mqflow.embedded.database import PAGE_BYTES, is_full, open_database
 from mqflow.embedded.folder import DamagedFolderError, UnsafeFolderError, file_identity, prepare_folder
 from mqflow.embedded.in_flight import InFlightMarks
 from mqflow.embedded.loading import load_snapshot, read_catalogue
+from mqflow.embedded.mailbox import Call, Close, Done, Item, Quarantine, Release
 from mqflow.embedded.owner_lock import take_ownership
 from mqflow.embedded.reserve import Reserve
-from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, Snapshot
+from mqflow.embedded.store import Change, Snapshot
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 
@@ -34,41 +33,8 @@ FREE_BYTES_MIN: Final = 16 * 1024 * 1024
 _GROUP_CALLS_MAX: Final = 1024
 # The log may get this long before it is copied into the database: the ballast has to cover what the database grows by then.
 _LOG_PAGES_MAX: Final = 1000
-# What a change is taken to need in the log beside its body, and what a commit needs beside its changes.
-_CHANGE_BYTES: Final = 1024
+# What a commit needs there beside its changes.
 _COMMIT_PAGES: Final = 2
-
-Done = Callable[[Exception | None], None]
-
-
-class _Call(Struct, frozen=True, gc=False, eq=False):
-    """Changes to make, all or nothing."""
-
-    changes: Sequence[Change]
-    done: Done | None
-
-
-class _Release(Struct, frozen=True, gc=False):
-    """In-flight marks to forget after what came before."""
-
-    marks: Sequence[int]
-
-
-class _Quarantine(Struct, frozen=True, gc=False):
-    """A message whose body turned out to be damaged."""
-
-    serial: int
-    why: str
-
-
-class _Close(Struct, frozen=True, gc=False):
-    """Nothing comes after this."""
-
-    #: False where the file could not be loaded: what is in it stays as it is.
-    write: bool
-
-
-_Item = _Call | _Release | _Quarantine | _Close
 
 
 class SqliteStore:
@@ -95,7 +61,7 @@ class SqliteStore:
         self._ended: MQIError | None = None
         #: Held to look at `_ended` and post, or to set it: nothing is posted that nobody would answer.
         self._gate = threading.Lock()
-        self._mailbox: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._mailbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._lock = take_ownership(self._folder, self._disown)
         try:
             #: Held while the connection is used.
@@ -109,11 +75,9 @@ class SqliteStore:
         self._reserve = Reserve(self._folder, free_bytes_min, self._reusable_bytes)
         self._catalogue = rows.Catalogue({}, set(), 0)
         #: Calls of the group under way that have no answer yet.
-        self._unanswered: list[_Call] = []
+        self._unanswered: list[Call] = []
         #: Calls nobody waits for that found the disk full: tried again with the next group.
-        self._owed: list[_Call] = []
-        #: Messages whose backout count is written and not synced.
-        self._unsynced_counts: set[int] = set()
+        self._owed: list[Call] = []
         self._log_pages = 0
         #: Set when the writer has closed everything, or has stopped for good.
         self._over = threading.Event()
@@ -131,15 +95,18 @@ class SqliteStore:
                 self._catalogue = read_catalogue(self._database)
             self._marks.clear()
         except (sqlite3.DatabaseError, rows.DamagedRowError) as error:
-            self._end(_Close(write=False))
+            self._end(Close(write=False))
             if isinstance(error, sqlite3.DatabaseError) and is_full(error):
                 raise self._full("MQCONN") from error
             raise DamagedFolderError(self._folder.database, str(error)) from error
         return snapshot
 
     def write(self, changes: Sequence[Change], done: Done | None) -> None:
-        """Have the changes made, all or nothing, after every earlier call's; see `Store.write` for what `done` is told."""
-        if not self._post(_Call(changes, done)) and done is not None:
+        """Have the changes made, all or nothing, after every earlier call's; see `Store.write` for what `done` is told.
+
+        Once the store has ended, `done` is told so at once, from within this call.
+        """
+        if not self._post(Call(changes, done)) and done is not None:
             done(self._ended)
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
@@ -148,7 +115,7 @@ class SqliteStore:
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
         """Have these marks forgotten, after every earlier `write` is written."""
-        self._post(_Release(marks))
+        self._post(Release(marks))
 
     def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
         """Return the bodies of these messages; None where one is damaged (it is quarantined). From any thread.
@@ -164,7 +131,7 @@ class SqliteStore:
                     found[serial] = self._read_body(serial)
                 except (rows.DamagedRowError, sqlite3.DatabaseError) as error:
                     found[serial] = None
-                    self._post(_Quarantine(serial, str(error)))
+                    self._post(Quarantine(serial, str(error)))
         return found
 
     def close(self) -> None:
@@ -172,9 +139,9 @@ class SqliteStore:
 
         Raises `MQIError` 2549 where that failed. After any failure the folder stays held until the process ends.
         """
-        self._end(_Close(write=True))
+        self._end(Close(write=True))
 
-    def _end(self, how: _Close) -> None:
+    def _end(self, how: Close) -> None:
         with self._gate:
             if self._ended is not None:
                 return
@@ -190,7 +157,7 @@ class SqliteStore:
             raise rows.DamagedRowError("it is gone")
         return rows.body_of(*row)
 
-    def _post(self, item: _Item) -> bool:
+    def _post(self, item: Item) -> bool:
         with self._gate:
             if self._ended is not None:
                 return False
@@ -211,24 +178,24 @@ class SqliteStore:
         except Exception as error:  # noqa: BLE001 - whatever it was, callers wait: each gets the one answer that is true
             self._stop_for_good(error)
 
-    def _next_items(self) -> list[_Item]:
+    def _next_items(self) -> list[Item]:
         first = self._mailbox.get()
         return [first, *(self._mailbox.get() for _ in range(min(self._mailbox.qsize(), _GROUP_CALLS_MAX)))]
 
-    def _work(self, items: Sequence[_Item]) -> bool:
+    def _work(self, items: Sequence[Item]) -> bool:
         """Do one mailbox-full: one transaction, one sync, then the answers. Return whether there is more to come."""
         marks: list[int] = []
-        damaged: list[_Quarantine] = []
-        closing: _Close | None = None
+        damaged: list[Quarantine] = []
+        closing: Close | None = None
         for item in items:
             match item:
-                case _Call():
+                case Call():
                     self._unanswered.append(item)
-                case _Release():
+                case Release():
                     marks.extend(item.marks)
-                case _Quarantine():
+                case Quarantine():
                     damaged.append(item)
-                case _Close():
+                case Close():
                     closing = item
                 case _:
                     assert_never(item)
@@ -256,7 +223,7 @@ class SqliteStore:
             for call in self._admitted(admitted):
                 self._make_alone(call)
 
-    def _make_alone(self, call: _Call) -> None:
+    def _make_alone(self, call: Call) -> None:
         try:
             self._make([call])
         except sqlite3.Error as error:
@@ -264,17 +231,13 @@ class SqliteStore:
                 raise
             self._refuse(call)
 
-    def _make(self, calls: Sequence[_Call]) -> None:
+    def _make(self, calls: Sequence[Call]) -> None:
         """Make these calls in one transaction, and answer them. Raises what SQLite raises, with nothing made."""
         if not calls:
             return
-        synced = self._needs_sync(calls)
-        self._transact(self._catalogue.statements(chain.from_iterable(call.changes for call in calls)), synced=synced)
-        if synced:
-            self._unsynced_counts.clear()
-        else:
-            self._unsynced_counts.update(_counted(calls))
-        self._log_pages += _COMMIT_PAGES + sum(_log_bytes(call.changes) for call in calls) // PAGE_BYTES
+        changes = chain.from_iterable(call.changes for call in calls)
+        self._transact(self._catalogue.statements(changes), synced=any(_needs_sync(call) for call in calls))
+        self._log_pages += _COMMIT_PAGES + sum(call.log_bytes for call in calls) // PAGE_BYTES
         for call in calls:
             self._answer(call, None)
 
@@ -297,26 +260,18 @@ class SqliteStore:
                     self._catalogue = read_catalogue(self._database)
                 raise
 
-    def _needs_sync(self, calls: Sequence[_Call]) -> bool:
-        """Whether somebody waits for it, or a power cut could take more than one backout off a message's count."""
-        if any(call.done is not None for call in calls):
-            return True
-        counted = list(_counted(calls))
-        return len(set(counted)) < len(counted) or not self._unsynced_counts.isdisjoint(counted)
-
-    def _admitted(self, calls: Sequence[_Call]) -> list[_Call]:
+    def _admitted(self, calls: Sequence[Call]) -> list[Call]:
         """Return the calls there is room for, and refuse the others: those that only take away always fit."""
-        total = sum(_added_bytes(call.changes) for call in calls)
+        total = sum(call.added_bytes for call in calls)
         if not total or self._has_room_for(total):
             return list(calls)
         admitted, total = [], 0
         for call in calls:
-            added = _added_bytes(call.changes)
-            if added and not self._has_room_for(total + added):
+            if call.added_bytes and not self._has_room_for(total + call.added_bytes):
                 self._refuse(call)
             else:
                 admitted.append(call)
-                total += added
+                total += call.added_bytes
         return admitted
 
     def _has_room_for(self, added_bytes: int) -> bool:
@@ -344,7 +299,7 @@ class SqliteStore:
             else:
                 self._log_pages = 0
 
-    def _set_aside(self, damaged: Sequence[_Quarantine]) -> None:
+    def _set_aside(self, damaged: Sequence[Quarantine]) -> None:
         now = self._clock.wall()
         try:
             self._transact([(rows.QUARANTINE, [(found.serial, found.why, now) for found in damaged])], synced=False)
@@ -353,17 +308,17 @@ class SqliteStore:
                 raise
             # Not noted: the damage is still there to be found again.
 
-    def _answer(self, call: _Call, error: MQIError | None) -> None:
+    def _answer(self, call: Call, error: MQIError | None) -> None:
         self._unanswered.remove(call)
         if call.done is not None:
             call.done(error)
 
-    def _refuse(self, call: _Call) -> None:
+    def _refuse(self, call: Call) -> None:
         self._answer(call, self._full("MQCMIT"))
         if call.done is None:
             self._owed.append(call)
 
-    def _close_everything(self, how: _Close) -> None:
+    def _close_everything(self, how: Close) -> None:
         if how.write:
             self._checkpoint("TRUNCATE")
         with self._connection:
@@ -383,7 +338,7 @@ class SqliteStore:
             self._ended = self._interrupted(f"{type(error).__name__}: {error}")
         while not self._mailbox.empty():
             item = self._mailbox.get()
-            if isinstance(item, _Call):
+            if isinstance(item, Call):
                 self._unanswered.append(item)
         for call in self._unanswered:
             if call.done is not None:
@@ -400,13 +355,6 @@ class SqliteStore:
         )
 
 
-def _counted(calls: Iterable[_Call]) -> Iterator[int]:
-    return (change.serial for call in calls for change in call.changes if isinstance(change, BackoutCounted))
-
-
-def _added_bytes(changes: Iterable[Change]) -> int:
-    return sum(change.message.body_bytes + _CHANGE_BYTES for change in changes if isinstance(change, MessageAdded))
-
-
-def _log_bytes(changes: Sequence[Change]) -> int:
-    return _added_bytes(changes) + _CHANGE_BYTES * len(changes)
+def _needs_sync(call: Call) -> bool:
+    """Whether somebody waits for it, or it counts a backout: nobody waits for that, but a power cut should not undo it."""
+    return call.done is not None or call.counts_backouts

@@ -120,9 +120,10 @@ class Store(Protocol):
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
         """Make the changes, all or nothing, after every earlier call's.
 
-        With `done`: it is called once from the writer's thread when they are synced to the disk (None), when they were certainly
-        not made (`MQIError` 2192, disk full: refused cleanly), or when that is unknown (`MQIError` 2549; the store has stopped
-        for good and so must the queue manager). Without `done`: written soon, not synced. Never blocks for the disk.
+        With `done`: it is called once from the writer's thread when they are synced to the disk (None), when they were
+        certainly not made (`MQIError` 2192, disk full: refused cleanly), or when that is unknown (`MQIError` 2549; the store
+        has stopped for good and so must the queue manager). Without `done`: written soon, and synced only where a backout is
+        counted. Never blocks for the disk.
         """
         ...
 

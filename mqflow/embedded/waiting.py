@@ -11,7 +11,7 @@ from mqflow.embedded.get_rules import GetPlan, matches
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 
-__all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "wait", "wake_all", "withdraw")
+__all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "told", "wait", "wake_all", "withdraw")
 
 
 class Waiter:
@@ -49,7 +49,7 @@ def interrupt(handle: EmbeddedHandle) -> None:
     waiter = handle.waiter
     if waiter is not None and waiter in waiter.queue.waiters:
         waiter.queue.waiters.remove(waiter)
-        waiter.wake()
+        told(waiter.wake)
 
 
 def withdraw(waiter: Waiter) -> None:
@@ -66,8 +66,40 @@ def withdraw(waiter: Waiter) -> None:
 
 def announce(queue: LocalQueue, message: QueuedMessage) -> None:
     """Wake whoever an available message is for."""
-    if not queue.waiters:
-        return
+    while queue.waiters:
+        takes, looks = _chosen(queue, message)
+        for waiter in looks:
+            queue.waiters.remove(waiter)
+            told(waiter.wake)
+        if takes is None:
+            return
+        queue.waiters.remove(takes)
+        takes.promised = message.key
+        if told(takes.wake):
+            return
+
+
+def wake_all(queue: LocalQueue) -> None:
+    """Wake everybody who waits on the queue: their gets may fail with something new."""
+    waiters, queue.waiters = queue.waiters, []
+    for waiter in waiters:
+        told(waiter.wake)
+
+
+def told(tell: Callable[[], None]) -> bool:
+    """Hand over to whoever waits; False where nobody is there any more.
+
+    A unit of work must not fail because the event loop of another has ended: asyncio and trio raise `RuntimeError` then.
+    """
+    try:
+        tell()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, list[Waiter]]:
+    """The one who will take the message, if any, and all who only look at it."""
     takes: Waiter | None = None
     looks: list[Waiter] = []
     for waiter in queue.waiters:
@@ -78,16 +110,4 @@ def announce(queue: LocalQueue, message: QueuedMessage) -> None:
             looks.append(waiter)
         elif takes is None or (takes.plan.match is None and match is not None):
             takes = waiter
-    if takes is not None:
-        takes.promised = message.key
-        looks.append(takes)
-    for waiter in looks:
-        queue.waiters.remove(waiter)
-        waiter.wake()
-
-
-def wake_all(queue: LocalQueue) -> None:
-    """Wake everybody who waits on the queue: their gets may fail with something new."""
-    waiters, queue.waiters = queue.waiters, []
-    for waiter in waiters:
-        waiter.wake()
+    return takes, looks

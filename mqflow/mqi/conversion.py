@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mqflow.mqi.ccsid import UTF_16_CCSIDS, decode, encode, is_known
 from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError, error_for
-from mqflow.mqi.headers import HEADER_FORMATS, Header, Headers, join, resolved, split
+from mqflow.mqi.headers import HEADER_FORMATS, QUEUE_MANAGER_CCSID, Header, Headers, join, resolved, split
 from mqflow.mqi.layout import FIELD_CCSID, byte_order
 from mqflow.mqi.options import Encoding, Format
 from mqflow.mqi.reason_codes import Reason
@@ -30,7 +30,7 @@ def convert(
     *,
     ccsid: int,
     encoding: int,
-    queue_manager_ccsid: int = FIELD_CCSID,
+    queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
     bytes_max: int | None = None,
 ) -> tuple[MessageDescriptor, bytes, int]:
     """Return the message in the wanted character set and encoding, and 0; or as it came, and the reason of the warning.
@@ -89,25 +89,25 @@ def _converted_body(parts: Headers, ccsid: int, encoding: int) -> tuple[bytes, i
     nothing_to_do = (parts.ccsid, parts.encoding) == (ccsid, encoding) or not parts.body
     if nothing_to_do or (parts.chain and parts.format == Format.NONE):
         return parts.body, parts.encoding, parts.ccsid
-    raise error_for(Reason.FORMAT_ERROR, _VERB, detail=f"There is no conversion for the format {parts.format!r}")
+    raise error_for(Reason.FORMAT_ERROR, _VERB)
 
 
 def _check_character_sets(descriptor: MessageDescriptor, present: int, wanted: int) -> None:
-    if descriptor.format not in {Format.STRING, *HEADER_FORMATS}:
+    if present == wanted or descriptor.format not in {Format.STRING, *HEADER_FORMATS}:
         return
     if not is_known(present):
-        raise error_for(Reason.SOURCE_CCSID_ERROR, _VERB, detail=f"The message is in CCSID {present}, which is unknown here")
+        raise error_for(Reason.SOURCE_CCSID_ERROR, _VERB)
     if not is_known(wanted):
-        raise error_for(Reason.TARGET_CCSID_ERROR, _VERB, detail=f"CCSID {wanted} is wanted, which is unknown here")
+        raise error_for(Reason.TARGET_CCSID_ERROR, _VERB)
 
 
 def _check_byte_orders(parts: Headers, source: int, wanted_ccsid: int, wanted: int) -> None:
     """Refuse an encoding that says no byte order, where there are numbers or two-byte characters to read or write by it."""
     text = parts.format == Format.STRING
     if not _says_byte_order(source) and (parts.chain or (text and parts.ccsid in UTF_16_CCSIDS)):
-        raise error_for(Reason.SOURCE_INTEGER_ENC_ERROR, _VERB, detail=f"The encoding {source} says no byte order of integers")
+        raise error_for(Reason.SOURCE_INTEGER_ENC_ERROR, _VERB)
     if not _says_byte_order(wanted) and (parts.chain or (text and wanted_ccsid in UTF_16_CCSIDS)):
-        raise error_for(Reason.TARGET_INTEGER_ENC_ERROR, _VERB, detail=f"The encoding {wanted} says no byte order of integers")
+        raise error_for(Reason.TARGET_INTEGER_ENC_ERROR, _VERB)
 
 
 def _says_byte_order(encoding: int) -> bool:

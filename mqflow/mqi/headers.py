@@ -22,9 +22,22 @@ from mqflow.mqi.options import Format
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.rfh2 import RFH2
 
-__all__ = ("HEADERS_MAX", "HEADER_FORMATS", "Header", "Headers", "join", "resolved", "split", "text")
+__all__ = (
+    "HEADERS_MAX",
+    "HEADER_FORMATS",
+    "QUEUE_MANAGER_CCSID",
+    "Header",
+    "Headers",
+    "join",
+    "resolved",
+    "split",
+    "text",
+)
 
 Header: TypeAlias = DeadLetterHeader | RFH2 | DescriptorExtension
+
+QUEUE_MANAGER_CCSID: Final = 1208
+"""What a queue manager's own character set is taken for unless it is told: the default of `QueueManagerAttributes.ccsid`."""
 
 HEADERS_MAX: Final = 16
 """More than any message has; a longer chain is made to keep its reader busy."""
@@ -45,7 +58,7 @@ class Headers(Struct, frozen=True):
     ccsid: int
 
 
-def split(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = FIELD_CCSID) -> Headers:
+def split(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> Headers:
     """Return the headers that the message data starts with, and what follows them.
 
     Raises `HeaderError` 2142 (MQRC_HEADER_ERROR) for more than 16 headers, and what the headers' own `parse` raises (2141,
@@ -73,7 +86,7 @@ def join(
     body_format: str | None = None,
     body_encoding: int | None = None,
     body_ccsid: int | None = None,
-    queue_manager_ccsid: int = FIELD_CCSID,
+    queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the descriptor and the data of the message that has these headers in front of this body.
 
@@ -102,7 +115,7 @@ def join(
     return described, b"".join((*parts, body))
 
 
-def text(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = FIELD_CCSID) -> str:
+def text(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> str:
     """Return the text behind the headers, in the character set that the chain gives it.
 
     Raises what `split` raises, `MQIError` 2111 (MQRC_SOURCE_CCSID_ERROR) for an unknown character set and 2119

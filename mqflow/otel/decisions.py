@@ -1,8 +1,7 @@
-"""One span event for each backout decision, on the span of whatever came of it.
+"""One span event for each backout decision, on a "settle" span in the trace of the failure that led to it.
 
-A decision that delivered the message is an event of the span around its handler. Any other follows a failure or keeps the
-message from its handler, and what came of it is known later: it is the event of a "settle" span from the decision to its end.
-Hears events; sees no message.
+A decision to deliver is over when it is taken. Any other is told when its plan has been carried out, with every destination
+that was tried, by a span that lasts from the one to the other. Hears events; sees no message.
 """
 
 from collections import OrderedDict
@@ -13,7 +12,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, set_span_in_context
 
 from mqflow.ambient import Clock
-from mqflow.events import Decided, Disposed, Event, InDoubt, Settled
+from mqflow.events import Decided, Disposed, Event, InDoubt
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import BACKOUT_DECISION, ERROR_TYPE, decision_attributes, operation_attributes
 from mqflow.otel.tracers import Tracers
@@ -21,9 +20,8 @@ from mqflow.policy.disposition import Deliver, Return
 
 __all__ = ("REMEMBERED_MAX", "DecisionSpans")
 
-#: Decisions under way, and failed deliveries, remembered at once. The oldest are forgotten: a trace is lost, never memory.
+#: Plans under way, and failed deliveries, remembered at once. The oldest are forgotten: a trace is lost, never memory.
 REMEMBERED_MAX: Final = 4096
-
 
 _T = TypeVar("_T")
 
@@ -34,9 +32,9 @@ class _UnderWay(Struct, frozen=True):
 
 
 class DecisionSpans:
-    """The hook: remembers a decision until its end is known, then writes it down once."""
+    """The hook: remembers a plan until it has been carried out, then writes the decision down."""
 
-    wants: Final = (Decided, Disposed, Settled, InDoubt)
+    wants: Final = (Decided, Disposed, InDoubt)
 
     def __init__(self, tracers: Tracers, clock: Clock) -> None:
         self._tracers = tracers
@@ -47,15 +45,15 @@ class DecisionSpans:
     def __call__(self, event: Event) -> None:
         """Take note of a decision, or write one down because its end is known now."""
         match event:
+            case Decided(plan=(Deliver(), *_)):
+                self._write_down(event, self._now_ns(), None)
             case Decided(message_id=message_id):
-                # Taken again on what the requeuer then held, it is still the decision that began before.
-                begun = self._under_way.pop(message_id, None)
+                # Taken again on what the requeuer then holds, it is still the decision that began before.
+                begun = self._under_way.get(message_id)
                 _keep(self._under_way, message_id, _UnderWay(event, begun.since_ns if begun else self._now_ns()))
-            case Disposed(message_id=message_id):
-                self._write_down(self._under_way.pop(message_id, None), event)
-            case Settled(message_ids=message_ids):
-                for message_id in message_ids:
-                    self._settled(message_id)
+            case Disposed(message_id=message_id) if message_id in self._under_way:
+                under_way = self._under_way.pop(message_id)
+                self._write_down(under_way.decided, under_way.since_ns, event)
             case InDoubt():
                 self._doubt(event)
             case _:
@@ -63,27 +61,14 @@ class DecisionSpans:
 
     def failed(self, message_id: bytes, span: SpanContext) -> None:
         """Remember in which span the handling failed: what is decided about the message belongs to the same trace."""
-        self._failed_in.pop(message_id, None)
         _keep(self._failed_in, message_id, span)
 
-    def delivered(self, message_id: bytes, span: Span) -> None:
-        """Write the decision that delivered this message, if there was one, down on the span around its handler."""
-        if message_id in self._under_way:
-            decided = self._under_way.pop(message_id).decided
-            if span.is_recording():
-                span.add_event(BACKOUT_DECISION, decision_attributes(decided))
+    def failed_in(self, message_id: bytes) -> SpanContext | None:
+        """Return the span in which this message failed last, as far as this process remembers."""
+        return self._failed_in.get(message_id)
 
-    def _settled(self, message_id: bytes) -> None:
-        """End a decision that had nothing to carry out; one with a plan is over when the message is disposed of."""
-        under_way = self._under_way.get(message_id)
-        if under_way is not None and isinstance(under_way.decided.plan[0], Deliver):
-            self._write_down(self._under_way.pop(message_id), None)
-
-    def _write_down(self, under_way: _UnderWay | None, disposed: Disposed | None) -> None:
-        if under_way is None:
-            return
-        decided = under_way.decided
-        span = self._settle_span(decided.queue, decided.listener, decided.message_id, under_way.since_ns)
+    def _write_down(self, decided: Decided, since_ns: int, disposed: Disposed | None) -> None:
+        span = self._settle_span(decided.queue, decided.listener, decided.message_id, since_ns)
         if span is None:
             return
         now_ns = self._now_ns()
@@ -106,7 +91,7 @@ class DecisionSpans:
         tracer = self._tracers.tracer()
         if tracer is None:
             return None
-        failed_in = self._failed_in.pop(message_id, None)
+        failed_in = self.failed_in(message_id)
         return tracer.start_span(
             f"settle {queue}",
             set_span_in_context(NonRecordingSpan(failed_in), Context()) if failed_in else Context(),
@@ -121,5 +106,6 @@ class DecisionSpans:
 
 def _keep(memory: OrderedDict[bytes, _T], message_id: bytes, value: _T) -> None:
     memory[message_id] = value
+    memory.move_to_end(message_id)
     if len(memory) > REMEMBERED_MAX:
         memory.popitem(last=False)

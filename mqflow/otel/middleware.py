@@ -75,18 +75,22 @@ class ProcessSpans:
             set_span_in_context(NonRecordingSpan(parent), Context()) if parent else Context(),
             SpanKind.CONSUMER,
             operation_attributes("process", delivery.queue, delivery.listener),
-            () if parent else [Link(sender) for sender in senders],
+            self._links(delivery, [] if parent else senders),
         )
         if span.is_recording():
             self._describe(span, delivery)
-        for message in delivery.messages:
-            self._decisions.delivered(message.message_id, span)
         return span
 
     def _parent(self, delivery: Incoming, senders: list[SpanContext]) -> SpanContext | None:
         """Return the sender whose trace this delivery joins; a batch has many senders, so it joins none and links to all."""
         trusted = self._settings.trust == "parent" and len(delivery.messages) == 1
         return senders[0] if trusted and senders else None
+
+    def _links(self, delivery: Incoming, senders: list[SpanContext]) -> list[Link]:
+        """Return links to the senders, and for what is delivered again, to the delivery that failed before."""
+        again = [message for message in delivery.messages if message.backout_count]
+        failed_in = [span for message in again if (span := self._decisions.failed_in(message.message_id))]
+        return [Link(span) for span in (*senders, *failed_in)]
 
     def _describe(self, span: Span, delivery: Incoming) -> None:
         """Say of the delivery what the settings allow, and no more; of a batch, how large it is."""

@@ -1,6 +1,7 @@
 """`OpenTelemetry`: spans, decision events and metrics as one thing to give to an application, as middleware and as hook."""
 
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
@@ -45,9 +46,9 @@ class OpenTelemetry:
         self._processes = ProcessSpans(tracers, settings, self._decisions)
         self._puts = PutSpans(tracers, settings)
 
-    async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
-        """Return what the handling came to, with a "process" span around it."""
-        return await self._processes.consume(delivery, call_next)
+    def consume(self, delivery: Incoming, call_next: Call) -> Coroutine[Any, Any, Outcome]:
+        """Return what the handling comes to, with a "process" span around it."""
+        return self._processes.consume(delivery, call_next)
 
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
         """Return what the put returned, with a "put" span around it, whose context leaves with the message."""

@@ -13,8 +13,8 @@ from msgspec import Struct
 from mqflow.ambient import Clock
 from mqflow.events import Attempt, ReportSent
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import PutOption
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import backout, moved, reconnection, report
 from mqflow.policy.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
@@ -23,6 +23,7 @@ from mqflow.verbs import Got, ObjectHandle
 
 __all__ = ("Disposal", "Mover")
 
+_TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 
 
@@ -77,7 +78,19 @@ class Mover(Struct, frozen=True):
                 return
             case _:
                 assert_never(disposition)
-        await self.session.call(self.session.connection.put1, queue, descriptor, body, _MOVE, context=self.handle)
+        await self._put(got, queue, descriptor, body)
+
+    async def _put(self, got: Got, queue: str, descriptor: MessageDescriptor, body: bytes) -> None:
+        """Put it there, unless the name leads back to the queue it came from: it would return with a count of 0, for ever."""
+        connection, call = self.session.connection, self.session.call
+        target = await call(connection.open, queue, _TARGET)
+        try:
+            if target.resolved_queue == got.resolved_queue:
+                said = f"The name leads back to {got.resolved_queue}, where the message came from"
+                raise error_for(Reason.INVALID_DESTINATION, "MQPUT", queue, connection.queue_manager_name, said)
+            await call(connection.put, target, descriptor, body, _MOVE, context=self.handle)
+        finally:
+            await call(connection.close, target)
 
     async def _reports(self, got: Got, attempts: Sequence[Attempt]) -> tuple[ReportSent, ...]:
         """Send the exception report that is owed, in the same unit of work; to the dead-letter queue where it cannot go home.

@@ -4,6 +4,7 @@ Starts them, gives them new sessions after an outage, lets them rest when their 
 What happens to a message is the worker's business.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import anyio
@@ -23,17 +24,29 @@ __all__ = ("Listener",)
 _WATCH_S: Final = 5.0
 
 
+class _Once:
+    """Calls a function the first time it is called."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function: Callable[[], object] | None = function
+
+    def __call__(self) -> None:
+        function, self._function = self._function, None
+        if function is not None:
+            function()
+
+
 class Listener:
     """Runs the workers of one queue."""
 
     def __init__(self, state: ListenerState) -> None:
         self._state: Final = state
-        self._sessions: set[Session] = set()
-        self._started = 0
+        #: In the order they came: a set would stop them in that of their addresses, and no simulated run would repeat itself.
+        self._sessions: dict[Session, None] = {}
         self._named: set[Delivery] = set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the listener was stopped and its workers have ended; started once every worker has its queue open.
+        """Return when the listener was stopped and its workers have ended; started once every worker has tried its queue.
 
         Raises the `MQIError` of a queue that cannot be opened at the start, or of a configuration that no waiting mends.
         """
@@ -74,31 +87,37 @@ class Listener:
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """One worker's life, over as many sessions as it takes."""
-        state = self._state
-        opened = False
+        state, started = self._state, _Once(task_status.started)
         while not state.stopping.is_set():
             await state.rest()
-            session = await state.supervisor.connect()
-            self._sessions.add(session)
+            session = await self._connect()
+            if session is None:
+                break
+            self._sessions[session] = None
             try:
                 worker = Worker(state, session, number)
                 await worker.open()
-                if not opened:
-                    opened = True
-                    task_status.started()
+                started()
                 await worker.run()
             except SessionLost as lost:
                 state.supervisor.lost(lost.error)
             except MQIError as error:
-                if not opened:
-                    raise
                 self._refused(error)
             finally:
-                self._sessions.discard(session)
+                self._sessions.pop(session, None)
                 with anyio.CancelScope(shield=True):
                     await session.close()
-        if not opened:
-            task_status.started()
+            started()  # what refuses it now may let it in later: the others need not wait for that
+        started()
+
+    async def _connect(self) -> Session | None:
+        """Return a session, or None where the listener stops while there is none to be had."""
+        try:
+            return await self._state.supervisor.connect()
+        except MQIError:
+            if self._state.stopping.is_set():
+                return None
+            raise
 
     def _refused(self, error: MQIError) -> None:
         """Decide by the reason what a refused get or open means for the listener."""

@@ -94,10 +94,16 @@ class ListenerState:
         """Whether something refuses the messages, so that getting more would only back them out again."""
         return self._rest_until > 0 and self._rest_until > anyio.current_time()
 
-    def refuse(self, why: str, reason: int, message_id: bytes = b"") -> None:
-        """Let the whole listener rest, longer each time in a row, and say so."""
+    def refuse(self, why: str, reason: int, message_id: bytes = b"", *, stop_delivery: bool = False) -> None:
+        """Let the whole listener rest, longer each time in a row, and say so.
+
+        With `stop_delivery` the rest is as long as it gets from the first time on: until somebody has mended what refuses,
+        a look a minute is all there is.
+        """
         self._refusals += 1
         delay_s = pacing.pause_s(pacing.REFUSED, self._refusals, self.random.random())
+        if stop_delivery:
+            delay_s = pacing.REFUSED.max_s
         self._rest_until = anyio.current_time() + delay_s
         spec = self.spec
         self.broadcast(

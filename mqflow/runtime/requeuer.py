@@ -23,10 +23,11 @@ from mqflow.policy.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.runtime.disposal import Disposal, Mover
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
-from mqflow.verbs import GetOptions, ObjectHandle
+from mqflow.verbs import GetOptions, Got, ObjectHandle
 
 __all__ = ("INPUT", "Requeuer", "Task")
 
+_UNDER_CURSOR: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
 INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 
 
@@ -35,6 +36,8 @@ class Task(Struct, frozen=True, kw_only=True):
 
     message_id: bytes
     correlation_id: bytes
+    #: What its BackoutCount is by now, at least: tells it from another message with the same identifiers.
+    backout_count: int
     #: The decision, taken again on the descriptor as it is when the message is held.
     decide: Callable[[MessageDescriptor], backout.Plan]
     #: What the folder of an added RFH2 says.
@@ -81,23 +84,34 @@ class Requeuer:
             except MQIError as error:
                 await self._recover(error)
                 raise
-            except anyio.get_cancelled_exc_class():
-                await self.close()  # backs out what the move had begun
-                raise
 
     async def move_on(self, session: Session, handle: ObjectHandle, task: Task) -> Disposal | None:
         """As `move`, in a unit of work of its own on this session: for a listener that holds its queue exclusively."""
-        wanted = GetOptions(
-            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING,
-            match=MatchOption.MSG_ID | MatchOption.CORREL_ID,
-            message_id=task.message_id,
-            correlation_id=task.correlation_id,
-        )
-        got = await session.call(session.connection.get, handle, wanted)
+        got = await session.call(session.connection.get, handle, _wanted(task, GetOption.SYNCPOINT))
         if got is None:
             return None
+        if got.descriptor.backout_count >= task.backout_count:
+            return await self._settle(session, handle, task, got)
+        await session.settle(Settlement.BACKOUT)
+        return await self._move_from_among(session, task)
+
+    async def _move_from_among(self, session: Session, task: Task) -> Disposal | None:
+        """As `move_on`, where messages with the same identifiers are on the queue: the one that was backed out that often."""
+        connection = session.connection
+        handle = await session.call(connection.open, self._queue, INPUT | OpenOption.BROWSE)
+        try:
+            while seen := await session.call(connection.get, handle, _wanted(task, GetOption.BROWSE_NEXT)):
+                if seen.descriptor.backout_count >= task.backout_count:
+                    got = await session.call(connection.get, handle, _UNDER_CURSOR)
+                    return None if got is None else await self._settle(session, handle, task, got)
+            return None
+        finally:
+            await session.call(connection.close, handle)
+
+    async def _settle(self, session: Session, handle: ObjectHandle, task: Task, got: Got) -> Disposal:
+        """Carry out what is decided about the message now held, and end the unit of work."""
         plan = task.decide(got.descriptor)
-        if plan == (Deliver(),):  # the count fell, or the queue's settings changed: it may be delivered after all
+        if plan == (Deliver(),):  # an application's own decision may change its mind; then nothing is to be moved
             await session.settle(Settlement.BACKOUT)
             return Disposal((Attempt(Deliver()),))
         mover = Mover(session, handle, self._queue, self._behaviour, self._application_name, self._clock)
@@ -136,3 +150,12 @@ class Requeuer:
                 self._handle = None
             case _:
                 return
+
+
+def _wanted(task: Task, how: GetOption) -> GetOptions:
+    return GetOptions(
+        options=how | GetOption.FAIL_IF_QUIESCING,
+        match=MatchOption.MSG_ID | MatchOption.CORREL_ID,
+        message_id=task.message_id,
+        correlation_id=task.correlation_id,
+    )

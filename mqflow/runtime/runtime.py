@@ -72,7 +72,8 @@ class Runtime:
             raise _only(error) from None
 
     def stop(self) -> None:
-        """Get no more, on any queue; handlers under way go on."""
+        """Get no more, on any queue, and wait for no queue manager; handlers under way go on."""
+        self.supervisor.stop()
         for listener in self._listeners:
             listener.stop()
 
@@ -103,7 +104,7 @@ class Runtime:
 
 
 def _only(error: BaseException) -> BaseException:
-    """Return the one exception that a group of one holds, however deep; a group of several as it is."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+    """Return the one exception of a group, however deep; several workers that say the same say one thing."""
+    while isinstance(error, BaseExceptionGroup) and len({str(each) for each in error.exceptions}) == 1:
         error = error.exceptions[0]
     return error

@@ -198,10 +198,7 @@ class InlineSession:
         answer = Baton(self._handover)
         if self.connection.begin_commit(answer.pass_on):
             return
-        with anyio.CancelScope(shield=True):
-            error = await _in_time(answer, self.connection.queue_manager_name)
-        if error is not None:
-            raise error
+        await _in_time(answer, self.connection.queue_manager_name)
 
     def interrupt(self) -> None:
         """Let a waiting `exchange` return."""
@@ -251,8 +248,10 @@ class ThreadedSession:
         """Run it on the session's thread, to its end: a verb under way cannot be called back, so neither can its caller."""
         answer = Baton(self._handover)
         self._requests.put((work, answer))
+        reply: tuple[Any, BaseException | None] = (None, None)
         with anyio.CancelScope(shield=True):
-            result, error = await answer.wait()
+            reply = await answer.wait()
+        result, error = reply
         if error is not None:
             raise error
         return result  # type: ignore[no-any-return]  # what `work` returned, through the untyped baton
@@ -317,10 +316,7 @@ class ThreadedSession:
         """End the unit of work, shielded and bounded."""
         answer = Baton(self._handover)
         self._requests.put((lambda: self._settle(settlement), answer))
-        with anyio.CancelScope(shield=True):
-            error = await _in_time(answer, self.connection.queue_manager_name)
-        if error is not None:
-            raise error
+        await _in_time(answer, self.connection.queue_manager_name)
 
     def interrupt(self) -> None:
         """Let a waiting `exchange` return when its present wait is over: a second at the most."""
@@ -358,12 +354,16 @@ def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
     return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
 
 
-async def _in_time(answer: Baton, queue_manager: str) -> BaseException | None:
-    """Return the error a settlement ended with; 2549, outcome unknown, where it did not end in time."""
-    with anyio.move_on_after(SETTLE_DEADLINE_S):
+async def _in_time(answer: Baton, queue_manager: str) -> None:
+    """Wait for a settlement to end, shielded. Raises the error it ended with; 2549, outcome unknown, where no answer came."""
+    error: BaseException | None = MQIError(
+        Reason.CALL_INTERRUPTED, "MQCMIT", "", queue_manager, f"No answer came within {SETTLE_DEADLINE_S:g} s"
+    )
+    with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
         reply = await answer.wait()
-        return reply[1] if isinstance(reply, tuple) else reply  # type: ignore[no-any-return]  # None or an error, through the baton
-    return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", "", queue_manager, f"No answer came within {SETTLE_DEADLINE_S:g} s")
+        error = reply[1] if isinstance(reply, tuple) else reply
+    if error is not None:
+        raise error
 
 
 def _leave(connection: Connection) -> None:

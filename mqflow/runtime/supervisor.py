@@ -10,11 +10,12 @@ import anyio
 
 from mqflow.ambient import Clock, Random, Runner
 from mqflow.events import Reconnected, Reconnecting
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import reconnection
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.session import Session, open_session
-from mqflow.verbs import QueueManager
+from mqflow.verbs import InlineQueueManager, QueueManager
 
 __all__ = ("Supervisor",)
 
@@ -40,6 +41,8 @@ class Supervisor:
         self._name = name
         self._gate = anyio.Lock()
         self._lost_at: float | None = None
+        self._reached = False
+        self._stopping = anyio.Event()
         #: Counts the outages that ended; cached attributes belong to one generation.
         self.generation = 0
 
@@ -51,12 +54,22 @@ class Supervisor:
     async def connect(self) -> Session:
         """Return a new session. During an outage everybody waits here, and one of them walks the ladder.
 
-        Raises `MQIError` when nothing was ever reached, or when the reason is one that no retry can change.
+        Raises `MQIError` when nothing was ever reached, when the reason is one that no retry can change, when an embedded queue
+        manager has stopped for good, and 2202 when the application stops meanwhile.
         """
         async with self._gate:
             if self._lost_at is None:
-                return await self._connect_once()
-            return await self._reconnect(self._lost_at)
+                try:
+                    session = await self._connect_once()
+                except MQIError as error:
+                    # Reached before, so this is an outage like any other: another one began before this caller was back.
+                    if not self._reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                        raise
+                    self.lost(error)
+                else:
+                    self._reached = True
+                    return session
+            return await self._reconnect(self._clock.monotonic() if self._lost_at is None else self._lost_at)
 
     def lost(self, error: MQIError) -> None:
         """Note that a connection broke: the next `connect` is a reconnect."""
@@ -66,6 +79,20 @@ class Supervisor:
                 Reconnecting(queue_manager=self.queue_manager_name, attempt=0, reason=int(error.reason), delay_s=0.0)
             )
 
+    def stop(self) -> None:
+        """Wait for no queue manager any more: who waits for one is told 2202."""
+        self._stopping.set()
+
+    @property
+    def _gone_for_good(self) -> bool:
+        return isinstance(self._queue_manager, InlineQueueManager) and self._queue_manager.stopped
+
+    async def _pause(self, delay_s: float) -> None:
+        with anyio.move_on_after(delay_s):
+            await self._stopping.wait()
+            said = "The application is stopping, and waits for no queue manager any more"
+            raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
+
     async def _connect_once(self) -> Session:
         return await open_session(self._queue_manager, self._runner, self._name)
 
@@ -74,11 +101,12 @@ class Supervisor:
         while True:
             attempt += 1
             delay_s = reconnection.delay_s(attempt, self._random.random())
-            await anyio.sleep(delay_s)
+            if not self._gone_for_good:
+                await self._pause(delay_s)
             try:
                 session = await self._connect_once()
             except MQIError as error:
-                if reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                if self._gone_for_good or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
                     raise
                 self._broadcast(
                     Reconnecting(

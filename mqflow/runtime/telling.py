@@ -88,7 +88,7 @@ class Telling:
             refusals = "; ".join(attempt.detail for attempt in disposal.attempts if attempt.detail)
             reason = next((attempt.reason for attempt in disposal.attempts if attempt.reason), 0)
             why = f"message {message_id.hex()} stays on {self._spec.queue}: {disposal.disposition.why}. {refusals}".rstrip()
-            state.refuse(why, reason, message_id)
+            state.refuse(why, reason, message_id, stop_delivery=disposal.disposition.stop_delivery)
         else:
             state.forget(message_id)
             state.accept()

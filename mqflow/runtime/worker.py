@@ -5,6 +5,7 @@ is lost is raised as `SessionLost`, a queue that cannot go on as its `MQIError`.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, assert_never
 
 import anyio
@@ -155,7 +156,7 @@ class Worker:
         await self._prepare_move()
         await self._back_out(deliveries, delivery, None)
         outcome = self._state.last_failure(delivery.got.descriptor.message_id)
-        await self._dispose(delivery, descriptor.backout_count, settings, outcome, lambda held: self._decide(held, settings))
+        await self._dispose(delivery, descriptor.backout_count, settings, outcome, partial(self._decide, settings=settings))
         return True
 
     async def _failed(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome) -> None:
@@ -174,9 +175,10 @@ class Worker:
             deadq = settings.dead_letter_queue
             return backout.dispose(held, settings.attributes, deadq, self._spec.behaviour, reason=reason)
 
+        decided = self._decide(descriptor, settings)
         follows = settlement.after(
             outcome,
-            decided=self._decide(descriptor, settings),
+            decided=decided,
             disposed=disposed(descriptor),
             pause_s=pacing.pause_s(self._spec.pace, descriptor.backout_count, self._state.random.random()),
             redeliver_undecodable=self._spec.redeliver_undecodable,
@@ -193,7 +195,8 @@ class Worker:
                 self._tell.decided(culprit, descriptor, settings, plan, outcome)
                 await self._prepare_move()
                 await self._back_out(deliveries, culprit, outcome)
-                await self._dispose(culprit, descriptor.backout_count, settings, outcome, disposed)
+                again = disposed if decided == (Deliver(),) else partial(self._decide, settings=settings)
+                await self._dispose(culprit, descriptor.backout_count, settings, outcome, again)
             case _:
                 assert_never(follows)
 
@@ -219,6 +222,7 @@ class Worker:
         task = Task(
             message_id=descriptor.message_id,
             correlation_id=descriptor.correlation_id,
+            backout_count=descriptor.backout_count + 1,
             decide=decide,
             why=self._tell.why(count, settings, outcome),
         )
@@ -228,6 +232,10 @@ class Worker:
             self._not_moved(error, descriptor.message_id)
             return
         if disposal is None:
+            # Dealt with, or held by another worker that found it poison too. With two such messages, workers that took them from
+            # each other before the requeuer's turn came would do so for ever: whoever comes too late steps back.
+            beyond = max(count - settings.attributes.backout_threshold, 0) + 1
+            await self._state.pause(pacing.pause_s(self._spec.pace, beyond, self._state.random.random()))
             return
         self._tell.disposed(delivery, count, disposal, outcome)
 

@@ -20,14 +20,12 @@ def run_once(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) 
 def run_with_every_call_broken(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) -> None:
     """Run the test without a fault, then with the connection broken at each call it made: before its effect, and after.
 
-    Calls made before the application was up are left out: a start that fails is an error for whoever starts it. Every run has
-    a queue manager, a clock and chance of its own; what else the test keeps (a list in its module, a fixture) it clears itself.
-    What a run raises says which call it was.
+    The calls of the start and of the stop are among them; connecting is not. Every run has a queue manager, a clock and chance
+    of its own; what else the test keeps (a list in its module, a fixture) it clears itself. What a run raises says which call
+    it was.
     """
     run_once(kit, test, backend, seed)
-    first = kit.calls_to_start
-    calls = enumerate((call for call in kit.faults.calls if call.verb != CONNECT), start=1)
-    for number, call in [(number, call) for number, call in calls if call.number > first]:
+    for number, call in enumerate([call for call in kit.faults.calls if call.verb != CONNECT], start=1):
         for moment in Moment:
             kit.close()
             kit.renew()

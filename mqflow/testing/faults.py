@@ -15,7 +15,7 @@ from msgspec import Struct
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import ConnectionBrokenError, MQIError, error_for
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
-from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.verbs import (
     Connection,
     GetOptions,
@@ -45,7 +45,10 @@ class Moment(Enum):
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """Something that goes wrong: the calls it matches, and what becomes of them."""
+    """Something that goes wrong: the calls it matches, and what becomes of them.
+
+    Only a lost connection can lose a reply: `ValueError` for `Moment.AFTER` with a reason that a queue manager refuses with.
+    """
 
     #: The verb, "MQPUT" ...; empty for any but MQCONNX.
     verb: str = ""
@@ -59,6 +62,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     moment: Moment = Moment.BEFORE
     #: How long the call takes.
     delay_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.moment is Moment.AFTER and self.reason not in _BREAKING:
+            known = ", ".join(reason_name(reason) for reason in sorted(_BREAKING))
+            raise ValueError(f"{reason_name(self.reason)} says that the call had no effect; a lost reply is one of {known}.")
 
 
 class Call(Struct, frozen=True):
@@ -109,9 +117,10 @@ class Faults:
 
     def wrap(self, queue_manager: QueueManager) -> QueueManager:
         """Return the same queue manager with these faults in front of it; inline where it is."""
-        if isinstance(queue_manager, InlineQueueManager):
-            return _InlineFaulty(queue_manager, self)
-        return _Faulty(queue_manager, self)
+        if not isinstance(queue_manager, InlineQueueManager):
+            return _Faulty(queue_manager, self)
+        inline: InlineQueueManager = _InlineFaulty(queue_manager, self)
+        return inline
 
     def add(self, *plan: Fault) -> None:
         """Plan more; of several faults that match a call, the first one planned strikes."""
@@ -179,7 +188,8 @@ class _Line:
         self._faults = faults
         self._cut = 0
         self.inner: Connection | None = None
-        self.wakes: list[Callable[[], None]] = []
+        #: Who waits in `on_arrival`, and how to wake them once.
+        self.waits: dict[object, Callable[[], None]] = {}
 
     def check(self, verb: str, object_name: str) -> None:
         """Raise 2009, or what it was cut with, where it is cut."""
@@ -200,8 +210,7 @@ class _Line:
         self._cut = reason
         if self.inner is not None:
             _abandon(self.inner)
-        wakes, self.wakes = self.wakes, []
-        for wake in wakes:
+        for wake in list(self.waits.values()):
             wake()
 
     def around(self, verb: str, object_name: str, effect: Callable[[], T]) -> T:
@@ -325,16 +334,23 @@ class _InlineFaultyConnection(_FaultyConnection):
 
     def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """No call of the MQI, so no fault strikes it; but a line that is cut wakes who waits."""
+        waits = self._line.waits
         self._line.check("MQGET", handle.name)
-        withdraw = self._inline.on_arrival(handle, options, wake)
+        waiting = object()
+
+        def wake_once() -> None:
+            if waits.pop(waiting, None) is not None:
+                wake()
+
+        waits[waiting] = wake_once
+        withdraw = self._inline.on_arrival(handle, options, wake_once)
         if withdraw is None:
+            del waits[waiting]
             return None
-        self._line.wakes.append(wake)
 
         def withdraw_both() -> None:
+            waits.pop(waiting, None)
             withdraw()
-            if wake in self._line.wakes:
-                self._line.wakes.remove(wake)
 
         return withdraw_both
 
@@ -368,6 +384,10 @@ class _InlineFaulty:
     @property
     def name(self) -> str:
         return self._inner.name
+
+    @property
+    def stopped(self) -> bool:
+        return self._inner.stopped
 
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:
         connect = self._inner.connect

@@ -92,8 +92,6 @@ class QueueManagerKit:
         self.queue_manager = EmbeddedQueueManager(self._name, clock=self.clock)
         #: What goes wrong for the application; the kit's own calls are never struck.
         self.faults = Faults(wait=self.clock.advance)
-        #: How many calls the application had made when it was up and running.
-        self.calls_to_start = 0
         #: Every event the application told its hooks, in order.
         self.events: list[Event] = []
 
@@ -119,7 +117,6 @@ class QueueManagerKit:
                 self.faults.wrap(self.queue_manager), clock=self.clock, random=self.random, drain_s=drain_s
             )
             async with application as running:
-                self.calls_to_start = self.calls_to_start or len(self.faults.calls)
                 yield running
         finally:
             app.hooks.remove(self._note)

@@ -43,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test for each event loop, where there is more than one."""
-    if "mq_backend" in metafunc.fixturenames:
+    """Make one test for each event loop, where there is more than one; a plain function runs on none."""
+    if "mq_backend" in metafunc.fixturenames and inspect.iscoroutinefunction(metafunc.function):
         names = _backends(metafunc.definition)
         if len(names) > 1:
             metafunc.parametrize("mq_backend", names, indirect=True)

@@ -8,7 +8,7 @@ import pytest
 from mqflow import App, ConfigurationError
 from mqflow.events import Decided, Disposed
 from mqflow.mqi.options import Report
-from mqflow.policy.disposition import Discard, Requeue
+from mqflow.policy.disposition import Discard, Requeue, Return
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -109,6 +109,16 @@ async def test_without_a_transaction_the_receive_and_the_move_are_final_at_once(
     assert message is not None
     assert (b"good", [b"poison"]) == (message.body, moved)
     assert 0 == mq.depth("IN")
+
+
+async def test_a_message_that_may_not_be_moved_is_given_to_the_caller_once_more(mq: QueueManagerKit) -> None:
+    async with mq.run(app := App(decide=lambda *_: (Return("it stays"),))):
+        await backed_out_once(mq, app)
+        async with app.consumer("IN") as consumer:
+            message = await consumer.receive()
+
+    assert message is not None
+    assert b"poison" == message.body
 
 
 async def test_a_sender_may_ask_for_a_message_to_be_discarded_rather_than_dead_lettered(mq: QueueManagerKit) -> None:

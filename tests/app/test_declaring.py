@@ -61,7 +61,6 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
         ({"unit_of_work": -1}, "unit_of_work=-1: it is 1 or more"),
         ({"time_limit_s": 0}, "time_limit_s=0: it is more than 0 seconds"),
         ({"strict_order": True, "concurrency": 2}, "strict_order means one message in flight"),
-        ({"concurency": 2}, "options: concurrency, backout"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused_with_what_would(options: dict[str, Any], said: str) -> None:

@@ -5,14 +5,17 @@ from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
 from mqflow.events import Decided, Disposed, HandlerStuck, ListenerPaused, ListenerResumed, Settled, Warned
-from mqflow.mqi.options import Report
-from mqflow.policy.disposition import Failed, Return, Settlement, Undecodable
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
+from mqflow.policy.backout import decide
+from mqflow.policy.disposition import Deliver, Failed, Return, Settlement, Undecodable
 from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import GetOptions
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -374,6 +377,22 @@ async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: Q
     assert ({"number": 7, "customer": "enriched"}, 7) == (out.json(), out.descriptor.priority)
 
 
+async def test_what_a_publisher_sends_is_not_sent_as_a_reply_as_well(mq: QueueManagerKit) -> None:
+    mq.define("REPLIES")
+    app = App()
+
+    @app.listener("IN")
+    @app.publisher("OUT")
+    async def handle(order: Order) -> Order:
+        return order
+
+    async with mq.run(app):
+        await mq.put("IN", ORDER, message_type=1, reply_to_queue="REPLIES")
+        await mq.drain("OUT")
+
+    assert 0 == mq.depth("REPLIES")
+
+
 async def test_several_handlers_share_a_queue_and_the_first_whose_filter_says_yes_takes_the_message(
     mq: QueueManagerKit,
 ) -> None:
@@ -633,8 +652,6 @@ async def test_middleware_sees_and_may_change_the_outcome_and_the_put(mq: QueueM
 
 async def test_the_backout_decision_of_an_application_may_be_its_own(mq: QueueManagerKit) -> None:
     def never_poison(*_: Any) -> Any:
-        from mqflow.policy.disposition import Deliver  # noqa: PLC0415 - what a user would write in a module of theirs
-
         return (Deliver(),)
 
     app, deliveries = App(decide=never_poison), []
@@ -650,6 +667,111 @@ async def test_the_backout_decision_of_an_application_may_be_its_own(mq: QueueMa
 
     assert 50 < len(deliveries) < 70
     assert 0 == mq.depth("BOQ")
+
+
+async def test_a_decision_that_changes_its_mind_leaves_the_message_on_its_queue(mq: QueueManagerKit) -> None:
+    decisions: list[int] = []
+
+    def wavering(descriptor: Any, attributes: Any, deadq: str, behaviour: Any) -> Any:
+        decisions.append(descriptor.backout_count)
+        return decide(descriptor, attributes, deadq, behaviour) if len(decisions) == 1 else (Deliver(),)
+
+    app, seen = App(decide=wavering), []
+
+    @app.listener("IN", backout=Backout(threshold=1))
+    async def handle(order: Order) -> None:
+        seen.append(order.number)
+        if len(seen) == 1:
+            raise ValueError("the first time only")
+
+    async with mq.run(app):
+        await mq.put("IN", ORDER)
+        await anyio.sleep(60)
+
+    assert [7, 7] == seen
+    assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
+
+
+async def test_of_two_messages_with_the_same_identifiers_the_one_that_failed_is_moved(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(order: Order) -> None:
+        if order.number == 2:
+            raise Reject("two")
+        await anyio.sleep(60)
+
+    twins: dict[str, Any] = {"message_id": b"t" * 24, "correlation_id": b"t" * 24}
+    async with mq.run(app, drain_s=0):
+        await mq.put("IN", {"number": 2}, **twins, priority=1)
+        await anyio.sleep(1)
+        await mq.put("IN", {"number": 1}, priority=9)
+        await anyio.sleep(1)
+        await mq.put("IN", {"number": 2}, **twins, priority=5)
+        await mq.put("IN", {"number": 3}, **twins, priority=7)
+        await anyio.sleep(300)
+
+    assert [2, 2] == [found.json()["number"] for found in mq.browse("BOQ")]
+
+
+async def test_a_queue_that_may_be_opened_once_only_has_its_poison_moved_on_the_same_session(mq: QueueManagerKit) -> None:
+    mq.mqsc("ALTER QLOCAL(IN) NOSHARE")
+    app = App()
+
+    @app.listener("IN")
+    async def handle(order: Order) -> None:
+        raise Reject("no")
+
+    async with mq.run(app):
+        await mq.put("IN", ORDER)
+        [dead] = await mq.drain("BOQ")
+
+    assert ORDER == dead.json()
+
+
+async def test_a_unit_of_work_ends_at_a_message_that_was_delivered_before(mq: QueueManagerKit) -> None:
+    app = App()
+    units: list[int] = []
+
+    @app.listener("IN", batch=Batch(max=10, wait_ms=0))
+    async def handle(orders: list[Order]) -> None:
+        units.append(len(orders))
+
+    for number in range(4):
+        await mq.put("IN", {"number": number}, priority=5 if number else 4)  # the first is the last to be delivered
+    connection = mq.queue_manager.connect()
+    handle_ = connection.open("IN", OpenOption.INPUT_SHARED)
+    found = connection.get(
+        handle_, GetOptions(options=GetOption.SYNCPOINT, match=MatchOption.MSG_ID, message_id=mq.browse("IN")[-1].message_id)
+    )
+    assert found is not None
+    connection.backout()
+    connection.disconnect()
+    async with mq.run(app):
+        await mq.put("IN", {"number": 9}, priority=0)
+        await anyio.sleep(1)
+
+    assert [4, 1] == units
+
+
+async def test_a_full_queue_does_not_keep_others_from_their_turn(mq: QueueManagerKit) -> None:
+    app = App()
+    handled = 0
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> None:
+        nonlocal handled
+        handled += 1
+
+    for _ in range(500):
+        await mq.put("IN", b"x")
+    turns = 0
+    async with mq.run(app):
+        while handled < 500:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    assert turns >= 4
 
 
 async def test_hooks_for_start_and_stop_frame_the_work(mq: QueueManagerKit) -> None:

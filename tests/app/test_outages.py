@@ -6,6 +6,7 @@ import pytest
 
 from mqflow import App, Context, MQIError
 from mqflow.events import InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled, Warned
+from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
 from mqflow.testing.faults import Fault, Moment
@@ -52,6 +53,7 @@ async def test_after_an_outage_the_queue_is_open_again_and_messages_go_on(mq: Qu
     assert back.downtime_ms >= 60_000
     attempts = [event.attempt for event in mq.told(Reconnecting)]
     assert attempts == sorted(attempts)
+    assert 1 == attempts.count(0)  # two workers lost their connections; one outage was told
     assert len(attempts) < 10
 
 
@@ -64,6 +66,31 @@ async def test_attempts_to_reconnect_follow_the_ladder(mq: QueueManagerKit) -> N
     delays = [event.delay_s for event in mq.told(Reconnecting) if event.attempt]
     for (fixed_s, random_s), delay_s in zip([(1, 0.25), (2, 0.5), (4, 1), (8, 2), (16, 4), (25, 6.25)], delays, strict=False):
         assert fixed_s <= delay_s <= fixed_s + random_s
+
+
+async def test_a_stop_during_an_outage_waits_for_no_queue_manager(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app(), drain_s=600) as running:
+        await anyio.sleep(1)
+        outage = mq.faults.outage()
+        outage.__enter__()
+        await anyio.sleep(60)
+        stopped_at = mq.clock.monotonic()
+    outage.__exit__(None, None, None)
+
+    assert not running.cut_off
+    assert mq.clock.monotonic() - stopped_at < 1
+
+
+async def test_an_embedded_queue_manager_that_has_stopped_ends_the_application_with_its_reason(mq: QueueManagerKit) -> None:
+    async def run() -> None:
+        async with mq.run(booking_app()):
+            mq.queue_manager.stop()
+            await anyio.sleep(3600)
+
+    with pytest.raises(MQIError, match=r"MQCONNX \(QM1\) failed: MQRC_Q_MGR_NOT_AVAILABLE \(2059\)"):
+        await run()
+
+    assert [0] == [event.attempt for event in mq.told(Reconnecting)]
 
 
 async def test_a_commit_without_an_answer_is_in_doubt_and_never_repeated(mq: QueueManagerKit) -> None:
@@ -79,6 +106,32 @@ async def test_a_commit_without_an_answer_is_in_doubt_and_never_repeated(mq: Que
     assert 1 == sum(call.verb == "MQCMIT" for call in mq.faults.calls)
     assert [] == [event for event in mq.told(Settled) if event.settlement is Settlement.COMMIT]
     assert (0, 1) == (mq.depth("IN"), mq.depth("OUT"))
+
+
+async def test_a_move_whose_commit_got_no_answer_is_in_doubt_and_not_repeated_blindly(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app()):
+        mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
+        mq.faults.add(Fault(verb="MQCMIT", reason=Reason.CONNECTION_BROKEN, moment=Moment.AFTER))
+        put = await mq.put("IN", {"number": -1})
+        await anyio.sleep(60)
+
+    [doubt] = mq.told(InDoubt)
+    assert (put.descriptor.message_id,) == doubt.message_ids
+    assert (0, 1) == (mq.depth("IN"), mq.depth("BOQ"))
+    assert "could not be moved" in mq.told(ListenerPaused)[0].why
+
+
+async def test_after_an_outage_the_attributes_are_inquired_again(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app()):
+        await mq.put("IN", {"number": -1})
+        await mq.drain("BOQ")
+        with mq.faults.outage():
+            mq.define("OTHER.BOQ")
+            mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1) BOQNAME(OTHER.BOQ)")
+        await mq.put("IN", {"number": -2})
+        [dead] = await mq.drain("OTHER.BOQ", within_s=60)
+
+    assert 1 == dead.why.count
 
 
 async def test_a_commit_that_was_backed_out_is_no_doubt_and_the_message_comes_again(mq: QueueManagerKit) -> None:
@@ -154,6 +207,20 @@ async def test_a_queue_that_does_not_exist_is_an_error_at_the_start_that_names_i
         async with mq.run(app):
             await anyio.sleep(1)
     assert isinstance(raised.value, MQIError)
+
+
+async def test_a_queue_that_somebody_else_holds_exclusively_is_waited_for(mq: QueueManagerKit) -> None:
+    holder = mq.queue_manager.connect()
+    holder.open("IN", OpenOption.INPUT_EXCLUSIVE)
+    async with mq.run(booking_app()):
+        await mq.put("IN", {"number": 1})
+        await anyio.sleep(60)
+        before = mq.depth("OUT")
+        holder.disconnect()
+        await mq.drain("OUT", within_s=120)
+
+    assert 0 == before
+    assert {2042} == {event.reason for event in mq.told(ListenerPaused)}
 
 
 async def test_settings_that_cannot_be_inquired_are_warned_about_and_the_message_is_redelivered(mq: QueueManagerKit) -> None:

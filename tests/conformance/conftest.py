@@ -1,18 +1,24 @@
 """The queue managers the conformance tests run over."""
 
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedConnection, ServedQueueManager, Server, serve
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import MemoryStore, Store
 from mqflow.verbs import Connection
 from tests.conformance.programs import Program
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
 
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - only directories of our own making are used below it
 QueueManagerMaker = Callable[[Path], Iterator[QueueManagerUnderTest]]
 
 
@@ -21,7 +27,30 @@ def _in_memory(_: Path) -> Iterator[QueueManagerUnderTest]:
 
 
 def _on_sqlite(folder: Path) -> Iterator[QueueManagerUnderTest]:
-    yield from _embedded(lambda: SqliteStore(folder / "data"), survives=True)
+    # In memory where there is such a place: the rules are tested here; what a disk does is tested with the store.
+    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
+        yield from _embedded(lambda: SqliteStore(Path(quick) / "data"), survives=True)
+
+
+def _served(folder: Path) -> Iterator[QueueManagerUnderTest]:
+    """Every verb goes through a socket to another thread and back; what serves it is the queue manager in memory."""
+    with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else folder) as quick:
+        for owner in _embedded(MemoryStore):
+            assert isinstance(owner.queue_manager, EmbeddedQueueManager)
+            assert owner.clock is not None
+            with serve(owner.queue_manager, Path(quick) / "qm", clock=owner.clock) as server:
+                served = ServedQueueManager(server.path, name=owner.name)
+                administration = served.administration
+                yield replace(owner, queue_manager=served, administration=administration, kill=partial(_kill_process, server))
+                served.close()
+
+
+def _kill_process(server: Server, connection: Connection) -> None:
+    assert isinstance(connection, ServedConnection)
+    before = server.connection_count
+    connection.abandon()
+    while server.connection_count == before:  # the owner notices at once, but not before this thread goes on
+        threading.Event().wait(0.001)
 
 
 def _embedded(make_store: Callable[[], Store], *, survives: bool = False) -> Iterator[QueueManagerUnderTest]:
@@ -54,7 +83,7 @@ def _kill(connection: Connection) -> None:
     connection.abandon()
 
 
-MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory, "sqlite": _on_sqlite}
+MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory, "sqlite": _on_sqlite, "served": _served}
 
 
 @pytest.fixture(params=MAKERS)

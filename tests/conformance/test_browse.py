@@ -218,6 +218,17 @@ def test_a_locked_message_can_be_taken_by_its_own_handle(three: str, program: Pr
     assert b"1" == body(program.get(handle, TAKE))
 
 
+def test_a_locked_message_that_was_taken_and_came_back_is_there_for_others(
+    three: str, program: Program, other: Program
+) -> None:
+    handle = program.open(three, BOTH)
+    program.browse(handle, FIRST | LOCK)
+    program.get(handle, TAKE | GetOption.SYNCPOINT)
+    program.backout()
+
+    assert [b"1", b"2", b"3"] == other.seen(three)
+
+
 def test_a_lock_needs_input(three: str, program: Program) -> None:
     with refused(Reason.NOT_OPEN_FOR_INPUT):
         program.browse(program.open(three, OpenOption.BROWSE), FIRST | LOCK)
@@ -229,6 +240,15 @@ def test_the_next_browse_gives_the_lock_up(three: str, program: Program, other: 
     program.browse(handle, NEXT | LOCK)
 
     assert [b"1", b"3"] == other.seen(three)
+
+
+def test_taking_another_message_gives_the_lock_up(three: str, program: Program, other: Program) -> None:
+    handle = program.open(three, BOTH)
+    last = program.put(three, b"4").descriptor.message_id
+    program.browse(handle, FIRST | LOCK)
+    program.get(handle, message_id=last)
+
+    assert [b"1", b"2", b"3"] == other.seen(three)
 
 
 def test_unlock_gives_the_lock_up(three: str, program: Program, other: Program) -> None:
@@ -269,6 +289,17 @@ def test_a_lock_on_a_message_in_the_middle_hides_only_that(three: str, program: 
     program.browse(handle, NEXT | LOCK)
 
     assert [b"1", b"3"] == other.bodies(three)
+
+
+def test_a_marked_message_that_was_taken_and_came_back_is_not_marked_any_more(
+    three: str, program: Program, other: Program
+) -> None:
+    """A decision of ours: nothing says what becomes of the mark."""
+    program.browse(program.open(three, CO_OP), FIRST | GetOption.MARK_BROWSE_CO_OP)
+    other.get_in_unit(three)
+    other.backout()
+
+    assert b"1" == body(other.browse(other.open(three, CO_OP), FIRST | UNMARKED))
 
 
 def test_a_message_marked_for_the_handle_is_skipped_by_its_unmarked_browse(three: str, program: Program) -> None:
@@ -331,3 +362,15 @@ def test_a_marked_message_can_still_be_taken(three: str, program: Program, other
     program.browse(program.open(three, CO_OP), FIRST | GetOption.MARK_BROWSE_CO_OP)
 
     assert b"1" == body(other.get(three))
+
+
+@pytest.mark.parametrize("options", [SAME, TAKE])
+def test_a_message_that_another_marked_meanwhile_is_2200_under_the_cursor(
+    three: str, program: Program, other: Program, options: GetOption
+) -> None:
+    mine = program.open(three, BOTH | OpenOption.CO_OP)
+    program.browse(mine, FIRST)
+    other.browse(other.open(three, CO_OP), FIRST | GetOption.MARK_BROWSE_CO_OP)
+
+    with refused(Reason.MSG_MARKED_BROWSE_CO_OP):
+        program.get(mine, options | UNMARKED)

@@ -160,6 +160,39 @@ def test_a_predefined_queue_cannot_be_deleted_by_closing_it(queue: str, program:
         program.close(handle, CloseOption.DELETE)
 
 
+def test_only_the_creating_handle_deletes_a_temporary_queue(program: Program, other: Program) -> None:
+    creating = program.open("TEMP.MODEL")
+    theirs = other.open(creating.name)
+
+    with refused(Reason.OPTION_NOT_VALID_FOR_TYPE):
+        other.close(theirs, CloseOption.DELETE)
+    program.close(creating, CloseOption.DELETE)
+
+
+def test_a_permanent_queue_can_be_deleted_through_any_handle(
+    queue_manager: QueueManagerUnderTest, program: Program, other: Program
+) -> None:
+    creating = program.open("PERM.MODEL")
+    other.close(other.open(creating.name), CloseOption.DELETE)
+
+    assert queue_manager.administration.queue(creating.name) is None
+    with refused(Reason.Q_DELETED):
+        program.get(creating)
+    program.close(creating, CloseOption.DELETE)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (CloseOption.KEEP_SUB, Reason.OPTION_NOT_VALID_FOR_TYPE),
+        (CloseOption.DELETE | CloseOption.DELETE_PURGE, Reason.OPTIONS_ERROR),
+    ],
+)
+def test_close_options_that_make_no_sense_are_refused(program: Program, options: CloseOption, reason: Reason) -> None:
+    with refused(reason):
+        program.close(program.open("PERM.MODEL"), options)
+
+
 def test_a_dynamic_queue_is_inquired_as_one(program: Program) -> None:
     handle = program.open("TEMP.MODEL")
     selector = SELECTORS["definition_type"]

@@ -36,6 +36,15 @@ def test_what_is_left_is_never_nothing(queue_manager: QueueManagerUnderTest, que
     assert 1 == program.got(queue).descriptor.expiry_tenths
 
 
+def test_a_clock_that_is_set_back_makes_no_message_live_longer(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    program.put(queue, b"1", expiry_tenths=10)
+    queue_manager.advance(-3600)
+
+    assert 10 == program.got(queue).descriptor.expiry_tenths
+
+
 def test_an_expired_message_is_not_got(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
     program.put(queue, b"1", expiry_tenths=10)
     queue_manager.advance(1)

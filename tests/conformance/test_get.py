@@ -72,6 +72,14 @@ def test_a_message_is_found_by_its_token(queue: str, program: Program) -> None:
     assert program.get(queue, message_token=tokens[b"2"]) is None
 
 
+def test_a_token_of_another_message_does_not_match_an_own_uncommitted_put(queue: str, program: Program) -> None:
+    program.put(queue, b"1")
+    token = program.got(queue).message_token
+    program.put_in_unit(queue, b"2")
+
+    assert program.get_in_unit(queue, message_token=token) is None
+
+
 def test_own_uncommitted_puts_are_matched_too(queue: str, program: Program) -> None:
     program.put_in_unit(queue, b"1", correlation_id=A)
     program.put_in_unit(queue, b"2", correlation_id=B)

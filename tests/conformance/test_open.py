@@ -231,6 +231,17 @@ def test_a_queue_manager_is_opened_for_inquire_only(program: Program, options: O
         program.open("", options, object_type=ObjectType.Q_MGR)
 
 
+def test_an_object_type_may_be_a_plain_number(queue: str, program: Program) -> None:
+    program.open(queue, OUTPUT, object_type=1)
+    program.open("", OpenOption.INQUIRE, object_type=5)
+
+
+@pytest.mark.parametrize("object_type", [ObjectType.NAMELIST, ObjectType.PROCESS, ObjectType.TOPIC])
+def test_there_are_no_objects_of_other_types(program: Program, object_type: ObjectType) -> None:
+    with refused(Reason.UNKNOWN_OBJECT_NAME):
+        program.open("ANY", OpenOption.INQUIRE, object_type=object_type)
+
+
 def test_an_object_type_that_is_none_is_2043(queue: str, program: Program) -> None:
     with refused(Reason.OBJECT_TYPE_ERROR):
         program.open(queue, OUTPUT, object_type=99)
@@ -308,7 +319,7 @@ def test_a_forced_alteration_makes_older_handles_2041(
         program.put(handle, b"")
 
     program.close(handle)
-    assert "OTHER" == program.open("ALIAS").resolved_queue
+    assert "OTHER" == program.put(program.open("ALIAS"), b"").resolved_queue
 
 
 def test_an_alteration_that_matters_to_open_handles_needs_force(

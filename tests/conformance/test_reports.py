@@ -147,6 +147,27 @@ def test_the_report_options_choose_the_identifiers(
     assert (message_id is None) == (got.message_id != MESSAGE_ID)
 
 
+def test_a_report_for_an_inhibited_alias_goes_to_the_dead_letter_queue(
+    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+) -> None:
+    queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
+    queue_manager.define_alias("ALIAS", replies, put_inhibited=True)
+    program.put(queue, BODY, report=int(Report.COA), reply_to_queue="ALIAS")
+
+    assert (0, 1) == (queue_manager.depth(replies), queue_manager.depth("SYSTEM.DEAD.LETTER.QUEUE"))
+
+
+def test_a_persistent_report_does_not_go_to_a_temporary_queue(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
+    temporary = program.open("SYSTEM.DEFAULT.MODEL.QUEUE")
+    program.put(queue, BODY, persistence=1, report=int(Report.COA), reply_to_queue=temporary.name)
+    got = program.got("SYSTEM.DEAD.LETTER.QUEUE")
+
+    assert Reason.PERSISTENT_NOT_ALLOWED == dead_letter_header.parse(got.body, encoding=got.descriptor.encoding).reason
+
+
 @pytest.mark.parametrize("obstacle", ["missing", "inhibited", "full"])
 def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program, obstacle: str
@@ -222,3 +243,34 @@ def test_a_message_got_again_in_its_own_unit_of_work_is_reported_both_ways(queue
     program.commit()
 
     assert [Feedback.COA, Feedback.COD] == [program.got(replies).descriptor.feedback for _ in range(2)]
+
+
+def test_a_report_may_live_as_long_as_the_message_would_have(
+    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+) -> None:
+    """MQRO_PASS_DISCARD_AND_EXPIRY: what is left of the expiry, and the discard option."""
+    report = Report.COD | Report.PASS_DISCARD_AND_EXPIRY | Report.DISCARD_MSG
+    program.put(queue, BODY, expiry_tenths=100, report=int(report), reply_to_queue=replies)
+    queue_manager.advance(4)
+    program.get(queue)
+    got = program.got(replies).descriptor
+
+    assert (60, Report.DISCARD_MSG) == (got.expiry_tenths, got.report)
+
+
+def test_an_expiration_report_does_not_expire_at_once(
+    queue_manager: QueueManagerUnderTest, queue: str, replies: str, program: Program
+) -> None:
+    report = Report.EXPIRATION | Report.PASS_DISCARD_AND_EXPIRY
+    program.put(queue, BODY, expiry_tenths=10, report=int(report), reply_to_queue=replies)
+    queue_manager.advance(1)
+    program.get(queue)
+
+    assert -1 == program.got(replies).descriptor.expiry_tenths
+
+
+def test_a_dead_letter_that_is_taken_is_not_confirmed_as_delivered(queue: str, replies: str, program: Program) -> None:
+    program.put(queue, BODY, format="MQDEAD", report=int(Report.COD), reply_to_queue=replies)
+    program.get(queue)
+
+    assert program.get(replies) is None

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mqflow.embedded.mailbox import Done
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import Done, SqliteStore
+from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import Change
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -15,7 +15,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from mqflow.embedded import sqlite_store
-from mqflow.embedded.sqlite_store import Done, SqliteStore
+from mqflow.embedded.mailbox import Done
+from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
 from tests.embedded.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
 
@@ -100,7 +101,7 @@ def _answered(tell: Callable[[str, int], None], free: threading.Semaphore, numbe
 
 
 def _answer_before_the_sync() -> None:
-    SqliteStore._needs_sync = lambda *_: False  # type: ignore[method-assign]  # the defect
+    sqlite_store._needs_sync = lambda call: False  # noqa: ARG005 - the name belongs to the signature
 
 
 def _move_in_two_units_of_work() -> None:

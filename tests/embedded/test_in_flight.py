@@ -116,3 +116,14 @@ def test_a_mark_survives_kill_9_at_once(tmp_path: Path) -> None:
     os.waitpid(child, 0)
 
     assert {7: 2} == _found(tmp_path)
+
+
+@pytest.mark.parametrize("harden", [True, False])
+def test_only_a_hardened_mark_is_forced_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harden: bool) -> None:  # noqa: FBT001 - a table
+    marks = _marks(tmp_path)
+    forced: list[int] = []
+    monkeypatch.setattr(os, "fsync", forced.append)
+
+    marks.mark(7, 0, harden=harden)
+
+    assert harden == (forced == [marks._descriptor])

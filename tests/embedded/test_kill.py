@@ -80,6 +80,7 @@ class _History:
         """This message was delivered, for the so-and-so-manieth time."""
         if name not in self.counts:
             self.wrong.append(f"{name} was delivered after it was {'committed' if name in self.gone else 'never put'}")
+            self.counts[name] = {backout_count}
             return
         if backout_count not in self.counts[name]:
             self.wrong.append(f"{name} was delivered with BackoutCount {backout_count}, not {self.counts[name]}")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqflow.mqi import rfh2
+from mqflow.mqi.ccsid import encode
 from mqflow.mqi.conversion import convert
 from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
@@ -59,10 +60,11 @@ def test_two_byte_text_follows_the_byte_order(
     assert target == (descriptor.encoding, descriptor.ccsid)
 
 
-def test_text_that_is_in_the_wanted_character_set_already_is_not_looked_at() -> None:
-    of = MessageDescriptor(format="MQSTR", encoding=273, ccsid=1208)
+@pytest.mark.parametrize("ccsid", [1208, 77], ids=["a known one", "an unknown one"])
+def test_text_that_is_in_the_wanted_character_set_already_is_not_looked_at(ccsid: int) -> None:
+    of = MessageDescriptor(format="MQSTR", encoding=273, ccsid=ccsid)
 
-    descriptor, body, reason = convert(of, b"\xff no UTF-8", ccsid=1208, encoding=546)
+    descriptor, body, reason = convert(of, b"\xff no UTF-8", ccsid=ccsid, encoding=546)
 
     assert (b"\xff no UTF-8", 546, Reason.NONE) == (body, descriptor.encoding, reason)
 
@@ -138,13 +140,41 @@ def test_a_body_without_format_behind_headers_stays_and_is_described_as_before()
     assert (b"\x00\x01\xff", "", 785, 500) == (parts.body, parts.format, parts.encoding, parts.ccsid)
 
 
-def test_only_the_text_is_converted_where_the_headers_are_as_wanted() -> None:
+@pytest.mark.parametrize(("encoding", "ccsid"), [(785, 500), (546, 500), (785, 1200)])
+def test_only_the_text_is_converted_where_the_headers_are_as_wanted(encoding: int, ccsid: int) -> None:
     of = MessageDescriptor(format="MQSTR", encoding=546, ccsid=1208)
-    given_message = join(of, [RFH2()], GREETING, body_encoding=785, body_ccsid=500)
+    body = encode("Grüße aus Köln", ccsid)
+
+    descriptor, data, reason = convert(
+        *join(of, [RFH2()], body, body_encoding=encoding, body_ccsid=ccsid), ccsid=1208, encoding=546
+    )
+    parts = split(descriptor, data)
+
+    assert ("Grüße aus Köln".encode(), 546, 1208) == (parts.body, parts.encoding, parts.ccsid)
+    assert Reason.NONE == reason
+
+
+def test_text_in_the_wanted_character_set_is_described_by_the_wanted_encoding() -> None:
+    of = MessageDescriptor(format="MQSTR", encoding=546, ccsid=1208)
+
+    descriptor, data, _ = convert(*join(of, [RFH2()], b"x", body_encoding=273), ccsid=1208, encoding=546)
+
+    assert 546 == split(descriptor, data).encoding
+
+
+def test_a_body_that_is_as_wanted_needs_no_conversion_whatever_its_format() -> None:
+    given_message = join(MAINFRAME, [RFH2()], b"\xff", body_format="MYFORMAT", body_encoding=546, body_ccsid=1208)
 
     descriptor, data, reason = convert(*given_message, ccsid=1208, encoding=546)
 
-    assert ("Grüße aus Köln", Reason.NONE) == (text(descriptor, data), reason)
+    assert (b"\xff", 1208, Reason.NONE) == (split(descriptor, data).body, descriptor.ccsid, reason)
+
+
+@pytest.mark.parametrize("named", ["", "MYFORMAT"])
+def test_no_body_needs_no_conversion_whatever_its_format(named: str) -> None:
+    of = replace(MAINFRAME, format=named)
+
+    assert (of, b"", Reason.NONE) == convert(of, b"", ccsid=1208, encoding=546)
 
 
 def test_headers_that_are_as_wanted_are_not_written_again() -> None:
@@ -171,6 +201,7 @@ FAILURES = [
         *join(MAINFRAME, [RFH2()], b"x", body_ccsid=77), 1208, 546, Reason.SOURCE_CCSID_ERROR, id="2111 of text behind a header"
     ),
     pytest.param(MAINFRAME, GREETING, 77, 546, Reason.TARGET_CCSID_ERROR, id="2115"),
+    pytest.param(*message(RFH2(), of=replace(MAINFRAME, format="")), 77, 546, Reason.TARGET_CCSID_ERROR, id="2115 of a header"),
     pytest.param(
         MessageDescriptor(format="MQSTR", encoding=0, ccsid=1200),
         b"\0x",

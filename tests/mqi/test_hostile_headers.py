@@ -19,7 +19,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError, MQIError
 from mqflow.mqi.headers import HEADERS_MAX, Headers, split
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.rfh2 import RFH2, to_bytes
+from mqflow.mqi.rfh2 import RFH2, parse, to_bytes
 from mqflow.mqi.rfh2_folder import DEPTH_MAX, NAME_BYTES_MAX, PROPERTIES_MAX, read_folder
 from tests.mqi.strategies import descriptors, encodings, headers
 
@@ -118,6 +118,17 @@ def test_the_work_grows_with_the_number_of_properties_and_not_faster() -> None:
     assert lines_executed(large) < 11 * lines_executed(small)
 
 
+def folders_of(count: int) -> bytes:
+    return struct.pack("<4siiii8sii", b"RFH ", 2, 36 + 4 * count, 546, 1208, b" " * 8, 0, 1208) + bytes(4 * count)
+
+
+def test_folders_without_end_are_refused_before_they_are_read() -> None:
+    few, many = (partial(outcome, partial(parse, folders_of(count), encoding=546)) for count in (200, 20_000))
+
+    assert "refused" == many()
+    assert lines_executed(few) == lines_executed(many)
+
+
 def chain_of(count: int) -> bytes:
     link = to_bytes(RFH2(format="MQHRF2"), encoding=546)
     return link * (count - 1) + to_bytes(RFH2(), encoding=546)
@@ -127,8 +138,9 @@ def test_a_chain_without_end_is_refused() -> None:
     descriptor = MessageDescriptor(format="MQHRF2")
 
     assert HEADERS_MAX == len(split(descriptor, chain_of(HEADERS_MAX)).chain)
-    with pytest.raises(HeaderError, match=r"MQRC_HEADER_ERROR \(2142\).*more than 16"):
-        split(descriptor, chain_of(100_000))
+    for count in (HEADERS_MAX + 1, 100_000):
+        with pytest.raises(HeaderError, match=r"MQRC_HEADER_ERROR \(2142\).*more than 16"):
+            split(descriptor, chain_of(count))
 
 
 def outcome(call: Callable[[], object]) -> str:

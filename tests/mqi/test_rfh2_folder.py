@@ -1,6 +1,7 @@
 """One folder: its markup as typed properties, and typed properties as its markup."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -33,6 +34,7 @@ TYPES = [
     pytest.param("<p xsi:nil='true'></p>", None, "string", id="null"),
     pytest.param('<p dt="i4" xsi:nil="true"/>', None, "i4", id="null of a type"),
     pytest.param("<p xsi:nil='false'>x</p>", "x", "string", id="not null"),
+    pytest.param("<p xsi:nil='perhaps'>x</p>", "x", "string", id="not null either"),
     pytest.param("<p dt='uri'>a:b</p>", "a:b", "uri", id="a type unknown here is text"),
     pytest.param("<p>&lt;&amp;&gt;&quot;&apos;&#65;&#x20AC;</p>", "<&>\"'A€", "string", id="references"),
 ]
@@ -96,9 +98,11 @@ def test_a_repeated_element_is_a_repeated_property() -> None:
 
 
 def test_an_element_inside_an_element_is_a_property_with_a_dot() -> None:
-    read = read_folder("<usr><order><id dt='i4'>7</id><lines><count>2</count></lines></order><x>1</x></usr>")
+    read = read_folder("<usr><order><id dt='i4'>7</id><lines><count>2</count></lines><due>3</due></order><x>1</x></usr>")
 
-    assert [("order.id", 7), ("order.lines.count", "2"), ("x", "1")] == [(item.name, item.value) for item in read.properties]
+    assert [("order.id", 7), ("order.lines.count", "2"), ("order.due", "3"), ("x", "1")] == [
+        (item.name, item.value) for item in read.properties
+    ]
 
 
 def test_a_property_with_dots_is_written_inside_its_groups_and_neighbours_share_them() -> None:
@@ -142,35 +146,62 @@ def test_an_empty_folder_has_its_name(raw: str) -> None:
     assert ("usr", ()) == (read_folder(raw).name, read_folder(raw).properties)
 
 
+#: What is wrong with it, and what the refusal says.
 NOT_WELL_FORMED = [
-    pytest.param("usr", id="no element"),
-    pytest.param("</usr>", id="an end without a start"),
-    pytest.param("<usr>", id="no end"),
-    pytest.param("<usr", id="half a tag"),
-    pytest.param("<usr><a>1</a>", id="no end after a property"),
-    pytest.param("<usr><a>1</b></usr>", id="another end"),
-    pytest.param("<usr><a><b>1</a></b></usr>", id="crossed"),
-    pytest.param("<usr></usr><jms></jms>", id="two folders"),
-    pytest.param("<usr/>x", id="more after the short form"),
-    pytest.param("<usr></usr>x", id="more after the end"),
-    pytest.param("<usr></usr a='1'>", id="an attribute at the end"),
-    pytest.param("<usr><></></usr>", id="no name"),
-    pytest.param("<usr><a b>1</a></usr>", id="an attribute without a value"),
-    pytest.param("<usr><a b=1>1</a></usr>", id="a value without quotes"),
-    pytest.param("<usr><a b='1>1</a></usr>", id="an open quote"),
-    pytest.param("<usr><a>&</a></usr>", id="a bare ampersand"),
-    pytest.param("<usr><a>&copy;</a></usr>", id="an entity that XML does not have"),
-    pytest.param("<usr><a>&#0;</a></usr>", id="character 0"),
-    pytest.param("<usr><a>&#xD800;</a></usr>", id="half a surrogate pair"),
-    pytest.param("<usr><a>&#x110000;</a></usr>", id="beyond Unicode"),
-    pytest.param("<usr><a b='&x;'>1</a></usr>", id="an unknown entity in an attribute"),
+    pytest.param("usr", "does not start with", id="no element"),
+    pytest.param("</usr>", "does not start with", id="an end without a start"),
+    pytest.param("<usr", "does not start with", id="half a tag"),
+    pytest.param("<usr>", "ends inside <usr>", id="no end"),
+    pytest.param("<usr><a>1</a>", "ends inside <usr>", id="no end after a property"),
+    pytest.param("<usr>text", "ends inside <usr>", id="no end after text"),
+    pytest.param("<usr><a>1</b></usr>", "</b> closes", id="another end"),
+    pytest.param("<usr><a><b>1</a></b></usr>", "</a> closes", id="crossed"),
+    pytest.param("<usr></usr a='1'>", "</usr> closes", id="an attribute at the end"),
+    pytest.param("<usr></usr><jms></jms>", "one NameValueData is one folder", id="two folders"),
+    pytest.param("<usr></usr>x", "more after the end of <usr>", id="more after the end"),
+    pytest.param("<usr/>x", "more after the end of <usr>", id="more after the short form"),
+    pytest.param("<usr><></usr>", "At character 5, inside <usr>", id="no name"),
+    pytest.param("<usr><a b='1>1</a></usr>", "At character 5, inside <usr>", id="an open quote"),
+    pytest.param("<usr><a b>1</a></usr>", "attributes of <a>", id="an attribute without a value"),
+    pytest.param("<usr><a b=1>1</a></usr>", "attributes of <a>", id="a value without quotes"),
+    pytest.param("<usr b><a>1</a></usr>", "attributes of <usr>", id="an attribute of the folder without a value"),
+    pytest.param("<usr><a>1&</a></usr>", "'&' at offset 1", id="a bare ampersand"),
+    pytest.param("<usr><a>&copy;</a></usr>", "'&' at offset 0", id="an entity that XML does not have"),
+    pytest.param("<usr><a>&#0;</a></usr>", "'&' at offset 0", id="character 0"),
+    pytest.param("<usr><a>&#xD800;</a></usr>", "'&' at offset 0", id="the first surrogate"),
+    pytest.param("<usr><a>&#xDFFF;</a></usr>", "'&' at offset 0", id="the last surrogate"),
+    pytest.param("<usr><a>&#x110000;</a></usr>", "'&' at offset 0", id="beyond Unicode"),
+    pytest.param("<usr><a b='&x;'>1</a></usr>", "'&' at offset 0", id="an unknown entity in an attribute"),
+    pytest.param("<u>" + "<g>" * 31 + "<a/>" + "</g>" * 31 + "</u>", "deeper than 32", id="one element too deep"),
+    pytest.param("<u>" + "<a/>" * 1_001 + "</u>", "more than 1000 properties", id="one property too many"),
 ]
 
 
-@pytest.mark.parametrize("raw", NOT_WELL_FORMED)
-def test_what_is_not_one_well_formed_element_is_refused(raw: str) -> None:
-    with pytest.raises(HeaderError, match=r"MQRC_RFH_STRING_ERROR \(2335\)"):
+@pytest.mark.parametrize(("raw", "said"), NOT_WELL_FORMED)
+def test_what_is_not_one_well_formed_element_is_refused(raw: str, said: str) -> None:
+    with pytest.raises(HeaderError, match=rf"MQRC_RFH_STRING_ERROR \(2335\)\..*{re.escape(said)}"):
         read_folder(raw)
+
+
+@pytest.mark.parametrize(
+    ("reference", "character"), [("&#1;", "\x01"), ("&#xD7FF;", "\ud7ff"), ("&#xE000;", "\ue000"), ("&#1114111;", "\U0010ffff")]
+)
+def test_a_reference_may_be_to_every_other_character(reference: str, character: str) -> None:
+    assert character == read_folder(f"<usr><a>{reference}</a></usr>").properties[0].value
+
+
+def test_a_number_may_have_400_digits_and_no_more() -> None:
+    assert 0.1 == read_folder(f"<u><a dt='r8'>0.1{'0' * 397}</a></u>").properties[0].value
+    with pytest.raises(HeaderError, match="401 characters long"):
+        read_folder(f"<u><a dt='r8'>0.1{'0' * 398}</a></u>")
+
+
+def test_a_name_may_have_as_many_parts_as_can_be_read_again() -> None:
+    deepest = Folder("u", (Property(".".join("a" * (DEPTH_MAX - 1)), "1"),))
+
+    assert deepest.properties == read_folder(folder_text(deepest)).properties
+    with pytest.raises(HeaderError, match="more than 31 parts"):
+        folder_text(Folder("u", (Property(".".join("a" * DEPTH_MAX), "1"),)))
 
 
 @pytest.mark.parametrize(

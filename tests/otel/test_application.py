@@ -52,10 +52,12 @@ async def test_a_poison_message_is_one_delivery_and_one_decision_after_the_other
 
     assert [
         "process",
-        "settle (1: deliver)",
-        "process (1: deliver)",
+        "settle (1: deliver)",  # decided when the handler failed
+        "settle (1: deliver)",  # and again when the message was delivered
+        "process",
         "settle (2: deliver)",
-        "process (2: deliver)",
+        "settle (2: deliver)",
+        "process",
         "settle (3: requeue)",
     ] == story(telemetry)
 
@@ -83,6 +85,22 @@ async def test_a_trace_goes_on_through_the_queue_to_the_next_application(mq: Que
     put = telemetry.span("put ORDERS.OUT")
     assert put.context is not None
     assert f"{put.context.trace_id:032x}-{put.context.span_id:016x}" in str(usr(booked.headers[0])["traceparent"])
+
+
+async def test_a_put_of_a_handler_that_is_not_async_is_a_child_of_its_delivery(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+    telemetry = Telemetry()
+    app = App(middleware=[telemetry.hook])
+
+    @app.listener("ORDERS.IN")
+    def book(order: Order, context: Context) -> None:
+        context.put_blocking("ORDERS.OUT", order)
+
+    async with mq.run(app):
+        await mq.put("ORDERS.IN", {"quantity": 1})
+        await mq.drain("ORDERS.OUT")
+
+    assert telemetry.span("process ORDERS.IN").context == telemetry.span("put ORDERS.OUT").parent
 
 
 async def test_no_body_property_or_exception_text_leaves_the_process(mq: QueueManagerKit) -> None:

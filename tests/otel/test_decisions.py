@@ -1,14 +1,15 @@
-"""One span event for each backout decision, wherever what came of it is known."""
+"""One span event for each backout decision, in the trace of the failure that led to it."""
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry.sdk.trace import Event as SpanEvent
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
-from mqflow.events import Attempt, Decided, Disposed, InDoubt, Settled
+from mqflow.events import Attempt, Decided, Disposed, InDoubt
 from mqflow.mqi.reason_codes import Reason
-from mqflow.otel.decisions import REMEMBERED_MAX
+from mqflow.otel.decisions import REMEMBERED_MAX, DecisionSpans
+from mqflow.otel.tracers import Tracers
 from mqflow.policy.disposition import (
-    Completed,
     DeadLetter,
     Deliver,
     Disposition,
@@ -16,9 +17,8 @@ from mqflow.policy.disposition import (
     Outcome,
     Requeue,
     Return,
-    Settlement,
 )
-from tests.otel.harness import MESSAGE_ID, Telemetry
+from tests.otel.harness import DESCRIPTOR, MESSAGE_ID, StoppedClock, Telemetry, incoming
 
 pytestmark = pytest.mark.anyio
 
@@ -47,10 +47,6 @@ def decided(*plan: Disposition, count: int = 3, outcome: Outcome | None = None, 
 
 def disposed(*attempts: Attempt, message_id: bytes = MESSAGE_ID) -> Disposed:
     return Disposed(queue="ORDERS.IN", message_id=message_id, listener="orders", backout_count=3, attempts=attempts)
-
-
-def settled(settlement: Settlement, outcome: Outcome) -> Settled:
-    return Settled(queue="ORDERS.IN", listener="orders", settlement=settlement, message_ids=(MESSAGE_ID,), outcome=outcome)
 
 
 def decisions(telemetry: Telemetry) -> list[tuple[str, SpanEvent]]:
@@ -82,14 +78,26 @@ async def test_a_decision_tells_what_it_rested_on_and_what_each_destination_answ
     } == dict(event.attributes or {})
 
 
-async def test_a_decision_to_deliver_is_an_event_of_the_span_around_the_handler() -> None:
+async def test_a_decision_to_deliver_is_told_at_once() -> None:
     telemetry = Telemetry()
 
     telemetry.hook(decided(Deliver(), count=1))
-    await telemetry.handle()
-    telemetry.hook(settled(Settlement.COMMIT, Completed()))
 
-    assert ["process ORDERS.IN"] == [name for name, _ in decisions(telemetry)]
+    [(span_name, event)] = decisions(telemetry)
+    assert "settle ORDERS.IN" == span_name
+    assert "deliver" == (event.attributes or {})["mqflow.backout.disposition"]
+    assert () == (event.attributes or {})["mqflow.backout.tried"]
+
+
+async def test_a_delivery_links_to_the_one_that_failed_before() -> None:
+    telemetry = Telemetry()
+    again = incoming(descriptor=replace(DESCRIPTOR, backout_count=1))
+
+    await telemetry.handle(outcome=FAILED)
+    await telemetry.handle(again)
+
+    failed, delivered_again = telemetry.spans
+    assert [failed.context] == [link.context for link in delivered_again.links]
 
 
 async def test_a_decision_after_a_failure_belongs_to_the_trace_of_that_failure() -> None:
@@ -97,25 +105,12 @@ async def test_a_decision_after_a_failure_belongs_to_the_trace_of_that_failure()
 
     await telemetry.handle(outcome=FAILED)
     telemetry.hook(decided(*PLAN, outcome=FAILED))
-    telemetry.hook(settled(Settlement.BACKOUT, FAILED))
     telemetry.hook(disposed(Attempt(PLAN[0])))
 
     process, settle = telemetry.span("process ORDERS.IN"), telemetry.span("settle ORDERS.IN")
     assert process.context == settle.parent
     assert SpanKind.CLIENT == settle.kind
     assert ["settle ORDERS.IN"] == [name for name, _ in decisions(telemetry)]
-
-
-async def test_a_failure_below_the_threshold_is_written_down_when_its_backout_is_done() -> None:
-    telemetry = Telemetry()
-
-    telemetry.hook(decided(Deliver(), count=1, outcome=FAILED))
-    assert [] == decisions(telemetry)
-    telemetry.hook(settled(Settlement.BACKOUT, FAILED))
-
-    [(span_name, event)] = decisions(telemetry)
-    assert "settle ORDERS.IN" == span_name
-    assert "deliver" == (event.attributes or {})["mqflow.backout.disposition"]
 
 
 async def test_a_decision_taken_again_on_the_same_message_is_written_down_once() -> None:
@@ -182,3 +177,17 @@ async def test_decisions_that_never_end_are_forgotten_oldest_first() -> None:
     telemetry.hook(disposed(Attempt(PLAN[0]), message_id=ids[1]))
 
     assert 1 == len(telemetry.spans)
+
+
+def test_a_failure_is_remembered_from_its_last_time_on() -> None:
+    memory = DecisionSpans(Tracers(None), StoppedClock())
+    span = SpanContext(trace_id=1, span_id=2, is_remote=False)
+    ids = [number.to_bytes(24) for number in range(REMEMBERED_MAX + 1)]
+
+    for message_id in ids[:-1]:
+        memory.failed(message_id, span)
+    memory.failed(ids[0], span)
+    memory.failed(ids[-1], span)
+
+    assert span == memory.failed_in(ids[0])
+    assert memory.failed_in(ids[1]) is None

@@ -101,16 +101,14 @@ async def test_a_message_that_arrives_during_the_wait_ends_it(behind: EmbeddedQu
     async with opened() as (session, handle), anyio.create_task_group() as group:
         group.start_soon(anyio.to_thread.run_sync, put, behind, b"late")
         exchange = await session.exchange(None, handle, FOR_EVER, most=1)
-
-    assert [b"late"] == [got.body for got in exchange.unit]
+        assert [b"late"] == [got.body for got in exchange.unit]
 
 
 async def test_an_interrupt_ends_a_wait_that_has_no_end(opened: Opened) -> None:
     async with opened() as (session, handle), anyio.create_task_group() as group:
         group.start_soon(anyio.to_thread.run_sync, session.interrupt)
         exchange = await session.exchange(None, handle, FOR_EVER, most=1)
-
-    assert [] == list(exchange.unit)
+        assert [] == list(exchange.unit)
 
 
 async def test_a_cancelled_wait_loses_no_message(behind: EmbeddedQueueManager, opened: Opened) -> None:
@@ -129,8 +127,7 @@ async def test_a_unit_lingers_for_more_no_longer_than_it_may(behind: EmbeddedQue
     async with opened() as (session, handle), anyio.create_task_group() as group:
         group.start_soon(anyio.to_thread.run_sync, put, behind, b"2", b"3")
         exchange = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20_000)
-
-    assert [b"1", b"2", b"3"] == [got.body for got in exchange.unit]
+        assert [b"1", b"2", b"3"] == [got.body for got in exchange.unit]
 
 
 async def test_closing_backs_out_what_is_open(behind: EmbeddedQueueManager, opened: Opened) -> None:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from mqflow import App, Backout, Behaviour, Context, Message, Pace
-from mqflow.events import Delivered, Disposed, Warned
+from mqflow.events import Delivered, Disposed, ListenerPaused, Warned
 from mqflow.mqi.options import Report
 from mqflow.policy.disposition import DeadLetter, Discard, Requeue, Return
 from mqflow.testing.kit import QueueManagerKit
@@ -139,6 +139,7 @@ async def test_a_connection_consumer_discards_what_nobody_takes_only_if_it_is_no
 
     assert (0 if lost else 1) == mq.depth("IN")
     assert isinstance(mq.told(Disposed)[0].disposition, Discard if lost else Return)
+    assert ([] if lost else [60.0]) == [event.delay_s for event in mq.told(ListenerPaused)]  # delivery stops
 
 
 async def test_a_connection_consumer_sends_the_exception_report_that_was_asked_for(mq: QueueManagerKit) -> None:

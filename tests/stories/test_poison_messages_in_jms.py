@@ -180,7 +180,7 @@ async def test_a_listener_requeues_outside_the_unit_of_work_of_delivery(mq: Queu
     assert [Settlement.BACKOUT] == settled
     assert 0 == mq.depth("IN")
     delivering = {call.connection for call in mq.faults.calls if call.verb == "MQGET" and call.object_name == "IN"}
-    [moving] = {call.connection for call in mq.faults.calls if call.verb == "MQPUT1"}
+    [moving] = {call.connection for call in mq.faults.calls if call.verb == "MQPUT" and call.object_name == "BOQ"}
     assert moving in delivering
     assert 3 <= len(delivering)
 
@@ -222,9 +222,19 @@ async def test_a_backout_queue_that_refuses_leads_to_the_dead_letter_queue(
     mq.mqsc(command)
     dead = await one(mq, failing(), DLQ)
 
-    assert b"poison" == dead.body
+    assert (b"poison", reason) == (dead.body, dead.why.reason)
     [disposed] = mq.told(Disposed)
     assert [reason, 0] == [attempt.reason for attempt in disposed.attempts]
+
+
+async def test_a_backout_queue_that_is_the_input_queue_by_another_name_is_no_destination(mq: QueueManagerKit) -> None:
+    """Ours: such a message would be back at once with a count of 0, and go round for ever."""
+    mq.define("BACK", kind="QALIAS", target="IN")
+    mq.mqsc("ALTER QLOCAL(IN) BOQNAME(BACK)")
+    dead = await one(mq, failing(), DLQ)
+
+    assert (b"poison", 2522) == (dead.body, dead.why.reason)
+    assert "leads back to IN" in mq.told(Disposed)[0].attempts[0].detail
 
 
 async def test_a_message_that_the_dead_letter_queue_refuses_too_returns_to_the_input_queue(mq: QueueManagerKit) -> None:

@@ -118,6 +118,11 @@ def begin_commit(connection: Connection) -> None:
 COMMITS = pytest.mark.parametrize("commit", [lambda connection: connection.commit(), begin_commit])
 
 
+def test_a_refusal_cannot_come_after_the_effect() -> None:
+    with pytest.raises(ValueError, match=r"MQRC_Q_FULL \(2053\) says that the call had no effect; a lost reply is one of "):
+        Fault(verb="MQPUT", reason=Reason.Q_FULL, moment=Moment.AFTER)
+
+
 @COMMITS
 @pytest.mark.parametrize(("moment", "depth"), [(Moment.BEFORE, 0), (Moment.AFTER, 1)])
 def test_a_commit_that_fails_before_is_undone_and_after_is_done(

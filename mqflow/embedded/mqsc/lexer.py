@@ -91,11 +91,9 @@ def sentences(lines: Sequence[str]) -> Iterator[Sentence | RefusedError]:
 
 def is_unfinished(text: str) -> bool:
     """Return whether the script ends in a continuation: a person at a prompt has more to type."""
-    last: Sequence[_Piece] = ()
     lines = source_lines(text)
-    for pieces in _commands(lines):
-        last = pieces
-    return bool(last) and _mark(lines[last[-1].line - 1]) != "" and not text.rstrip().endswith(";")
+    last = max((pieces[-1].line for pieces in _commands(lines)), default=0)
+    return last > 0 and _mark(lines[last - 1]) != ""
 
 
 def _commands(lines: Sequence[str]) -> Iterator[list[_Piece]]:

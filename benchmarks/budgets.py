@@ -1,0 +1,81 @@
+"""The budgets: what is compared, and what the figure must be. Data; the numbers are those of the design's list of goals."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from benchmarks.transports import Transport, blocking, computing, durable, in_memory
+
+__all__ = ("ADDED_CPU_US", "CONSUMING", "FRAMEWORK_ELSEWHERE", "STARTING", "Bar", "Consuming", "Starting")
+
+
+class Bar(Struct, frozen=True):
+    """How good a figure must be, and how good we want it."""
+
+    must: float
+    moonshot: float
+    #: Whether less is better.
+    at_most: bool = False
+
+    def met(self, figure: float) -> str:
+        """Say which of the two the figure reaches."""
+        for word, bound in (("moonshot", self.moonshot), ("met", self.must)):
+            if figure <= bound if self.at_most else figure >= bound:
+                return word
+        return "**missed**"
+
+
+class Consuming(Struct, frozen=True):
+    """The framework against the raw loop on one transport."""
+
+    #: The number of the goal.
+    goal: int
+    transport: str
+    make: Transport
+    unit_of_work: int
+    connections: int
+    #: Of the raw loop's rate, on one connection.
+    ratio: Bar | None
+    #: In a sample that takes about half a second.
+    messages: int
+
+
+CONSUMING: Final = (
+    Consuming(1, "blocks 110 µs", blocking, 32, 1, Bar(0.90, 0.95), 3_200),
+    Consuming(1, "computes 20 µs", computing, 32, 1, Bar(0.90, 0.95), 9_600),
+    Consuming(1, "embedded, durable", durable, 32, 1, Bar(0.75, 0.85), 12_800),
+    Consuming(1, "embedded, in memory", in_memory, 32, 1, Bar(0.75, 0.85), 32_000),
+    Consuming(2, "blocks 110 µs", blocking, 1, 1, Bar(0.75, 0.85), 1_600),
+    Consuming(2, "embedded, durable", durable, 1, 1, Bar(0.55, 0.65), 2_000),
+    Consuming(2, "embedded, in memory", in_memory, 1, 1, Bar(0.55, 0.65), 24_000),
+    Consuming(3, "blocks 110 µs", blocking, 1, 4, Bar(2.4, 3.0), 4_000),
+    Consuming(3, "computes 20 µs", computing, 1, 4, Bar(0.90, 0.95), 4_000),
+    Consuming(3, "embedded, durable", durable, 1, 4, None, 4_000),
+)
+"""Goals 1 to 3. On the embedded queue manager the bars of goals 1 and 2 are lower: a loop on it takes a few microseconds."""
+
+ADDED_CPU_US: Final = Bar(10.0, 5.0, at_most=True)
+"""Goal 4: processor time added to each message, where no call leaves the thread: the embedded queue manager in memory."""
+
+
+class Starting(Struct, frozen=True):
+    """A figure of a whole process."""
+
+    goal: int
+    what: str
+    unit: str
+    bar: Bar
+    #: FastStream's figure, of the table below.
+    elsewhere: float
+
+
+FRAMEWORK_ELSEWHERE: Final = (
+    "FastStream 0.7.8 with NATS, Python 3.11, measured when mqflow was designed, on a machine like this one"
+)
+
+STARTING: Final = (
+    Starting(14, "process start to first durable message handled", "ms", Bar(140.0, 100.0, at_most=True), 252.0),
+    Starting(15, "memory of a consumer after 1,000 messages (RSS)", "MB", Bar(0.80 * 44.6, 28.0, at_most=True), 44.6),
+    Starting(16, "a process that does `from mqflow import App`", "ms", Bar(0.45 * 280.0, 85.0, at_most=True), 280.0),
+)
+"""Goals 14 to 16."""

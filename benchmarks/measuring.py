@@ -1,0 +1,142 @@
+"""Measures every budget once, in order, with the machine as idle as it gets. Returns figures; the page is `page`'s business."""
+
+import os
+from collections.abc import Callable
+from cProfile import Profile
+from importlib.util import find_spec
+from typing import Final
+
+from msgspec import Struct
+
+from benchmarks import starting
+from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Consuming
+from benchmarks.consuming import framework, raw
+from benchmarks.machine import Machine, describe, wait_for_idle
+from benchmarks.observing import OBSERVING, Observing, observe
+from benchmarks.profiling import Hotspot, hotspots
+from benchmarks.sampling import Pairs, Sample, interleaved
+from benchmarks.starting import Phase
+from benchmarks.transports import in_memory
+
+__all__ = ("Compared", "Effort", "Measured", "Observed", "Started", "measure", "missed")
+
+
+_OBSERVED: Final = 16_000
+
+
+class Effort(Struct, frozen=True, kw_only=True):
+    """How much is done for each figure."""
+
+    #: Pairs of framework and raw loop.
+    pairs: int = 5
+    #: Fresh processes.
+    processes: int = 7
+    #: Of the messages a sample would have.
+    share: float = 1.0
+    #: How long to wait for other processes to rest, before each comparison.
+    patience_s: float = 30.0
+
+
+class Compared(Struct, frozen=True):
+    """One comparison with the raw loop."""
+
+    budget: Consuming
+    pairs: Pairs
+    #: The share of the processors that others had when it began.
+    busy: float
+    #: Where the framework spends its time, if the budget was missed.
+    profile: list[Hotspot]
+
+
+class Observed(Struct, frozen=True):
+    """One way to observe, against not being observed."""
+
+    budget: Observing
+    pairs: Pairs
+    busy: float
+
+
+class Started(Struct, frozen=True):
+    """The figures of whole processes, in the order of `STARTING`."""
+
+    figures: list[float]
+    phases: list[Phase]
+    #: What `python -c pass` and `import mqflow` take, in milliseconds.
+    interpreter_ms: float
+    bare_import_ms: float
+    #: What importing FastStream with NATS takes, in milliseconds; None where it is not installed.
+    faststream_import_ms: float | None
+    busy: float
+
+
+class Measured(Struct, frozen=True):
+    """Everything the page is made from."""
+
+    machine: Machine
+    effort: Effort
+    load_average: float
+    compared: list[Compared]
+    observed: list[Observed]
+    started: Started
+
+
+def measure(effort: Effort, say: Callable[[str], None]) -> Measured:
+    """Measure every budget; `say` is told what is being done."""
+    compared = []
+    for budget in CONSUMING:
+        say(f"{budget.goal}: {budget.transport}, unit of work {budget.unit_of_work}, connections {budget.connections}")
+        compared.append(_compare(budget, effort))
+    observed = []
+    for observing in OBSERVING:
+        say(f"{observing.goal}: {observing.what}")
+        observed.append(_observe(observing, effort))
+    say("14 to 16: processes")
+    started = _start(effort)
+    return Measured(describe(), effort, os.getloadavg()[0], compared, observed, started)
+
+
+def missed(compared: Compared) -> bool:
+    """Whether a budget that this comparison is for was missed: the ratio, or for the transport of goal 4 the added time."""
+    ratio, pairs = compared.budget.ratio, compared.pairs
+    slow = ratio is not None and pairs.ratio < ratio.must
+    return slow or (compared.budget.make is in_memory and pairs.added_us > ADDED_CPU_US.must)
+
+
+def _compare(budget: Consuming, effort: Effort) -> Compared:
+    messages = max(budget.unit_of_work, round(budget.messages * effort.share))
+    unit = budget.unit_of_work
+
+    def candidate(profile: Profile | None = None) -> Sample:
+        return framework(budget.make, messages, unit, concurrency=budget.connections, profile=profile)
+
+    busy = wait_for_idle(effort.patience_s)
+    pairs = interleaved(candidate, lambda: raw(budget.make, messages, unit), effort.pairs)
+    compared = Compared(budget, pairs, busy, [])
+    return Compared(budget, pairs, busy, hotspots(candidate, messages)) if missed(compared) else compared
+
+
+def _observe(observing: Observing, effort: Effort) -> Observed:
+    busy = wait_for_idle(effort.patience_s)
+    return Observed(observing, observe(observing, max(1, round(_OBSERVED * effort.share)), effort.pairs), busy)
+
+
+def _start(effort: Effort) -> Started:
+    busy, processes = wait_for_idle(effort.patience_s), effort.processes
+    phases = starting.phases(processes)
+    figures = [
+        phases[-1].after_ms,
+        starting.rss_mb(max(1, processes // 2), messages=max(1, round(1_000 * effort.share))),
+        starting.import_ms("from mqflow import App", processes),
+    ]
+    assert len(figures) == len(STARTING)
+    faststream = None
+    if find_spec("faststream") and find_spec("nats"):
+        faststream = starting.import_ms("import faststream.nats", processes)
+    return Started(
+        figures,
+        phases,
+        starting.import_ms("pass", processes),
+        starting.import_ms("import mqflow", processes),
+        faststream,
+        busy,
+    )

@@ -1,0 +1,176 @@
+"""The measured part of docs/performance.md: tables, and for every miss the profile that explains it. Pure: figures to text."""
+
+from collections.abc import Iterator
+
+from benchmarks.budgets import ADDED_CPU_US, FRAMEWORK_ELSEWHERE, STARTING, Bar
+from benchmarks.measuring import Compared, Measured, Started, missed
+from benchmarks.transports import in_memory
+
+__all__ = ("BEGIN", "END", "render", "replaced")
+
+BEGIN = "<!-- measured: begin (python -m benchmarks writes what stands between these two lines) -->"
+END = "<!-- measured: end -->"
+
+
+def replaced(page: str, text: str) -> str:
+    """Return the page with the text between its markers. Raises `ValueError` where it has none."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"The page has no {BEGIN!r} followed by {END!r}: nowhere to write the figures to.")
+    return f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}"
+
+
+def render(measured: Measured, date: str) -> str:
+    """Return the measured part of the page, in Markdown."""
+    parts = [
+        *_machine(measured, date),
+        *_consuming(measured),
+        *_added(measured),
+        *_observing(measured),
+        *_starting(measured.started),
+        *_misses(measured),
+    ]
+    return "\n".join(parts)
+
+
+def _machine(measured: Measured, date: str) -> Iterator[str]:
+    machine, effort = measured.machine, measured.effort
+    yield f"Measured on {date} by `python -m benchmarks`."
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| machine | {machine.cpus} x {machine.cpu}, {machine.memory_gib} GiB, {machine.system} |"
+    yield f"| software | Python {machine.python}; {machine.packages} |"
+    yield f"| each figure | median of {effort.pairs} pairs, run in turns; of {effort.processes} fresh processes |"
+    yield f"| load average at the end | {measured.load_average:.2f} |"
+    yield ""
+
+
+def _consuming(measured: Measured) -> Iterator[str]:
+    yield "### Against a plain loop on the same transport"
+    yield ""
+    yield (
+        "| goal | transport | unit of work | connections | mqflow, messages/s | loop, messages/s | ratio "
+        "| must | moonshot | | others' CPU |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|---|---|"
+    for each in measured.compared:
+        budget, pairs = each.budget, each.pairs
+        bar = _bar(budget.ratio, pairs.ratio) if budget.ratio else "| | "
+        yield (
+            f"| {budget.goal} | {budget.transport} | {budget.unit_of_work} | {budget.connections} | {pairs.rate:,.0f} "
+            f"| {pairs.baseline_rate:,.0f} | {pairs.ratio:.2f} | {bar} | {each.busy:.0%} |"
+        )
+    yield ""
+
+
+def _added(measured: Measured) -> Iterator[str]:
+    yield "### Processor time that mqflow adds to each message"
+    yield ""
+    yield "Everything but transport, decoding and handler; nothing observed. All threads, user and system."
+    yield ""
+    yield "| goal | transport | unit of work | connections | added µs | must | moonshot | |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for each in measured.compared:
+        budget, added_us = each.budget, each.pairs.added_us
+        goal, bar = ("4", _bar(ADDED_CPU_US, added_us)) if budget.make is in_memory else ("", "| | ")
+        yield f"| {goal} | {budget.transport} | {budget.unit_of_work} | {budget.connections} | {added_us:.1f} | {bar} |"
+    yield ""
+    yield (
+        "Where calls leave the thread, most of what is added is the hand-over between two threads, and in the durable rows the "
+        "framework waits for the disk on one thread while the loop blocks on it; the ratio above says what that comes to."
+    )
+    yield ""
+
+
+def _observing(measured: Measured) -> Iterator[str]:
+    yield "### Processor time that telemetry adds to each message"
+    yield ""
+    yield "Against the same application unobserved: embedded, in memory, unit of work 32; the SDK with an exporter to nowhere."
+    yield ""
+    yield "| goal | | added µs | must | moonshot | | others' CPU |"
+    yield "|---|---|---|---|---|---|---|"
+    for each in measured.observed:
+        added_us = each.pairs.added_us
+        yield (
+            f"| {each.budget.goal} | {each.budget.what} | {added_us:.1f} | {_bar(each.budget.added_us, added_us)} "
+            f"| {each.busy:.0%} |"
+        )
+    yield ""
+
+
+def _starting(started: Started) -> Iterator[str]:
+    yield "### Processes"
+    yield ""
+    yield "| goal | | measured | must | moonshot | | FastStream, elsewhere |"
+    yield "|---|---|---|---|---|---|---|"
+    for budget, figure in zip(STARTING, started.figures, strict=True):
+        yield (
+            f"| {budget.goal} | {budget.what} | {figure:.0f} {budget.unit} | {_bar(budget.bar, figure)} "
+            f"| {budget.elsewhere:g} {budget.unit} |"
+        )
+    yield ""
+    yield (
+        f"An interpreter that does nothing takes {started.interpreter_ms:.0f} ms, `import mqflow` alone "
+        f"{started.bare_import_ms:.0f} ms. Other processes had {started.busy:.0%} of the processors."
+    )
+    yield ""
+    yield "| on the way to the first durable message | ms after the start | processor ms |"
+    yield "|---|---|---|"
+    for phase in started.phases:
+        yield f"| {phase.name} | {phase.after_ms:.0f} | {phase.cpu_ms:.0f} |"
+    yield ""
+    here = started.faststream_import_ms
+    yield f"*Elsewhere*: {FRAMEWORK_ELSEWHERE}."
+    if here is None:
+        yield "It is not installed here, so no ratio is given."
+    else:
+        yield f"Here `import faststream.nats` took {here:.0f} ms: mqflow's import is {started.figures[2] / here:.2f} of it."
+    yield ""
+
+
+def _misses(measured: Measured) -> Iterator[str]:
+    slow = [each for each in measured.compared if missed(each)]
+    late = [*_dear(measured), *_late(measured.started)]
+    yield "### Misses"
+    yield ""
+    if not slow and not late:
+        yield "None: every *must* was met in this run."
+    yield from late
+    yield ""
+    for each in slow:
+        yield from _profile(each)
+
+
+def _dear(measured: Measured) -> Iterator[str]:
+    for each in measured.observed:
+        if each.pairs.added_us > each.budget.added_us.must:
+            most = f"{each.pairs.added_us:.1f} µs where {each.budget.added_us.must:.0f} is the most"
+            yield f"- goal {each.budget.goal}, {each.budget.what}: {most}; the SDK's own `start_span` and `end` are part of it."
+
+
+def _late(started: Started) -> Iterator[str]:
+    for budget, figure in zip(STARTING, started.figures, strict=True):
+        if figure > budget.bar.must:
+            most = f"{figure:.0f} {budget.unit} where {budget.bar.must:.0f} is the most"
+            yield f"- goal {budget.goal}, {budget.what}: {most}; the phases above say where it goes."
+
+
+def _profile(each: Compared) -> Iterator[str]:
+    budget, pairs = each.budget, each.pairs
+    yield (
+        f"- goal {budget.goal}, {budget.transport}, unit of work {budget.unit_of_work}, connections {budget.connections}: "
+        f"ratio {pairs.ratio:.2f}, {pairs.added_us:.1f} µs added. The dearest functions of the event loop's thread, waiting "
+        "left out, under the profiler (which makes Python functions dearer than they are):"
+    )
+    yield ""
+    yield "    | function | calls per message | own µs per message |"
+    yield "    |---|---|---|"
+    for hotspot in each.profile:
+        yield f"    | `{hotspot.where}` | {hotspot.calls:.2f} | {hotspot.own_us:.2f} |"
+    yield ""
+
+
+def _bar(bar: Bar, figure: float) -> str:
+    return f"{round(bar.must, 2):g} | {round(bar.moonshot, 2):g} | {bar.met(figure)}"

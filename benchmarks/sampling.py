@@ -1,0 +1,95 @@
+"""Samples, and the two figures made of pairs of them: a ratio of rates, and the processor time one adds to the other.
+
+Candidate and baseline run in turns, so that what else the machine does falls on both; medians are compared, never single runs.
+"""
+
+import gc
+import resource
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from msgspec import Struct
+
+__all__ = ("Meter", "Pairs", "Sample", "interleaved")
+
+
+class Sample(Struct, frozen=True):
+    """One run."""
+
+    messages: int
+    wall_s: float
+    #: Of the whole process, all threads: getrusage, user and system.
+    cpu_s: float
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+        return self.messages / self.wall_s
+
+    @property
+    def cpu_us(self) -> float:
+        """Processor time for each message, in microseconds."""
+        return self.cpu_s / self.messages * 1e6
+
+
+class Meter:
+    """Started at the first message, read at the last."""
+
+    def __init__(self) -> None:
+        self._wall_s = 0.0
+        self._cpu_s = 0.0
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._cpu_s = _cpu_s()
+        self._wall_s = time.perf_counter()
+
+    def sample(self, messages: int) -> Sample:
+        """Return what has passed since the start, for this many messages."""
+        return Sample(messages, time.perf_counter() - self._wall_s, _cpu_s() - self._cpu_s)
+
+
+class Pairs(Struct, frozen=True):
+    """Candidate and baseline, run in turns."""
+
+    candidates: Sequence[Sample]
+    baselines: Sequence[Sample]
+
+    @property
+    def rate(self) -> float:
+        """The candidate's messages a second, median."""
+        return median(sample.rate for sample in self.candidates)
+
+    @property
+    def baseline_rate(self) -> float:
+        """The baseline's messages a second, median."""
+        return median(sample.rate for sample in self.baselines)
+
+    @property
+    def ratio(self) -> float:
+        """The median of the ratios of each pair: what disturbed a pair disturbed both halves of it."""
+        return median(one.rate / other.rate for one, other in zip(self.candidates, self.baselines, strict=True))
+
+    @property
+    def added_us(self) -> float:
+        """Processor time that the candidate adds to each message, in microseconds."""
+        return median(sample.cpu_us for sample in self.candidates) - median(sample.cpu_us for sample in self.baselines)
+
+
+def interleaved(candidate: Callable[[], Sample], baseline: Callable[[], Sample], pairs: int) -> Pairs:
+    """Return so many pairs, candidate and baseline in turns, after one of each that does not count."""
+    candidate()
+    baseline()
+    measured = [(_settled(candidate), _settled(baseline)) for _ in range(pairs)]
+    return Pairs([one for one, _ in measured], [other for _, other in measured])
+
+
+def _settled(run: Callable[[], Sample]) -> Sample:
+    gc.collect()
+    return run()
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime

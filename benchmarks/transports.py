@@ -1,0 +1,113 @@
+"""What messages are got from: the embedded queue manager in memory and on disk, and two whose calls take their time elsewhere.
+
+The framework and the raw loop are measured on the same transport; a new one is made for every sample.
+"""
+
+import ctypes
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+from benchmarks.orders import BODY
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import OpenOption, Persistence, PutOption
+from mqflow.verbs import Connection, GetOptions, Got, QueueManager
+
+__all__ = ("QUEUE", "Transport", "blocking", "computing", "durable", "in_memory")
+
+QUEUE: Final = "BENCH.IN"
+
+#: A put of this many messages is one unit of work; MAXUMSGS is 10,000.
+_FILL: Final = 1_000
+#: With the timer's slack and the wake-up, usleep(50) takes about 110 µs here.
+_SLEEP_US: Final = 50
+_usleep = ctypes.CDLL(None).usleep
+#: Hashing so much takes about 20 µs.
+_HASHED: Final = bytes(40_000)
+
+Transport = Callable[[int], AbstractContextManager[QueueManager]]
+"""A context manager that gives a queue manager whose queue holds this many messages."""
+
+
+@contextmanager
+def in_memory(messages: int) -> Iterator[QueueManager]:
+    """Give an embedded queue manager that keeps nothing."""
+    with EmbeddedQueueManager("BENCH") as queue_manager:
+        _fill(queue_manager, messages, Persistence.NOT_PERSISTENT)
+        yield queue_manager
+
+
+@contextmanager
+def durable(messages: int) -> Iterator[QueueManager]:
+    """Give an embedded queue manager with its data on this disk, and persistent messages."""
+    with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
+        store = SqliteStore(Path(folder) / "data")
+        with EmbeddedQueueManager("BENCH", store=store) as queue_manager:
+            _fill(queue_manager, messages, Persistence.PERSISTENT)
+            yield queue_manager
+
+
+@contextmanager
+def blocking(messages: int) -> Iterator[QueueManager]:
+    """Give a queue manager whose get and commit sleep for about 110 µs each: a client's, over a network."""
+    with in_memory(messages) as queue_manager:
+        yield _Slow(queue_manager, lambda: _usleep(_SLEEP_US))
+
+
+@contextmanager
+def computing(messages: int) -> Iterator[QueueManager]:
+    """Give a queue manager whose get and commit compute for about 20 µs each: a client library's own work."""
+    with in_memory(messages) as queue_manager:
+        yield _Slow(queue_manager, lambda: hashlib.sha256(_HASHED))
+
+
+class _Slow:
+    """Spends time, without the GIL, in the two calls each message needs. Not inline: its sessions have threads of their own."""
+
+    def __init__(self, queue_manager: QueueManager, spend: Callable[[], object]) -> None:
+        self._queue_manager = queue_manager
+        self._spend = spend
+        self.name = queue_manager.name
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        connection = self._queue_manager.connect(application_name=application_name, user=user)
+        return cast("Connection", _SlowConnection(connection, self._spend))
+
+
+class _SlowConnection:
+    """A connection; every other verb is the connection's own."""
+
+    def __init__(self, connection: Connection, spend: Callable[[], object]) -> None:
+        self._connection = connection
+        self._spend = spend
+
+    def get(self, handle: Any, options: GetOptions) -> Got | None:
+        self._spend()
+        return self._connection.get(handle, options)
+
+    def commit(self) -> None:
+        self._spend()
+        self._connection.commit()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def _fill(queue_manager: EmbeddedQueueManager, messages: int, persistence: Persistence) -> None:
+    definitions = f"DEFINE QLOCAL(BENCH.BOQ)\nDEFINE QLOCAL({QUEUE}) MAXDEPTH(999999999) BOTHRESH(3) BOQNAME(BENCH.BOQ)"
+    mqsc.run(definitions, queue_manager.administration)
+    connection = queue_manager.connect(application_name="filling")
+    handle = connection.open(QUEUE, OpenOption.OUTPUT)
+    descriptor = MessageDescriptor(persistence=persistence, format="MQSTR", ccsid=1208)
+    for number in range(messages):
+        connection.put(handle, descriptor, BODY, PutOption.SYNCPOINT)
+        if number % _FILL == _FILL - 1:
+            connection.commit()
+    connection.commit()
+    connection.disconnect()

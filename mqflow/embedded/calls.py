@@ -1,0 +1,274 @@
+"""The verbs and the administration as records that can be sent: one request each, and one form of reply.
+
+Shared by both ends of a served queue manager. Knows no socket and no rule of MQ.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.embedded.administration import QueueStatus
+from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import CompletionCode
+from mqflow.verbs import GetOptions, Got, Inquired
+from mqflow.verbs import Put as PutAnswer
+
+__all__ = (
+    "NO_HANDLE",
+    "PROTOCOL_VERSION",
+    "AdministrationOrder",
+    "AdministrationQuestion",
+    "Alter",
+    "AlterQueueManager",
+    "Backout",
+    "Clear",
+    "Close",
+    "Commit",
+    "Define",
+    "Delete",
+    "Disconnect",
+    "Failure",
+    "Get",
+    "Hello",
+    "Inquire",
+    "Open",
+    "Opened",
+    "Put",
+    "Put1",
+    "ReadQueue",
+    "ReadQueueManager",
+    "ReadQueueStatus",
+    "ReadQueues",
+    "Reply",
+    "Request",
+    "Set",
+    "VerbOrder",
+    "VerbQuestion",
+    "decode_reply",
+    "decode_request",
+    "encode",
+    "error_of",
+    "failure_of",
+)
+
+PROTOCOL_VERSION: Final = 1
+NO_HANDLE: Final = -1
+"""Stands for something that is no handle of the connection; the queue manager says what that is called."""
+
+T = TypeVar("T")
+
+
+class Hello(Struct, frozen=True, tag=True):
+    """MQCONNX; the first request. The reply is the queue manager's name."""
+
+    version: int
+    #: The name asked for; empty for whichever it is.
+    queue_manager: str
+    application_name: str
+    user: str
+
+
+class Open(Struct, frozen=True, tag=True):
+    """MQOPEN."""
+
+    name: str
+    options: int
+    object_type: int
+    queue_manager: str
+    dynamic_name: str
+    alternate_user: str
+
+
+class Opened(Struct, frozen=True):
+    """The reply to `Open`."""
+
+    handle: int
+    name: str
+    options: int
+    resolved_queue: str
+
+
+class Close(Struct, frozen=True, tag=True):
+    """MQCLOSE."""
+
+    handle: int
+    options: int
+
+
+class Put(Struct, frozen=True, tag=True):
+    """MQPUT; `context` is a handle."""
+
+    handle: int
+    descriptor: MessageDescriptor
+    body: bytes
+    options: int
+    context: int | None
+
+
+class Put1(Struct, frozen=True, tag=True):
+    """MQPUT1; `context` is a handle."""
+
+    name: str
+    descriptor: MessageDescriptor
+    body: bytes
+    options: int
+    context: int | None
+    queue_manager: str
+    alternate_user: str
+
+
+class Get(Struct, frozen=True, tag=True):
+    """MQGET."""
+
+    handle: int
+    options: GetOptions
+
+
+class Inquire(Struct, frozen=True, tag=True):
+    """MQINQ."""
+
+    handle: int
+    selectors: tuple[int, ...]
+
+
+class Set(Struct, frozen=True, tag=True):
+    """MQSET."""
+
+    handle: int
+    values: dict[int, int | str]
+
+
+class Commit(Struct, frozen=True, tag=True):
+    """MQCMIT."""
+
+
+class Backout(Struct, frozen=True, tag=True):
+    """MQBACK."""
+
+
+class Disconnect(Struct, frozen=True, tag=True):
+    """MQDISC."""
+
+
+class ReadQueueManager(Struct, frozen=True, tag=True):
+    """`Administration.queue_manager`."""
+
+
+class ReadQueues(Struct, frozen=True, tag=True):
+    """`Administration.queues`."""
+
+
+class ReadQueue(Struct, frozen=True, tag=True):
+    """`Administration.queue`."""
+
+    name: str
+
+
+class ReadQueueStatus(Struct, frozen=True, tag=True):
+    """`Administration.queue_status`."""
+
+    name: str
+
+
+class Define(Struct, frozen=True, tag=True):
+    """`Administration.define`."""
+
+    attributes: QueueAttributes
+    replace: bool
+
+
+class Alter(Struct, frozen=True, tag=True):
+    """`Administration.alter`."""
+
+    name: str
+    changes: Mapping[str, Any]
+    force: bool
+
+
+class Delete(Struct, frozen=True, tag=True):
+    """`Administration.delete`."""
+
+    name: str
+    purge: bool
+
+
+class Clear(Struct, frozen=True, tag=True):
+    """`Administration.clear`."""
+
+    name: str
+
+
+class AlterQueueManager(Struct, frozen=True, tag=True):
+    """`Administration.alter_queue_manager`."""
+
+    changes: Mapping[str, Any]
+
+
+VerbQuestion = Open | Put | Put1 | Get | Inquire
+VerbOrder = Close | Set | Commit | Backout | Disconnect
+AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueStatus
+AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
+Request = Hello | VerbQuestion | VerbOrder | AdministrationQuestion | AdministrationOrder
+"""Questions have an answer; an order is obeyed or refused."""
+
+
+class Failure(Struct, frozen=True):
+    """An `MQIError`."""
+
+    reason: int
+    verb: str
+    object_name: str
+    queue_manager: str
+    detail: str
+    completion: int
+
+
+class Reply(Struct, Generic[T], frozen=True, array_like=True):
+    """What became of a request: a failure, or a value."""
+
+    failure: Failure | None
+    value: T | None = None
+
+
+def _reply(answer: Any) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(Reply[answer])
+
+
+_REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
+    Hello: _reply(str),
+    Open: _reply(Opened),
+    Put: _reply(PutAnswer),
+    Put1: _reply(PutAnswer),
+    Get: _reply(Got),
+    Inquire: _reply(Inquired),
+    ReadQueueManager: _reply(QueueManagerAttributes),
+    ReadQueues: _reply(tuple[QueueAttributes, ...]),
+    ReadQueue: _reply(QueueAttributes),
+    ReadQueueStatus: _reply(QueueStatus),
+}
+_OBEYED: Final = _reply(None)
+
+encode: Final = msgspec.msgpack.Encoder().encode
+decode_request: Final = msgspec.msgpack.Decoder(Request).decode
+
+
+def decode_reply(request: Request, data: bytes) -> Reply[Any]:
+    """Return the reply to this request. Raises `msgspec.MsgspecError` where it is none."""
+    reply: Reply[Any] = _REPLIES.get(type(request), _OBEYED).decode(data)
+    return reply
+
+
+def failure_of(error: MQIError) -> Failure:
+    """Return the error as it is sent."""
+    return Failure(int(error.reason), error.verb, error.object_name, error.queue_manager, error.detail, int(error.completion))
+
+
+def error_of(failure: Failure) -> MQIError:
+    """Return the error that was sent."""
+    error = error_for(failure.reason, failure.verb, failure.object_name, failure.queue_manager, failure.detail)
+    error.completion = CompletionCode(failure.completion)
+    return error

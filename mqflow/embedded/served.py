@@ -1,0 +1,304 @@
+"""A queue manager that another process owns and serves, behind the seam: each verb is a round trip over a Unix socket.
+
+For worker processes beside the owner. A lost socket is 2009; where the call may have taken effect for good it is 2549. Knows
+the records of `calls`; knows no rule of MQ.
+"""
+
+import contextlib
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.embedded import calls
+from mqflow.embedded.administration import QueueStatus
+from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
+from mqflow.embedded.serving import Server, ServingError, serve
+from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import GetOptions, Got, Inquired, Put
+
+__all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager", "Server", "ServingError", "serve")
+
+
+class ServedHandle(Struct, frozen=True):
+    """An open object on the other side. Valid on its connection only."""
+
+    connection: "ServedConnection"
+    number: int
+    name: str
+    options: OpenOption
+    resolved_queue: str
+
+
+class ServedQueueManager:
+    """The queue manager that is served at this socket. Nothing is reached until `connect`."""
+
+    def __init__(self, socket_path: Path, *, name: str = "") -> None:
+        self._path = socket_path
+        self._name = name
+        self._lines: set[_Line] = set()
+
+    @property
+    def name(self) -> str:
+        """The name as asked for; empty for whichever is served there."""
+        return self._name
+
+    @property
+    def administration(self) -> "ServedAdministration":
+        """Its definitions and status, over a connection of their own. Close it when done."""
+        return ServedAdministration(self._line("mqflow administration", ""))
+
+    def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
+        """Return a new connection (MQCONNX).
+
+        Raises 2059 where nobody serves at the socket, 2058 where the queue manager there has another name, and what the owner
+        says.
+        """
+        program = PurePath(sys.argv[0]).name if sys.argv else ""
+        return ServedConnection(self._line(application_name or program, user))
+
+    def close(self) -> None:
+        """End the connections that were not disconnected, as when the application dies."""
+        for line in tuple(self._lines):
+            line.close()
+
+    def _line(self, application_name: str, user: str) -> "_Line":
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            stream.connect(str(self._path))
+        except OSError as error:
+            stream.close()
+            detail = f"Nobody serves a queue manager at {self._path} ({error.strerror or error})"
+            raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=self._name, detail=detail) from error
+        line = _Line(stream, self._name, self._lines.discard)
+        self._lines.add(line)
+        hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user)
+        try:
+            line.queue_manager_name = line.call(hello, "MQCONNX")
+        except BaseException:
+            line.close()
+            raise
+        return line
+
+
+class ServedConnection:
+    """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, its unit of work is backed out."""
+
+    def __init__(self, line: "_Line") -> None:
+        self._line = line
+
+    @property
+    def queue_manager_name(self) -> str:
+        """The name of the queue manager reached."""
+        return self._line.queue_manager_name
+
+    def open(
+        self,
+        name: str,
+        options: OpenOption,
+        *,
+        object_type: ObjectType = ObjectType.Q,
+        queue_manager: str = "",
+        dynamic_name: str = "AMQ.*",
+        alternate_user: str = "",
+    ) -> ServedHandle:
+        """Return a handle on the object (MQOPEN)."""
+        request = calls.Open(name, int(options), int(object_type), queue_manager, dynamic_name, alternate_user)
+        opened: calls.Opened = self._line.call(request, "MQOPEN", name)
+        return ServedHandle(self, opened.handle, opened.name, OpenOption(opened.options), opened.resolved_queue)
+
+    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+        """Close it (MQCLOSE)."""
+        self._line.call(calls.Close(self._number(handle), int(options)), "MQCLOSE", _name_of(handle))
+
+    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+        """Put a message (MQPUT). Outside a unit of work, a persistent one is durable when this returns."""
+        self._check_body(body, "MQPUT", _name_of(handle))
+        request = calls.Put(self._number(handle), descriptor, body, int(options), self._context(context))
+        answer: Put = self._line.call(request, "MQPUT", _name_of(handle), unknown=_durable(descriptor, options))
+        return answer
+
+    def put1(
+        self,
+        name: str,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: Any = None,
+        queue_manager: str = "",
+        alternate_user: str = "",
+    ) -> Put:
+        """Open, put one message, close (MQPUT1)."""
+        self._check_body(body, "MQPUT1", name)
+        request = calls.Put1(name, descriptor, body, int(options), self._context(context), queue_manager, alternate_user)
+        answer: Put = self._line.call(request, "MQPUT1", name, unknown=_durable(descriptor, options))
+        return answer
+
+    def get(self, handle: Any, options: GetOptions) -> Got | None:
+        """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
+        answer: Got | None = self._line.call(calls.Get(self._number(handle), options), "MQGET", _name_of(handle))
+        return answer
+
+    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+        """Return the attributes asked for (MQINQ)."""
+        answer: Inquired = self._line.call(calls.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))
+        return answer
+
+    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+        """Change attributes (MQSET)."""
+        self._line.call(calls.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
+
+    def commit(self) -> None:
+        """End the unit of work for good (MQCMIT). Raises 2549 where the socket was lost before the answer came."""
+        self._line.call(calls.Commit(), "MQCMIT", unknown=True)
+
+    def backout(self) -> None:
+        """Undo the unit of work (MQBACK)."""
+        self._line.call(calls.Backout(), "MQBACK")
+
+    def disconnect(self) -> None:
+        """End the connection (MQDISC). **Commits an open unit of work**, as IBM MQ does."""
+        try:
+            self._line.call(calls.Disconnect(), "MQDISC", unknown=True)
+        finally:
+            self._line.close()
+
+    def abandon(self) -> None:
+        """End the connection as when its application dies: the owner backs its unit of work out."""
+        self._line.close()
+
+    def _check_body(self, body: object, verb: str, object_name: str) -> None:
+        """Refuse what would not arrive as what it is."""
+        if not isinstance(body, bytes):
+            detail = f"A body is bytes, not {type(body).__name__}"
+            raise error_for(Reason.BUFFER_ERROR, verb, object_name, self.queue_manager_name, detail)
+
+    def _number(self, handle: object) -> int:
+        return handle.number if isinstance(handle, ServedHandle) and handle.connection is self else calls.NO_HANDLE
+
+    def _context(self, handle: object) -> int | None:
+        return None if handle is None else self._number(handle)
+
+
+class ServedAdministration:
+    """Offers `administration.Administration` from another process."""
+
+    def __init__(self, line: "_Line") -> None:
+        self._line = line
+
+    @property
+    def queue_manager(self) -> QueueManagerAttributes:
+        """The queue manager's attributes."""
+        answer: QueueManagerAttributes = self._line.call(calls.ReadQueueManager(), "DISPLAY")
+        return answer
+
+    def queues(self) -> tuple[QueueAttributes, ...]:
+        """All queues, of every kind, by name."""
+        answer: tuple[QueueAttributes, ...] = self._line.call(calls.ReadQueues(), "DISPLAY")
+        return answer
+
+    def queue(self, name: str) -> QueueAttributes | None:
+        """The queue of that name, or None."""
+        answer: QueueAttributes | None = self._line.call(calls.ReadQueue(name), "DISPLAY", name)
+        return answer
+
+    def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
+        """Define a queue."""
+        self._line.call(calls.Define(attributes, replace), "DEFINE", attributes.name, unknown=True)
+
+    def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
+        """Change fields of a queue."""
+        self._line.call(calls.Alter(name, changes, force), "ALTER", name, unknown=True)
+
+    def delete(self, name: str, *, purge: bool = False) -> None:
+        """Delete a queue."""
+        self._line.call(calls.Delete(name, purge), "DELETE", name, unknown=True)
+
+    def clear(self, name: str) -> None:
+        """Take every message off a local queue."""
+        self._line.call(calls.Clear(name), "CLEAR", name, unknown=True)
+
+    def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
+        """Change fields of the queue manager."""
+        self._line.call(calls.AlterQueueManager(changes), "ALTER QMGR", unknown=True)
+
+    def queue_status(self, name: str) -> QueueStatus:
+        """How a local queue stands."""
+        answer: QueueStatus = self._line.call(calls.ReadQueueStatus(name), "DISPLAY QSTATUS", name)
+        return answer
+
+    def close(self) -> None:
+        """End its connection."""
+        self._line.close()
+
+
+class _Line:
+    """Requests and replies over one socket: what is lost, and what that means for the call under way."""
+
+    def __init__(self, stream: socket.socket, queue_manager_name: str, over: "Callable[[_Line], None]") -> None:
+        self.queue_manager_name = queue_manager_name
+        self._over = over
+        self._frames: Final = Frames(stream)
+        self._busy = threading.Lock()
+        #: Why no call is possible any more: 2018 after `close`, 2009 once the socket was lost.
+        self._ended = 0
+
+    def call(self, request: calls.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
+        """Return the value of the reply, or raise the error in it.
+
+        Where the socket is lost: 2549 if `unknown` (it may have taken effect for good), otherwise 2009. 2219 where another
+        thread is in a call.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise error_for(Reason.CALL_IN_PROGRESS, verb, object_name, self.queue_manager_name)
+        try:
+            if self._ended:
+                raise error_for(self._ended, verb, object_name, self.queue_manager_name)
+            reply = self._exchange(request, verb, object_name, unknown=unknown)
+        finally:
+            self._busy.release()
+        if reply.failure is not None:
+            raise calls.error_of(reply.failure)
+        return reply.value
+
+    def close(self) -> None:
+        """End the connection; the owner notices."""
+        self._end(Reason.HCONN_ERROR)
+
+    def _end(self, reason: Reason) -> None:
+        self._ended = self._ended or reason
+        with contextlib.suppress(OSError):  # it is lost already
+            self._frames.socket.shutdown(socket.SHUT_RDWR)  # closing alone would not end a call under way in another thread
+        self._frames.socket.close()
+        self._over(self)
+
+    def _exchange(self, request: calls.Request, verb: str, object_name: str, *, unknown: bool) -> calls.Reply[Any]:
+        frame = calls.encode(request)
+        if len(frame) > FRAME_BYTES_MAX:
+            detail = f"{len(frame)} bytes do not fit into a frame of {FRAME_BYTES_MAX}"
+            raise error_for(Reason.MSG_TOO_BIG_FOR_Q_MGR, verb, object_name, self.queue_manager_name, detail)
+        try:
+            return calls.decode_reply(request, self._frames.exchange(frame))
+        except (OSError, FrameError, msgspec.MsgspecError) as error:
+            self._end(Reason.CONNECTION_BROKEN)
+            reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
+            raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error
+
+
+def _durable(descriptor: MessageDescriptor, options: PutOption) -> bool:
+    """Whether a put may be there for good although its answer was lost."""
+    return not options & PutOption.SYNCPOINT and descriptor.persistence != Persistence.NOT_PERSISTENT
+
+
+def _name_of(handle: object) -> str:
+    return handle.name if isinstance(handle, ServedHandle) else ""

@@ -1,0 +1,374 @@
+"""The owner's side of a served queue manager: other processes of the same user use it over a Unix socket.
+
+One thread for each connection calls the verbs for it. A socket that closes is an application that died: its unit of work is
+backed out. Knows the seam and the records of `calls`; knows no rule of MQ.
+"""
+
+import contextlib
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol, Self, assert_never, cast
+
+import msgspec
+
+from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
+from mqflow.embedded import calls
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.folder import prepare_folder
+from mqflow.embedded.frames import FrameError, Frames
+from mqflow.embedded.signals import Signal, wait_for
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, InlineConnection, ObjectHandle
+
+__all__ = ("CONNECTIONS_MAX", "Servable", "ServableConnection", "Server", "ServingError", "serve")
+
+CONNECTIONS_MAX: Final = 256
+# What the system has room for in the address of a Unix socket: 108 on Linux, 104 on macOS, one for the end.
+_PATH_BYTES_MAX: Final = 103
+# How long an application that is refused may take to say hello.
+_REFUSAL_S: Final = 1.0
+_CREDENTIALS: Final = struct.Struct("3i")
+
+
+class ServingError(Exception):
+    """The socket cannot be had. The sentence says why and what to do."""
+
+
+class ServableConnection(InlineConnection, Protocol):
+    """A connection whose application may die."""
+
+    def abandon(self) -> None:
+        """End it as when its application dies: the unit of work is backed out."""
+        ...
+
+
+class Servable(Protocol):
+    """A queue manager in this process."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def administration(self) -> Administration:
+        """Its definitions and status."""
+        ...
+
+    def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
+        """Return a new connection."""
+        ...
+
+
+class Server:
+    """A queue manager being served, until `close`."""
+
+    def __init__(self, queue_manager: Servable, listener: socket.socket, runner: Runner, clock: Clock) -> None:
+        self.path: Final = Path(listener.getsockname())
+        self._queue_manager = queue_manager
+        self._listener = listener
+        self._runner = runner
+        self._clock = clock
+        self._closing = Signal()
+        self._guard = threading.Lock()
+        self._served: dict[_ServedConnection, Running] = {}
+        self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are served now."""
+        with self._guard:
+            return len(self._served)
+
+    def close(self) -> None:
+        """Take no more connections and end those there are: their units of work are backed out. Twice is once."""
+        if self._listener.fileno() < 0:
+            return
+        self._closing.set()
+        self._accepting.join()
+        self._listener.close()
+        self.path.unlink(missing_ok=True)
+        with self._guard:
+            served = dict(self._served)
+        for connection, running in served.items():
+            connection.end()
+            running.join()
+        self._closing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        while not wait_for(self._listener, self._closing, None).signalled:
+            stream, _ = self._listener.accept()
+            if not _same_user(stream):
+                stream.close()
+                continue
+            connection = _ServedConnection(self._queue_manager, stream, self._clock, self._forget)
+            with self._guard:
+                full = len(self._served) >= CONNECTIONS_MAX
+                if not full:
+                    self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
+            if full:
+                connection.refuse()
+
+    def _forget(self, connection: "_ServedConnection") -> None:
+        with self._guard:
+            self._served.pop(connection, None)
+
+
+class _ServedConnection:
+    """One application's connection, on a thread of its own."""
+
+    def __init__(
+        self, queue_manager: Servable, stream: socket.socket, clock: Clock, over: Callable[["_ServedConnection"], None]
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._frames = Frames(stream)
+        self._clock = clock
+        self._over = over
+        self._arrived = Signal()
+        self._handles: dict[int, ObjectHandle] = {}
+        self._handles_made = 0
+
+    def run(self) -> None:
+        """Answer requests until the application disconnects, dies, or speaks something else."""
+        connection: ServableConnection | None = None
+        try:
+            connection = self._welcome()
+            while connection is not None and (frame := self._frames.receive()) is not None:
+                self._frames.send(calls.encode(self._answered(connection, calls.decode_request(frame))))
+        except (OSError, FrameError, msgspec.MsgspecError):
+            pass  # whatever the reason: nobody is there who could be told
+        finally:
+            if connection is not None:
+                connection.abandon()
+            self._frames.socket.close()
+            self._arrived.close()
+            self._over(self)
+
+    def refuse(self) -> None:
+        """Say that there are too many already, and end. The hello is heard first: an answer to nothing may get lost."""
+        detail = f"{CONNECTIONS_MAX} connections are served already"
+        error = error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
+        self._frames.socket.settimeout(_REFUSAL_S)
+        with self._frames.socket, contextlib.suppress(OSError, FrameError):
+            self._frames.receive()
+            self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
+        self._arrived.close()
+
+    def end(self) -> None:
+        """Make `run` return."""
+        with contextlib.suppress(OSError):  # it has ended already
+            self._frames.socket.shutdown(socket.SHUT_RDWR)
+
+    def _welcome(self) -> ServableConnection | None:
+        frame = self._frames.receive()
+        hello = None if frame is None else calls.decode_request(frame)
+        if not isinstance(hello, calls.Hello):
+            return None
+        try:
+            connection = self._connected(hello)
+        except MQIError as error:
+            self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
+            return None
+        self._frames.send(calls.encode(calls.Reply(None, connection.queue_manager_name)))
+        return connection
+
+    def _connected(self, hello: calls.Hello) -> ServableConnection:
+        name = self._queue_manager.name
+        if hello.version != calls.PROTOCOL_VERSION:
+            detail = f"The owner speaks version {calls.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
+            raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=name, detail=detail)
+        if hello.queue_manager not in {"", name}:
+            detail = f"The queue manager served here is {name}"
+            raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
+        return self._queue_manager.connect(application_name=hello.application_name, user=hello.user)
+
+    def _answered(self, connection: ServableConnection, request: calls.Request) -> calls.Reply[object]:
+        try:
+            return calls.Reply(None, self._perform(connection, request))
+        except MQIError as error:
+            return calls.Reply(calls.failure_of(error))
+
+    def _perform(self, connection: ServableConnection, request: calls.Request) -> object:
+        if isinstance(request, calls.VerbQuestion):
+            return self._ask(connection, request)
+        if isinstance(request, calls.AdministrationQuestion):
+            return _ask_administration(self._queue_manager.administration, request)
+        if isinstance(request, calls.VerbOrder):
+            self._order(connection, request)
+        elif isinstance(request, calls.AdministrationOrder):
+            _order_administration(self._queue_manager.administration, request)
+        else:
+            raise FrameError("a connection says hello once")
+        return None
+
+    def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:
+        match request:
+            case calls.Open():
+                return self._open(connection, request)
+            case calls.Put():
+                handle, context = self._handle(request.handle), self._handle(request.context)
+                return connection.put(handle, request.descriptor, request.body, PutOption(request.options), context=context)
+            case calls.Put1():
+                return connection.put1(
+                    request.name,
+                    request.descriptor,
+                    request.body,
+                    PutOption(request.options),
+                    context=self._handle(request.context),
+                    queue_manager=request.queue_manager,
+                    alternate_user=request.alternate_user,
+                )
+            case calls.Get():
+                return self._get(connection, self._handle(request.handle), request.options)
+            case calls.Inquire():
+                return connection.inquire(self._handle(request.handle), request.selectors)
+            case _:
+                assert_never(request)
+
+    def _order(self, connection: ServableConnection, request: calls.VerbOrder) -> None:
+        match request:
+            case calls.Close():
+                connection.close(self._handle(request.handle), CloseOption(request.options))
+                self._handles.pop(request.handle, None)
+            case calls.Set():
+                connection.set(self._handle(request.handle), request.values)
+            case calls.Commit():
+                connection.commit()
+            case calls.Backout():
+                connection.backout()
+            case calls.Disconnect():
+                connection.disconnect()
+            case _:
+                assert_never(request)
+
+    def _open(self, connection: ServableConnection, request: calls.Open) -> calls.Opened:
+        handle = connection.open(
+            request.name,
+            OpenOption(request.options),
+            object_type=cast("ObjectType", request.object_type),  # whatever the number is: the queue manager refuses it
+            queue_manager=request.queue_manager,
+            dynamic_name=request.dynamic_name,
+            alternate_user=request.alternate_user,
+        )
+        self._handles_made += 1
+        self._handles[self._handles_made] = handle
+        return calls.Opened(self._handles_made, handle.name, handle.options, handle.resolved_queue)
+
+    def _get(self, connection: ServableConnection, handle: ObjectHandle | None, options: GetOptions) -> Got | None:
+        """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
+        waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
+        if not waits:
+            return connection.get(handle, options)
+        at_once = msgspec.structs.replace(options, wait_ms=0)
+        ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
+        while (got := connection.get(handle, at_once)) is None:
+            withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
+            if withdraw is None:
+                continue
+            try:
+                waited = wait_for(self._frames.socket, self._arrived, _left_s(ends_at, self._clock))
+            finally:
+                withdraw()
+                self._arrived.clear()
+            if waited.readable:
+                raise FrameError("the application went away, or spoke, while its get waited")
+            if not waited.signalled:
+                return connection.get(handle, at_once)
+        return got
+
+    def _handle(self, number: int | None) -> ObjectHandle | None:
+        """Return the handle of that number; None where there is none, and the queue manager says what that is."""
+        return None if number is None else self._handles.get(number)
+
+
+def serve(queue_manager: Servable, socket_path: Path, *, runner: Runner = THREADS, clock: Clock = SYSTEM_CLOCK) -> Server:
+    """Return the server through which other processes of this user use the queue manager, already accepting them.
+
+    Raises `ServingError` where the socket is another server's or its path is too long, and `UnsafeFolderError` where other
+    users could replace it. Close the server before the queue manager.
+    """
+    prepare_folder(socket_path.parent, create=True)
+    if len(os.fsencode(socket_path)) > _PATH_BYTES_MAX:
+        raise ServingError(
+            f"A socket's path has at most {_PATH_BYTES_MAX} bytes: {socket_path} is longer. Choose a shorter one."
+        )
+    _remove_left_behind(socket_path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(socket_path))
+        socket_path.chmod(0o600)
+        listener.listen(CONNECTIONS_MAX)
+    except BaseException:
+        listener.close()
+        raise
+    return Server(queue_manager, listener, runner, clock)
+
+
+def _left_s(ends_at: float | None, clock: Clock) -> float | None:
+    return None if ends_at is None else max(0.0, ends_at - clock.monotonic())
+
+
+def _ask_administration(administration: Administration, request: calls.AdministrationQuestion) -> object:
+    match request:
+        case calls.ReadQueueManager():
+            return administration.queue_manager
+        case calls.ReadQueues():
+            return administration.queues()
+        case calls.ReadQueue(name):
+            return administration.queue(name)
+        case calls.ReadQueueStatus(name):
+            return administration.queue_status(name)
+        case _:
+            assert_never(request)
+
+
+def _order_administration(administration: Administration, request: calls.AdministrationOrder) -> None:
+    match request:
+        case calls.Define(attributes, replace):
+            administration.define(attributes, replace=replace)
+        case calls.Alter(name, changes, force):
+            administration.alter(name, changes, force=force)
+        case calls.Delete(name, purge):
+            administration.delete(name, purge=purge)
+        case calls.Clear(name):
+            administration.clear(name)
+        case calls.AlterQueueManager(changes):
+            administration.alter_queue_manager(changes)
+        case _:
+            assert_never(request)
+
+
+def _same_user(stream: socket.socket) -> bool:
+    """Whether the peer is this user. Where the system does not say, the mode of the socket (0600) is what keeps others out."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return True
+    _, user, _ = _CREDENTIALS.unpack(stream.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
+    return bool(user == os.geteuid())
+
+
+def _remove_left_behind(path: Path) -> None:
+    """Remove the socket of a server that was killed; raise where one is alive."""
+    if not path.exists():
+        return
+    if not path.is_socket():
+        raise ServingError(f"{path} is there and is not a socket. Choose another path.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+        else:
+            raise ServingError(f"Another process serves a queue manager at {path}. Connect to it, or choose another path.")

@@ -1,0 +1,97 @@
+"""Each benchmark works, at a size that says nothing about speed: no figure is looked at, only that there is one."""
+
+from cProfile import Profile
+from pathlib import Path
+
+import pytest
+
+from benchmarks import page
+from benchmarks.__main__ import PAGE, main
+from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Bar, Consuming
+from benchmarks.consuming import framework, raw
+from benchmarks.orders import BODY, decode
+from benchmarks.profiling import hotspots
+from benchmarks.sampling import Pairs, Sample
+
+
+@pytest.mark.parametrize("budget", CONSUMING, ids=lambda budget: f"{budget.goal} {budget.transport} {budget.unit_of_work}")
+def test_both_ways_consume_every_message_of_every_transport(
+    budget: Consuming, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    messages = 2 * budget.unit_of_work
+
+    samples = [
+        raw(budget.make, messages, budget.unit_of_work),
+        framework(budget.make, messages, budget.unit_of_work, concurrency=budget.connections),
+    ]
+
+    assert [messages, messages] == [sample.messages for sample in samples]
+    assert all(sample.wall_s > 0 for sample in samples)
+
+
+def test_the_order_is_a_kibibyte_of_twelve_lines() -> None:
+    assert (1_024, 12) == (len(BODY), len(decode(BODY).lines))
+
+
+@pytest.mark.parametrize(
+    ("figure", "bar", "said"),
+    [
+        (0.96, Bar(0.9, 0.95), "moonshot"),
+        (0.9, Bar(0.9, 0.95), "met"),
+        (0.89, Bar(0.9, 0.95), "**missed**"),
+        (5.0, ADDED_CPU_US, "moonshot"),
+        (10.0, ADDED_CPU_US, "met"),
+        (10.1, ADDED_CPU_US, "**missed**"),
+    ],
+)
+def test_a_bar_says_what_a_figure_reaches(figure: float, bar: Bar, said: str) -> None:
+    assert said == bar.met(figure)
+
+
+def test_pairs_compare_each_run_with_its_neighbour() -> None:
+    slow, fast = Sample(100, 2.0, 0.4), Sample(100, 1.0, 0.1)
+
+    pairs = Pairs([slow, fast, fast], [fast, fast, fast])
+
+    assert 1.0 == pairs.ratio
+    assert 100.0 == pairs.rate
+    assert 0.0 == pairs.added_us
+    assert 3_000.0 == pytest.approx(Pairs([slow], [fast]).added_us)
+
+
+def test_hotspots_name_the_function_that_takes_the_time() -> None:
+    def spin(profile: Profile) -> None:
+        profile.enable()
+        sum(number * number for number in range(200_000))
+        profile.disable()
+
+    assert any("test_benchmarks.py" in hotspot.where for hotspot in hotspots(spin, 1, most=3))
+
+
+def test_the_page_has_a_place_for_the_figures_and_nothing_else_is_changed() -> None:
+    written = PAGE.read_text()
+
+    replaced = page.replaced(written, "the figures")
+
+    assert f"{page.BEGIN}\n\nthe figures\n\n{page.END}" in replaced
+    assert written.partition(page.BEGIN)[0] == replaced.partition(page.BEGIN)[0]
+    assert written.partition(page.END)[2] == replaced.partition(page.END)[2]
+
+
+def test_a_page_without_the_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="nowhere to write the figures"):
+        page.replaced("# Performance\n", "the figures")
+
+
+def test_the_command_measures_every_goal_and_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written = tmp_path / "performance.md"
+    written.write_text(f"# Performance\n\n{page.BEGIN}\n{page.END}\n")
+
+    main(["--pairs", "1", "--processes", "1", "--share", "0.01", "--patience", "0", "--page", str(written)])
+
+    text = written.read_text()
+    for goal in {budget.goal for budget in CONSUMING} | {4, 19} | {budget.goal for budget in STARTING}:
+        assert f"| {goal} |" in text
+    assert "### Misses" in text

@@ -1,0 +1,293 @@
+"""What a script means: words into commands, and how each mistake is answered."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mqflow.embedded.mqsc import Command, SyntaxProblem, parse
+from mqflow.embedded.mqsc.commands import (
+    Action,
+    Alter,
+    AlterQueueManager,
+    Clear,
+    Define,
+    Delete,
+    DisplayQueueManager,
+    DisplayQueues,
+    DisplayStatus,
+    End,
+    Operator,
+    Ping,
+    Selection,
+    Unsupported,
+    Where,
+)
+from mqflow.embedded.mqsc.lexer import LINE_CHARS_MAX
+from mqflow.mqi.options import QueueType
+
+LOCAL, ALIAS, MODEL = QueueType.LOCAL, QueueType.ALIAS, QueueType.MODEL
+EVERYTHING = Selection(everything=True)
+NAMES_ONLY = Selection(everything=False)
+
+
+def only(script: str) -> Command | SyntaxProblem:
+    [command] = parse(script)
+    return command
+
+
+ACTIONS: list[tuple[str, Action]] = [
+    ("DEFINE QLOCAL(ORDERS.IN)", Define(LOCAL, "ORDERS.IN", {})),
+    ("define qlocal(orders.in)", Define(LOCAL, "ORDERS.IN", {})),
+    ("DEF QL('orders.in')", Define(LOCAL, "orders.in", {})),
+    ("DEF QL(A) BOTHRESH(3), BOQNAME(B)", Define(LOCAL, "A", {"backout_threshold": 3, "backout_requeue_queue": "B"})),
+    ("DEF QL(A) PUT(DISABLED) GET(enabled)", Define(LOCAL, "A", {"put_inhibited": True, "get_inhibited": False})),
+    ("DEF QL(A) DEFPSIST(YES) DEFSOPT(EXCL)", Define(LOCAL, "A", {"default_persistence": 1, "default_input_open_option": 4})),
+    ("DEF QL(A) NOSHARE HARDENBO", Define(LOCAL, "A", {"shareable": False, "harden_get_backout": True})),
+    ("DEF QL(A) CAPEXPRY(600)", Define(LOCAL, "A", {"cap_expiry_tenths": 600})),
+    ("DEF QL(A) CAPEXPRY(NOLIMIT)", Define(LOCAL, "A", {"cap_expiry_tenths": -1})),
+    ("DEF QL(A) TRIGGER TRIGTYPE(DEPTH) PROCESS(P)", Define(LOCAL, "A", {"trigger": True, "trigger_type": 3, "process": "P"})),
+    ("DEF QL(A) LIKE(B) REPLACE", Define(LOCAL, "A", {}, like="B", replace=True)),
+    ("DEF QL(A) NOREPLACE", Define(LOCAL, "A", {})),
+    ("DEF QA(A) TARGET(B)", Define(ALIAS, "A", {"target": "B"})),
+    ("DEF QA(A) TARGQ('b')", Define(ALIAS, "A", {"target": "b"})),
+    ("DEF QM(A) DEFTYPE(PERMDYN)", Define(MODEL, "A", {"definition_type": 2})),
+    ("ALT QL(A) MAXDEPTH(10)", Alter(LOCAL, "A", {"max_depth": 10})),
+    ("ALTER QA(A) TARGET(B) FORCE", Alter(ALIAS, "A", {"target": "B"}, force=True)),
+    ("ALTER QMODEL(A) NOFORCE", Alter(MODEL, "A", {})),
+    ("ALTER QMGR DEADQ(DLQ) MAXHANDS(10)", AlterQueueManager({"dead_letter_queue": "DLQ", "max_handles": 10})),
+    ("ALTER QMGR DEADQ('')", AlterQueueManager({"dead_letter_queue": ""})),
+    ("DELETE QLOCAL(A)", Delete(LOCAL, "A")),
+    ("DELETE QL(A) PURGE", Delete(LOCAL, "A", purge=True)),
+    ("DELETE QL(A) NOPURGE IGNSTATE(YES)", Delete(LOCAL, "A", ignore_state=True)),
+    ("CLEAR QL(A)", Clear("A")),
+    ("DISPLAY QUEUE(*)", DisplayQueues("*", None, NAMES_ONLY)),
+    ("DIS Q(A)", DisplayQueues("A", None, EVERYTHING)),
+    ("DIS Q(A*) ALL", DisplayQueues("A*", None, EVERYTHING)),
+    ("DIS QL(A*) CURDEPTH", DisplayQueues("A*", LOCAL, Selection(everything=False, keywords=frozenset({"CURDEPTH"})))),
+    ("DIS QA(A)", DisplayQueues("A", ALIAS, EVERYTHING)),
+    ("DIS QM(A)", DisplayQueues("A", MODEL, EVERYTHING)),
+    ("DIS Q(*) TYPE(QALIAS)", DisplayQueues("*", ALIAS, NAMES_ONLY)),
+    (
+        "DIS Q(A) CURDEPTH NOSHARE",
+        DisplayQueues("A", None, Selection(everything=False, keywords=frozenset({"CURDEPTH", "SHARE"}))),
+    ),
+    ("DIS QMGR", DisplayQueueManager(EVERYTHING)),
+    ("DIS QMGR DEADQ", DisplayQueueManager(Selection(everything=False, keywords=frozenset({"DEADQ"})))),
+    ("DIS QS(*)", DisplayStatus("*", handles=False, selection=NAMES_ONLY)),
+    ("DIS QSTATUS(A) TYPE(HANDLE)", DisplayStatus("A", handles=True, selection=EVERYTHING)),
+    (
+        "DIS QS(A) UNCOM",
+        DisplayStatus("A", handles=False, selection=Selection(everything=False, keywords=frozenset({"UNCOM"}))),
+    ),
+    ("PING QMGR", Ping()),
+    ("END", End()),
+    ("quit", End()),
+    ("exit", End()),
+    ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)", Unsupported("DEFINE CHANNEL")),
+    ("DEF CHL(A) CHLTYPE(SDR) CONNAME(host(1414))", Unsupported("DEFINE CHANNEL")),
+    ("DEFINE QREMOTE(A) RNAME(B)", Unsupported("DEFINE QREMOTE")),
+    ("SET AUTHREC PROFILE(A) OBJTYPE(QUEUE) AUTHADD(GET)", Unsupported("SET AUTHREC")),
+    ("REFRESH SECURITY TYPE(CONNAUTH)", Unsupported("REFRESH SECURITY")),
+]
+
+
+@pytest.mark.parametrize(("script", "expected"), ACTIONS, ids=[script for script, _ in ACTIONS])
+def test_a_command_means(script: str, expected: Action) -> None:
+    command = only(script)
+
+    assert isinstance(command, Command), command
+    assert expected == command.action
+
+
+CONDITIONS = [
+    ("CURDEPTH GT 0", Where("CURDEPTH", Operator.GT, 0)),
+    ("curdepth le 10", Where("CURDEPTH", Operator.LE, 10)),
+    ("BOQNAME EQ ' '", Where("BOQNAME", Operator.EQ, "")),
+    ("BOQNAME LK 'ORDERS*'", Where("BOQNAME", Operator.LK, "ORDERS*")),
+    ("DESCR NL x*", Where("DESCR", Operator.NL, "X*")),
+    ("USAGE NE XMITQ", Where("USAGE", Operator.NE, 1)),
+    ("SHARE EQ NO", Where("SHARE", Operator.EQ, False)),
+    ("CAPEXPRY GE 600", Where("CAPEXPRY", Operator.GE, 600)),
+    ("TYPE EQ QALIAS", Where("TYPE", Operator.EQ, 3)),
+]
+
+
+@pytest.mark.parametrize(("condition", "expected"), CONDITIONS, ids=[condition for condition, _ in CONDITIONS])
+def test_a_filter_means(condition: str, expected: Where) -> None:
+    command = only(f"DISPLAY QUEUE(*) WHERE({condition})")
+
+    assert isinstance(command, Command), command
+    assert DisplayQueues("*", None, Selection(everything=False, where=expected)) == command.action
+
+
+# Where, and which words the answer must have.
+PROBLEMS = [
+    ("DEFINE QLOCAL(A) BOTHRESH(-1)", 27, "BOTHRESH takes a number from 0 to 999999999"),
+    ("DEFINE QLOCAL(A) BOTHRESH(three)", 27, "BOTHRESH(THREE) is not valid"),
+    ("DEFINE QLOCAL(A) BOTHRESH(99999999999999999999)", 27, "not valid"),
+    ("DEFINE QLOCAL(A) BOTHRESH(٣)", 27, "not valid"),
+    ("DEFINE QLOCAL(A) PUT(MAYBE)", 22, "PUT takes ENABLED or DISABLED"),
+    ("DEFINE QLOCAL(A) CAPEXPRY(0)", 27, "NOLIMIT, or a number from 1"),
+    ("DEFINE QLOCAL(A) BOQNAME('A B')", 26, "is not a name"),
+    ("DEFINE QLOCAL(A) DESCR('" + "x" * 65 + "')", 24, "65 characters long"),
+    ("DEFINE QLOCAL(A) DESCR(two words)", 28, "put in quotes"),
+    ("DEFINE QLOCAL(A) DESCR", 18, "needs a value in brackets"),
+    ("DEFINE QLOCAL(A) DESCR()", 24, "write ' ' for a blank"),
+    ("DEFINE QLOCAL(A) DESCR((x))", 24, "cannot hold brackets"),
+    ("DEFINE QLOCAL(A) DESCR(x", 23, "never closed"),
+    ("DEFINE QLOCAL(A) DESCR('x)", 24, "quote is never closed"),
+    ("DEFINE QLOCAL(A) DESCR('x'')", 24, "quote is never closed"),
+    ("DEFINE QLOCAL(A) SHARE(YES)", 24, "SHARE takes no brackets"),
+    ("DEFINE QLOCAL(A) SHARE NOSHARE", 24, "said twice, or contradicts"),
+    ("DEFINE QLOCAL(A) REPLACE NOREPLACE", 26, "said twice, or contradicts"),
+    ("DEFINE QLOCAL(A) MAXDEPTH(1) MAXDEPTH(2)", 30, "said twice"),
+    ("DEFINE QLOCAL(A) CURDEPTH(1)", 18, "cannot be set"),
+    ("DEFINE QLOCAL(A) DEFTYPE(PERMDYN)", 18, "cannot be set"),
+    ("DEFINE QMODEL(A) DEFTYPE(PREDEFINED)", 26, "PERMDYN or TEMPDYN"),
+    ("DEFINE QLOCAL(A) TARGET(B)", 18, "does not take 'TARGET'"),
+    ("DEFINE QLOCAL(A) MAXDEPHT(1)", 18, "Did you mean MAXDEPTH?"),
+    ("DEFINE QLOCAL(A) 'quoted'", 18, "A keyword is expected"),
+    ("DEFINE QLOCAL(A) (x)", 18, "A keyword is expected"),
+    ("DEFINE QLOCAL", 8, "QLOCAL needs a value in brackets"),
+    ("DEFINE QLOCAL(A*)", 15, "is not a name"),
+    ("DEFINE QLOCAL('')", 15, "is not a name"),
+    ("DEFINE QLOCAL(" + "A" * 49 + ")", 15, "1 to 48"),
+    ("DEFINE QMGR", 8, "There is no DEFINE QMGR"),
+    ("DEFINE", 1, "DEFINE what?"),
+    ("DEFI QLOCAL(A)", 1, "Did you mean DEFINE?"),
+    ("'DEFINE' QLOCAL(A)", 1, "is not an MQSC command"),
+    ("DEFINE 'QLOCAL'(A)", 8, "There is no DEFINE"),
+    ("ALTER QMGR(QM1) DEADQ(A)", 12, "takes no brackets"),
+    ("ALTER QMGR MAXPRTY(3)", 12, "cannot be set"),
+    ("DELETE QLOCAL(A) IGNSTATE(PERHAPS)", 27, "IGNSTATE takes NO, YES"),
+    ("DISPLAY QUEUE", 9, "needs a value in brackets"),
+    ("DISPLAY QUEUE(*A)", 15, "is not a name"),
+    ("DISPLAY QUEUE(A) CURDEPTH(3)", 27, "takes no brackets"),
+    ("DISPLAY QUEUE(A) TYPE(QREMOTE)", 23, "TYPE takes ALL, QLOCAL, QALIAS, QMODEL"),
+    ("DISPLAY QUEUE(A) WHERE(CURDEPTH)", 18, "WHERE takes three words"),
+    ("DISPLAY QUEUE(A) WHERE(DEPTH GT 0)", 24, "WHERE does not know 'DEPTH'"),
+    ("DISPLAY QUEUE(A) WHERE(USAGE GT NORMAL)", 30, "compared by EQ, NE"),
+    ("DISPLAY QUEUE(A) WHERE(CURDEPTH LK 3)", 33, "compared by EQ, NE, LT, GT, LE, GE"),
+    ("DISPLAY QUEUE(A) WHERE(SHARE EQ SHARE)", 33, "NO or YES"),
+    ("DISPLAY QSTATUS(A) WHERE(INPUT EQ SHARED)", 26, "WHERE does not know 'INPUT'"),
+    ("END NOW", 5, "Nothing may follow END"),
+    ("PING QMGR NOW", 11, "It takes nothing"),
+    ("(", 1, "is not an MQSC command"),
+    ("PING +", 6, "The script ends where '+'"),
+    ("PING QMGR" + " " * LINE_CHARS_MAX, LINE_CHARS_MAX + 1, "longer than 2048"),
+    ("DIS QL(A) DESCR \0", 17, "does not take"),
+]
+
+
+@pytest.mark.parametrize(("script", "column", "words"), PROBLEMS, ids=[script[:60].strip() for script, _, _ in PROBLEMS])
+def test_a_mistake_is_answered_with_its_place_and_what_would_do(script: str, column: int, words: str) -> None:
+    problem = only(f"\n{script}")
+
+    assert isinstance(problem, SyntaxProblem), problem
+    assert words in problem.message
+    assert (2, column) == (problem.line, problem.column)
+
+
+def test_a_mistake_in_a_continued_command_is_placed_on_its_own_line() -> None:
+    problem = only("DEFINE QLOCAL(A) +\n* a comment\n   MAXDEPTH(1) +\n   BOTHRESH(x)")
+
+    assert isinstance(problem, SyntaxProblem)
+    assert (4, 13, "   BOTHRESH(x)") == (problem.line, problem.column, problem.source)
+
+
+def test_a_mistake_does_not_hide_the_commands_after_it() -> None:
+    first, second = parse("DEFINE QLOCAL(A) DESCR('never closed\nDEFINE QLOCAL(B)")
+
+    assert isinstance(first, SyntaxProblem)
+    assert isinstance(second, Command)
+
+
+def test_an_attribute_that_only_a_real_queue_manager_has_is_left_out_by_name() -> None:
+    command = only("DEFINE QLOCAL(A) CLWLPRTY(3) STREAMQ('B') MAXDEPTH(1)")
+
+    assert isinstance(command, Command)
+    assert ("CLWLPRTY", "STREAMQ") == command.ignored
+    assert Define(LOCAL, "A", {"max_depth": 1}) == command.action
+
+
+def test_asking_only_for_what_is_left_out_does_not_ask_for_everything() -> None:
+    command = only("DISPLAY QLOCAL(A) CLWLPRTY")
+
+    assert isinstance(command, Command)
+    assert DisplayQueues("A", LOCAL, NAMES_ONLY) == command.action
+
+
+#: Words that mean something, so that chance makes commands and not only noise.
+PIECES = [
+    *("DEFINE", "DEF", "ALTER", "DISPLAY", "DELETE", "CLEAR", "END", "PING", "SET", "CHANNEL", "QLOCAL", "QL", "QMGR", "QUEUE"),
+    *(
+        "(",
+        ")",
+        "'",
+        "''",
+        ";",
+        ",",
+        " ",
+        "\n",
+        "\r\n",
+        "+\n",
+        "-\n",
+        "*",
+        "* c\n",
+        "A",
+        "ORDERS.IN",
+        "a*",
+        "BOTHRESH",
+        "3",
+        "-1",
+    ),
+    *(
+        "DESCR",
+        "'x'",
+        "WHERE",
+        "CURDEPTH",
+        "GT",
+        "0",
+        "SHARE",
+        "NOSHARE",
+        "REPLACE",
+        "LIKE",
+        "TYPE",
+        "ALL",
+        "\0",
+        "\x85",
+        "é",
+        "\ud800",
+    ),
+]
+
+
+@settings(max_examples=500)
+@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=40).map("".join)))
+def test_any_text_gives_commands_and_problems_in_order(text: str) -> None:
+    found = parse(text)
+
+    assert [command.line for command in found] == sorted(command.line for command in found)
+    for problem in found:
+        if isinstance(problem, SyntaxProblem):
+            assert problem.source == text.split("\n")[problem.line - 1].removesuffix("\r")
+            assert 1 <= problem.column <= max(len(problem.source), LINE_CHARS_MAX) + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DEFINE QLOCAL(A) +\n" * 50_000 + "REPLACE",
+        "DEFINE QLOCAL(A) DESCR('" + "''+\n" * 200_000 + "'",
+        "PING QMGR;" * 20_000,
+        "A" * 2_000_000,
+        "(" * 2_000 + "\n" + ")" * 2_000,
+        "DEFINE QLOCAL(A) DESCR(" + "x +\n" * 200_000 + ")",
+        "'" * 2_000 + "\n",
+        "\n" * 500_000,
+    ],
+    ids=["many lines", "many quotes", "many commands", "one long line", "brackets", "many words", "quotes", "blank lines"],
+)
+def test_a_hostile_script_is_read_in_time_that_grows_with_its_length(text: str) -> None:
+    # Whatever took time by the square of the length would meet the time limit of every test here.
+    assert parse(text) is not None

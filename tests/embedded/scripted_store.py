@@ -1,0 +1,70 @@
+"""A store whose answers the test gives: it remembers what it was told, and answers when and what the test says."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mqflow.embedded.store import Change, Snapshot
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("FULL", "UNKNOWN", "ScriptedStore")
+
+Done = Callable[[Exception | None], None]
+
+FULL: MQIError = error_for(Reason.STORAGE_MEDIUM_FULL, "write", detail="The disk is full")
+UNKNOWN: MQIError = error_for(Reason.CALL_INTERRUPTED, "write", detail="The sync failed")
+
+
+@dataclass
+class ScriptedStore:
+    """Answers at once and well until `holds` or `refuses` says otherwise."""
+
+    durable: bool = True
+    #: Do not answer: the test calls `answer`.
+    holds: bool = False
+    #: Answer at once with this.
+    refuses: Exception | None = None
+    written: list[Change] = field(default_factory=list)
+    unanswered: list[Done] = field(default_factory=list)
+    marked: list[tuple[int, int, bool]] = field(default_factory=list)
+    released: list[int] = field(default_factory=list)
+    bodies: dict[int, bytes | None] = field(default_factory=dict)
+    asked_for: list[tuple[int, ...]] = field(default_factory=list)
+    snapshot: Snapshot = field(default_factory=lambda: Snapshot(queue_manager=None, queues=(), messages=(), next_serial=1))
+    closed: bool = False
+
+    def load(self) -> Snapshot:
+        return self.snapshot
+
+    def write(self, changes: Sequence[Change], done: Done | None) -> None:
+        self.written.extend(changes)
+        if done is None:
+            return
+        if self.holds:
+            self.unanswered.append(done)
+        else:
+            done(self.refuses)
+
+    def answer(self, failure: Exception | None = None) -> None:
+        """Answer the oldest call that waits."""
+        self.unanswered.pop(0)(failure)
+
+    def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
+        self.marked.append((serial, backout_count, harden))
+        return len(self.marked)
+
+    def release_in_flight(self, marks: Sequence[int]) -> None:
+        self.released.extend(marks)
+
+    def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
+        self.asked_for.append(tuple(serials))
+        return {serial: self.bodies[serial] for serial in serials}
+
+    def close(self) -> None:
+        self.closed = True
+
+    def kinds(self) -> list[str]:
+        """The names of the changes written so far, and forget them."""
+        names = [type(change).__name__ for change in self.written]
+        self.written.clear()
+        return names

@@ -1,0 +1,47 @@
+"""Names and times the queue manager makes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqflow.embedded.naming import Identifiers, Timestamps, dynamic_queue_name
+from mqflow.mqi.names import is_object_name
+
+
+def test_identifiers_carry_the_name_of_their_queue_manager() -> None:
+    made = Identifiers("A.LONG.QUEUE.MANAGER", 0.0, 1).identifier()
+
+    assert (24, b"AMQ A.LONG.QUEU") == (len(made), made[:15])
+
+
+@given(starts=st.lists(st.floats(0, 4e9), min_size=2, max_size=2).map(sorted), made=st.integers(0, 50))
+def test_identifiers_grow_over_a_restart(starts: list[float], made: int) -> None:
+    """Even one within the same microsecond, because what was stored is counted."""
+    first = Identifiers("QM1", starts[0], 1)
+    before = [first.identifier() for _ in range(made)]
+    second = Identifiers("QM1", max(starts[1], starts[0]), 1 + made)
+
+    assert all(earlier < second.identifier() for earlier in before)
+
+
+@given(st.integers(0, 4_000_000_000_00))
+def test_dates_and_times_have_their_fixed_form(hundredths: int) -> None:
+    date, time = Timestamps().of(hundredths / 100)
+
+    assert (8, 8) == (len(date), len(time))
+    assert (date + time).isdecimal()
+
+
+def test_hundredths_are_those_of_the_moment() -> None:
+    stamps = Timestamps()
+
+    assert [("19700101", "00000125"), ("19700101", "00000199"), ("19700102", "00000000")] == [
+        stamps.of(moment) for moment in (1.25, 1.99, 86_400.0)
+    ]
+
+
+@given(st.text("ABC.", min_size=0, max_size=32), st.integers(0, 2**63 - 1))
+def test_every_prefix_that_is_short_enough_makes_a_name(prefix: str, number: int) -> None:
+    made = dynamic_queue_name(f"{prefix}*", number)
+
+    assert is_object_name(made)
+    assert made.startswith(prefix)

@@ -1,0 +1,384 @@
+"""A queue manager used from other processes: what a lost socket means, and who gets in.
+
+That its verbs are those of the seam is in the conformance tests.
+"""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded import calls
+from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.serving import Server, ServingError, serve
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+from tests.embedded.disk import memory_folder
+
+QUEUE = "ORDERS.IN"
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+UNDER_SYNCPOINT = GetOptions(options=GetOption.SYNCPOINT)
+FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
+PERSISTENT = MessageDescriptor(persistence=1)
+
+
+@pytest.fixture
+def owner() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        yield queue_manager
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:  # the path of a socket must be short
+        yield made
+
+
+@pytest.fixture
+def server(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
+    with serve(owner, folder / "served" / "qm") as served:
+        yield served
+
+
+@pytest.fixture
+def connection(server: Server) -> Iterator[ServedConnection]:
+    connected = ServedQueueManager(server.path, name="QM1").connect(application_name="test")
+    yield connected
+    connected.abandon()
+
+
+def _put(owner: EmbeddedQueueManager, body: bytes = b"an order") -> None:
+    owner.connect().put1(QUEUE, PERSISTENT, body, PutOption.NO_SYNCPOINT)
+
+
+def _waiting(owner: EmbeddedQueueManager, wait_ms: int = 20_000) -> GetOptions:
+    return GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=wait_ms)
+
+
+# ---- what becomes of a unit of work
+
+
+def test_a_socket_that_closes_backs_the_unit_of_work_out(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    _put(owner)
+    handle = connection.open(QUEUE, BOTH)
+    assert connection.get(handle, UNDER_SYNCPOINT) is not None
+    connection.put(handle, PERSISTENT, b"never", PutOption.SYNCPOINT)
+
+    connection.abandon()
+    local = owner.connect()
+    found = local.get(local.open(QUEUE, BOTH), _waiting(owner))
+
+    assert found is not None
+    assert (b"an order", 1) == (found.body, found.descriptor.backout_count)
+
+
+_CLIENT = """
+import sys
+from pathlib import Path
+from mqflow.embedded.served import ServedQueueManager
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.verbs import GetOptions
+connection = ServedQueueManager(Path(sys.argv[1])).connect()
+handle = connection.open("ORDERS.IN", OpenOption.INPUT_SHARED)
+print(connection.get(handle, GetOptions(options=GetOption.SYNCPOINT)).body.decode(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_process_backs_its_unit_of_work_out(owner: EmbeddedQueueManager, server: Server) -> None:
+    _put(owner)
+    client = subprocess.Popen(
+        [sys.executable, "-c", _CLIENT, str(server.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert client.stdout is not None
+    held = client.stdout.readline()
+
+    client.send_signal(signal.SIGKILL)
+    client.communicate()
+    local = owner.connect()
+    found = local.get(local.open(QUEUE, BOTH), _waiting(owner))
+
+    assert held == "an order\n"
+    assert found is not None
+    assert found.descriptor.backout_count == 1
+
+
+def test_an_application_that_dies_while_its_get_waits_takes_no_message_along(
+    owner: EmbeddedQueueManager, server: Server, connection: ServedConnection
+) -> None:
+    handle = connection.open(QUEUE, BOTH)
+    connection._line._frames.send(calls.encode(calls.Get(handle.number, FOR_EVER)))  # asked, and never listened to
+
+    connection.abandon()
+    while owner.administration.queue_status(QUEUE).open_input_count:  # until the owner has noticed
+        threading.Event().wait(0.005)
+    _put(owner)
+    local = owner.connect()
+    found = local.get(local.open(QUEUE, BOTH), UNDER_SYNCPOINT)
+
+    assert found is not None
+    assert found.descriptor.backout_count == 0
+
+
+def test_disconnecting_commits_as_mqdisc_does(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    connection.put(connection.open(QUEUE, BOTH), PERSISTENT, b"an order", PutOption.SYNCPOINT)
+
+    connection.disconnect()
+    local = owner.connect()
+
+    assert local.get(local.open(QUEUE, BOTH), UNDER_SYNCPOINT) is not None
+    with pytest.raises(MQIError) as told:
+        connection.commit()
+    assert told.value.reason == Reason.HCONN_ERROR
+
+
+# ---- the owner is gone
+
+
+_CALLS: dict[str, tuple[Reason, Callable[[ServedConnection, ServedHandle], object]]] = {
+    "MQCMIT": (Reason.CALL_INTERRUPTED, lambda connection, _: connection.commit()),
+    "MQDISC": (Reason.CALL_INTERRUPTED, lambda connection, _: connection.disconnect()),
+    "MQPUT": (
+        Reason.CALL_INTERRUPTED,
+        lambda connection, handle: connection.put(handle, PERSISTENT, b"", PutOption.NO_SYNCPOINT),
+    ),
+    "MQPUT1 as the queue defines": (
+        Reason.CALL_INTERRUPTED,
+        lambda connection, _: connection.put1(QUEUE, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT),
+    ),
+    "MQPUT of one that need not survive": (
+        Reason.CONNECTION_BROKEN,
+        lambda connection, handle: connection.put(handle, MessageDescriptor(persistence=0), b"", PutOption.NO_SYNCPOINT),
+    ),
+    "MQPUT under syncpoint": (
+        Reason.CONNECTION_BROKEN,
+        lambda connection, handle: connection.put(handle, PERSISTENT, b"", PutOption.SYNCPOINT),
+    ),
+    "MQBACK": (Reason.CONNECTION_BROKEN, lambda connection, _: connection.backout()),
+    "MQGET": (Reason.CONNECTION_BROKEN, lambda connection, handle: connection.get(handle, UNDER_SYNCPOINT)),
+}
+
+
+@pytest.mark.parametrize("call", _CALLS)
+def test_a_lost_socket_is_2009_or_2549_where_the_call_may_have_taken_effect(connection: ServedConnection, call: str) -> None:
+    reason, make = _CALLS[call]
+    handle = connection.open(QUEUE, BOTH)
+    connection._line._frames.socket.shutdown(socket.SHUT_RDWR)
+
+    with pytest.raises(MQIError, match="The owner is gone") as told:
+        make(connection, handle)
+    assert told.value.reason == reason
+    with pytest.raises(MQIError) as later:
+        connection.backout()
+    assert later.value.reason in {Reason.CONNECTION_BROKEN, Reason.HCONN_ERROR}
+
+
+def test_a_server_that_closes_ends_a_waiting_get_with_2009(server: Server, connection: ServedConnection) -> None:
+    handle = connection.open(QUEUE, BOTH)
+    told: list[int] = []
+
+    def wait() -> None:
+        try:
+            connection.get(handle, FOR_EVER)
+        except MQIError as error:
+            told.append(error.reason)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    server.close()
+    waiting.join()
+
+    assert [Reason.CONNECTION_BROKEN] == told
+
+
+def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) -> None:
+    with pytest.raises(MQIError, match="Nobody serves a queue manager at") as told:
+        ServedQueueManager(folder / "qm").connect()
+    assert told.value.reason == Reason.Q_MGR_NOT_AVAILABLE
+
+
+# ---- who gets in
+
+
+def test_only_this_user_can_reach_the_socket(server: Server) -> None:
+    assert stat.S_IMODE(server.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(server.path.parent.stat().st_mode) == 0o700
+
+
+def test_another_user_is_turned_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    somebody_else = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: somebody_else)
+
+    with pytest.raises(MQIError) as told:
+        ServedQueueManager(server.path).connect()
+    assert told.value.reason == Reason.CONNECTION_BROKEN
+
+
+def test_a_queue_manager_of_another_name_is_2058(server: Server) -> None:
+    with pytest.raises(MQIError, match="The queue manager served here is QM1") as told:
+        ServedQueueManager(server.path, name="QM2").connect()
+    assert told.value.reason == Reason.Q_MGR_NAME_ERROR
+
+
+def test_another_version_of_the_protocol_is_refused_with_both_versions(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "PROTOCOL_VERSION", 1)
+    frames = _raw(server)
+    answer = frames.exchange(calls.encode(calls.Hello(99, "", "", "")))
+    failure = calls.decode_reply(calls.Commit(), answer).failure
+
+    assert failure is not None
+    assert failure.detail == "The owner speaks version 1 of the protocol, the application 99"
+    frames.socket.close()
+
+
+def test_too_many_connections_are_refused_with_2025(
+    owner: EmbeddedQueueManager, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.serving.CONNECTIONS_MAX", 1)
+    first = ServedQueueManager(server.path).connect()
+
+    with pytest.raises(MQIError) as told:
+        ServedQueueManager(server.path).connect()
+    first.disconnect()
+
+    assert told.value.reason == Reason.MAX_CONNS_LIMIT_REACHED
+
+
+# ---- what is no request
+
+
+def _raw(server: Server) -> Frames:
+    stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    stream.connect(str(server.path))
+    return Frames(stream)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"\x00\x00", b"\x00\x00\x00\x05GET", b"\x00\x00\x00\x03GET", (FRAME_BYTES_MAX + 1).to_bytes(4), b"\xff" * 64],
+    ids=["nothing", "half a length", "half a frame", "no request", "too long", "noise"],
+)
+def test_whoever_speaks_something_else_is_let_go_and_others_are_served_on(
+    owner: EmbeddedQueueManager, server: Server, sent: bytes
+) -> None:
+    stranger = _raw(server)
+    stranger.socket.sendall(sent)
+    stranger.socket.shutdown(socket.SHUT_WR)
+
+    assert stranger.socket.recv(1) == b""
+    stranger.socket.close()
+    ServedQueueManager(server.path).connect().disconnect()
+
+
+def test_hello_is_said_once(server: Server, connection: ServedConnection) -> None:
+    with pytest.raises(MQIError) as told:
+        connection._line.call(calls.Hello(calls.PROTOCOL_VERSION, "", "", ""), "MQCONNX")
+    assert told.value.reason == Reason.CONNECTION_BROKEN
+
+
+def test_a_handle_of_another_connection_is_2019(server: Server, connection: ServedConnection) -> None:
+    other = ServedQueueManager(server.path).connect()
+    theirs = other.open(QUEUE, BOTH)
+    connection.open(QUEUE, BOTH)  # so that its number exists here too
+
+    with pytest.raises(MQIError) as told:
+        connection.get(theirs, UNDER_SYNCPOINT)
+    assert told.value.reason == Reason.HOBJ_ERROR
+    other.disconnect()
+
+
+def test_a_message_of_many_frames_length_arrives_whole(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    body = os.urandom(3_000_000)
+    handle = connection.open(QUEUE, BOTH)
+
+    connection.put(handle, PERSISTENT, body, PutOption.NO_SYNCPOINT)
+    got = connection.get(handle, UNDER_SYNCPOINT)
+
+    assert got is not None
+    assert body == got.body
+
+
+def test_a_frame_that_is_too_long_is_refused_before_it_is_sent(connection: ServedConnection) -> None:
+    with pytest.raises(MQIError) as told:
+        connection.put1(QUEUE, PERSISTENT, bytes(FRAME_BYTES_MAX), PutOption.NO_SYNCPOINT)
+    assert told.value.reason == Reason.MSG_TOO_BIG_FOR_Q_MGR
+    connection.backout()  # the connection is as good as before
+
+
+def test_a_frame_cut_in_two_is_told_from_the_end_of_the_stream() -> None:
+    here, there = socket.socketpair()
+    frames = Frames(here)
+    there.sendall(b"\0\0\0\2ab\0\0\0\2a")
+    there.close()
+
+    assert frames.receive() == b"ab"
+    with pytest.raises(FrameError, match="within a frame"):
+        frames.receive()
+    here.close()
+
+
+# ---- the socket
+
+
+def test_a_second_server_at_the_same_socket_is_refused(owner: EmbeddedQueueManager, server: Server) -> None:
+    with pytest.raises(ServingError, match="Another process serves a queue manager"):
+        serve(owner, server.path)
+
+
+def test_the_socket_of_a_killed_server_is_in_nobodys_way(owner: EmbeddedQueueManager, folder: Path) -> None:
+    left_behind = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    left_behind.bind(str(folder / "qm"))
+    left_behind.close()
+
+    with serve(owner, folder / "qm") as server:
+        ServedQueueManager(server.path).connect().disconnect()
+
+
+def test_something_else_at_the_path_is_not_removed(owner: EmbeddedQueueManager, folder: Path) -> None:
+    (folder / "qm").write_text("a letter")
+
+    with pytest.raises(ServingError, match="is not a socket"):
+        serve(owner, folder / "qm")
+    assert (folder / "qm").read_text() == "a letter"
+
+
+def test_a_path_too_long_for_a_socket_is_refused_with_the_bound(owner: EmbeddedQueueManager, folder: Path) -> None:
+    with pytest.raises(ServingError, match="at most 103 bytes"):
+        serve(owner, folder / ("q" * 100))
+
+
+def test_the_administration_is_served_too(owner: EmbeddedQueueManager, server: Server) -> None:
+    administration = ServedQueueManager(server.path).administration
+
+    administration.define(QueueAttributes(name="NEW.QUEUE", backout_threshold=3))
+    administration.alter("NEW.QUEUE", {"backout_requeue_queue": "ORDERS.BOQ", "max_depth": 7})
+    found = administration.queue("NEW.QUEUE")
+    administration.clear("NEW.QUEUE")
+    status = administration.queue_status("NEW.QUEUE")
+    administration.alter_queue_manager({"dead_letter_queue": "NEW.QUEUE"})
+
+    assert found is not None
+    assert (3, "ORDERS.BOQ", 7) == (found.backout_threshold, found.backout_requeue_queue, found.max_depth)
+    assert status.depth == 0
+    assert owner.administration.queue_manager == administration.queue_manager
+    assert owner.administration.queues() == administration.queues()
+    administration.delete("NEW.QUEUE")
+    assert administration.queue("NEW.QUEUE") is None
+    with pytest.raises(MQIError) as told:
+        administration.define(QueueAttributes(name=QUEUE))
+    assert told.value.reason == Reason.OBJECT_ALREADY_EXISTS
+    administration.close()

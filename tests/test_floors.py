@@ -1,0 +1,144 @@
+"""The seams to the world are few and known: what an import loads, and who may read a clock, draw a number or start a thread.
+
+Without that no run could be simulated. Which floor may import which is import-linter's business.
+"""
+
+import ast
+import fnmatch
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "mqflow"
+
+#: What may be named where. A module covers everything in it; files are relative to the package.
+SEAMS = {
+    "time": ("ambient.py",),
+    "random": ("ambient.py", "testing/virtual_time.py"),
+    "secrets": (),
+    "uuid": (),
+    "os.urandom": (),
+    "datetime.datetime.now": (),
+    "datetime.datetime.utcnow": (),
+    "datetime.datetime.today": (),
+    "datetime.date.today": (),
+    "threading.Thread": ("ambient.py",),
+    "threading.Timer": (),
+    "concurrent": (),
+    "multiprocessing": (),
+    "anyio.to_thread": ("app/handler.py",),
+    "asyncio": ("testing/virtual_time.py",),
+    "trio": ("testing/virtual_trio.py",),
+    "socket": ("embedded/*.py",),
+    "sqlite3": ("embedded/*.py", "app/decision_ledger.py"),
+    "pickle": (),
+    "marshal": (),
+    "xml": (),
+}
+
+HEAVY = (
+    "anyio._backends._asyncio",
+    "click",
+    "ibmmq",
+    "mqflow.embedded",
+    "opentelemetry",
+    "pymqi",
+    "pyspark",
+    "rich",
+    "socket",
+    "sqlite3",
+    "starlette",
+    "trio",
+)
+
+
+def names_in(source: str) -> set[str]:
+    """Return the dotted names that a module imports, and those it reaches through what it imported."""
+    tree = ast.parse(source)
+    known: dict[str, str] = {}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                known[alias.asname or alias.name.split(".")[0]] = alias.name if alias.asname else alias.name.split(".")[0]
+                found.add(alias.name)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                known[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                found |= {node.module, f"{node.module}.{alias.name}"}
+    for node in ast.walk(tree):
+        dotted = dotted_name(node)
+        if dotted:
+            first, _, rest = dotted.partition(".")
+            if first in known:
+                found.add(f"{known[first]}.{rest}")
+    return found
+
+
+def dotted_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        before = node.value.id if isinstance(node.value, ast.Name) else dotted_name(node.value)
+        return f"{before}.{node.attr}" if before else ""
+    return ""
+
+
+@cache
+def named_by_file() -> dict[str, set[str]]:
+    return {path.relative_to(PACKAGE).as_posix(): names_in(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def uses(seam: str) -> list[str]:
+    """Return the files that name the seam, or something in it."""
+    return [
+        file for file, names in named_by_file().items() if any(name == seam or name.startswith(f"{seam}.") for name in names)
+    ]
+
+
+@pytest.mark.parametrize("seam", SEAMS)
+def test_only_a_seam_reaches_the_world(seam: str) -> None:
+    strangers = [file for file in uses(seam) if not any(fnmatch.fnmatch(file, allowed) for allowed in SEAMS[seam])]
+
+    assert strangers == [], f"{seam} is reached past its seam; take a Clock, a Random or a Runner (mqflow.ambient) instead"
+
+
+@pytest.mark.parametrize(("seam", "allowed"), [(seam, allowed) for seam, files in SEAMS.items() for allowed in files])
+def test_no_permission_is_left_over(seam: str, allowed: str) -> None:
+    assert fnmatch.filter(uses(seam), allowed), f"{allowed} no longer needs {seam}"
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("import time\ntime.sleep(1)", "time.sleep"),
+        ("import time as t\nt.monotonic()", "time.monotonic"),
+        ("from time import sleep", "time.sleep"),
+        ("from datetime import datetime\nx = datetime.now()", "datetime.datetime.now"),
+        ("import datetime\nx = datetime.datetime.now()", "datetime.datetime.now"),
+        ("import threading\nthreading.Thread(target=print)", "threading.Thread"),
+        ("import anyio.to_thread", "anyio.to_thread"),
+        ("import anyio\nanyio.to_thread.run_sync(print)", "anyio.to_thread.run_sync"),
+        ("def f():\n    from random import random", "random.random"),
+    ],
+)
+def test_the_search_sees_every_way_to_name_a_thing(source: str, named: str) -> None:
+    assert named in names_in(source)
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("import mqflow", []),
+        ("from mqflow import App, Backout, Context, Message, Reject, Retry", ["sqlite3"]),  # for the decision ledger
+    ],
+)
+def test_an_import_loads_nothing_heavy(statement: str, expected: list[str]) -> None:
+    script = f"import sys\n{statement}\nprint(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=50)
+
+    loaded = done.stdout.split()
+    heavy = [name for name in HEAVY if any(module == name or module.startswith(f"{name}.") for module in loaded)]
+    assert set(heavy) <= set(expected)
