@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from mqflow.standin import install
 from tests.standin.harness import Program, in_ibmmq, in_package
 
 pytestmark = pytest.mark.xdist_group("standin")
@@ -498,3 +499,46 @@ def test_asynchronous_puts_are_counted_for_mqstat(program: Program) -> None:
     status = program.manager.stat(program.c.MQSTAT_TYPE_ASYNC_ERROR)
 
     assert (1, 0, 0) == (status.PutSuccessCount, status.PutWarningCount, status.PutFailureCount)
+
+
+@in_package
+def test_threads_with_a_handle_each_get_every_message_once(program: Program) -> None:
+    queue, c = program.open(), program.c
+    sent = [b"%d" % number for number in range(400)]
+    for body in sent:
+        queue.put(body)
+    got: list[bytes] = []
+
+    def consume() -> None:
+        own = program.open(c.MQOO_INPUT_SHARED, manager=program.connect())
+        while program.depth():
+            try:
+                got.append(own.get(None, program.md(), program.gmo(c.MQGMO_NO_SYNCPOINT)))
+            except program.mq.MQMIError as error:
+                if error.reason != c.MQRC_NO_MSG_AVAILABLE:
+                    raise
+
+    threads = [threading.Thread(target=consume) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(sent) == sorted(got)
+
+
+@in_package
+def test_what_fails_in_the_library_itself_is_2195(program: Program) -> None:
+    def fail(request: object) -> None:
+        raise ZeroDivisionError
+
+    with install(program.kit.queue_manager, on_connect=fail):
+        program.refused(program.c.MQRC_UNEXPECTED_ERROR, program.connect)
+
+
+@in_package
+def test_a_stand_in_that_was_withdrawn_is_no_queue_manager_any_more(program: Program) -> None:
+    with install(program.kit.queue_manager):
+        program.connect()
+
+    program.refused(program.c.MQRC_Q_MGR_NOT_AVAILABLE, program.connect)
