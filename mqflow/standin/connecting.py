@@ -1,6 +1,6 @@
 """MQCONN, MQCONNX and MQDISC: connections by number, and who may use one, from which thread, at the same time as whom.
 
-Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002, rc2018, rc2219, rc2500; MQDISC usage notes.
+Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002 (q040760), rc2018, rc2219, rc2500; MQDISC.
 """
 
 import threading
@@ -98,7 +98,7 @@ class Hconn:
         self.number = number
         self.connection = connection
         self.sharing = sharing
-        #: A local binding: a second one of its kind in the same thread is this one (2002).
+        #: A local binding, not a client's: it may begin global units of work, and its puts never answer early.
         self.local = local
         self.thread = threading.get_ident()
         #: Open objects by number.
@@ -178,13 +178,13 @@ class Host:
         return found
 
     def connect(self, request: ConnectRequest, sharing: Sharing, *, local: bool) -> tuple[Hconn, int]:
-        """Return a connection and 0; the one this thread has, and the warning 2002, where a second would be the same."""
+        """Return a connection and 0; or 2002 and the one that shares no handles, of which a thread has one at most."""
         if not _reaches(request.queue_manager, self.queue_manager.name):
             detail = f"This process has the queue manager {self.queue_manager.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", request.queue_manager, detail=detail)
-        if local and sharing is Sharing.NONE:
+        if sharing is Sharing.NONE:
             for hconn in list(self._hconns.values()):
-                if hconn.local and hconn.sharing is Sharing.NONE and hconn.thread == threading.get_ident():
+                if hconn.sharing is Sharing.NONE and hconn.thread == threading.get_ident():
                     return hconn, Reason.ALREADY_CONNECTED
         if self._on_connect is not None:
             self._on_connect(request)

@@ -17,7 +17,7 @@ from mqflow.standin.connecting import Hconn, Host
 from mqflow.standin.descriptors import read_descriptor, with_extension, without_extension, write_descriptor
 from mqflow.standin.layouts import MQGMO, MQOD, MQPMO
 from mqflow.standin.memory import Structure, read, structure_at, write, write_number
-from mqflow.standin.objects import check_single, count_put
+from mqflow.standin.objects import check_offered, count_put
 from mqflow.standin.properties import Held, MessageHandle, handle_of
 from mqflow.standin.property_headers import Action, carried, properties_bytes, taken, with_properties
 from mqflow.verbs import Connection, GetOptions, Got, Put
@@ -34,6 +34,19 @@ _PROPERTIES: Final = (
 TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
 """The warnings that come with less data than there are."""
 _ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
+_ASYNC_UNDER_SYNCPOINT: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNCPOINT)
+_TOLD_LATER: Final = frozenset(
+    {
+        Reason.PUT_INHIBITED,
+        Reason.Q_FULL,
+        Reason.Q_DELETED,
+        Reason.MSG_TOO_BIG_FOR_Q,
+        Reason.MSG_TOO_BIG_FOR_Q_MGR,
+        Reason.STORAGE_MEDIUM_FULL,
+    }
+)
+"""What only the queue manager knows: a client that does not wait for its answer cannot tell it."""
+
 _IN_GROUP: Final = int(MessageFlag.MSG_IN_GROUP)
 _SEGMENT: Final = int(MessageFlag.SEGMENT)
 
@@ -70,7 +83,7 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
     """MQPUT1: open, put, close."""
     hconn = host.hconn(number, "MQPUT1")
     od = structure_at(MQOD, od_at, "MQPUT1")
-    check_single(od, "MQPUT1")
+    check_offered(od, "MQPUT1")
     pmo = structure_at(MQPMO, pmo_at, "MQPUT1")
     name = od.text("ObjectName")
 
@@ -204,16 +217,22 @@ def _put(
     try:
         done = put_it(described, data, PutOption(options), context)
     except MQIError as error:
-        if options & _ASYNC:
-            count_put(hconn.puts, name, CompletionCode.FAILED, error.reason)
-        raise
-    if options & _ASYNC:
+        if not _answers_early(hconn, options) or error.reason not in _TOLD_LATER:
+            raise
+        count_put(hconn.puts, name, CompletionCode.FAILED, error.reason)
+        return Reason.NONE
+    if _answers_early(hconn, options):
         count_put(hconn.puts, name, CompletionCode.WARNING if done.reason else CompletionCode.OK, done.reason)
     # The message keeps its properties in a header; what the program put keeps the format that it has.
     said = replace(done.descriptor, format=given.format, encoding=given.encoding)
     write_descriptor(md_at, said, version)
     pmo.set(ResolvedQName=done.resolved_queue, ResolvedQMgrName=done.resolved_queue_manager)
     return done.reason
+
+
+def _answers_early(hconn: Hconn, options: int) -> bool:
+    """Whether MQSTAT tells how the put went: only a client's asynchronous put outside a unit of work is ended so here."""
+    return not hconn.local and options & _ASYNC_UNDER_SYNCPOINT == _ASYNC
 
 
 def _properties(host: Host, hconn: Hconn, pmo: Structure) -> list[Held]:

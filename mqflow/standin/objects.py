@@ -16,7 +16,7 @@ from mqflow.standin.memory import Structure, number_at, read, structure_at, writ
 
 __all__ = (
     "DESCRIPTION",
-    "check_single",
+    "check_offered",
     "close",
     "count_put",
     "inquire",
@@ -29,7 +29,9 @@ __all__ = (
 DESCRIPTION: Final = "mqflow's embedded queue manager through a stand-in, not IBM MQ"
 """What MQINQ gives for the description of the queue manager (MQCA_Q_MGR_DESC), whatever it is."""
 
-_Q_MGR_DESC: Final = 2014
+_OWN: Final = {2014: DESCRIPTION.ljust(64), 2120: "09040000"}
+"""MQCA_Q_MGR_DESC; MQCA_VERSION, as the embedded queue manager's command level says it."""
+
 _FIRST_TEXT: Final = 2001
 _SELECTORS_MAX: Final = 256
 _STATUS_ASYNC, _STATUS_LAST = 0, 2
@@ -40,7 +42,7 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
     """MQOPEN: write the handle, and where the name led to."""
     hconn = host.hconn(number, "MQOPEN")
     od = structure_at(MQOD, od_at, "MQOPEN")
-    check_single(od, "MQOPEN")
+    check_offered(od, "MQOPEN")
     with hconn.used("MQOPEN"):
         handle = hconn.connection.open(
             od.text("ObjectName"),
@@ -86,10 +88,10 @@ def inquire(
     hconn = host.hconn(number, "MQINQ")
     with hconn.used("MQINQ"):
         handle = hconn.object_of(hobj, "MQINQ")
-        answer = hconn.connection.inquire(handle, selectors)
-    values = dict(answer.values)
-    if _Q_MGR_DESC in values:
-        values[_Q_MGR_DESC] = DESCRIPTION.ljust(_CHARS[_Q_MGR_DESC])
+        # Two attributes of the queue manager are answered here: only a handle on it has no queue behind it.
+        own = _OWN if not handle.resolved_queue else {}
+        answer = hconn.connection.inquire(handle, [selector for selector in selectors if selector not in own])
+    values = dict(answer.values) | own
     found_numbers = [int(value) for value in (values[selector] for selector in selectors) if not isinstance(value, str)]
     texts = b"".join(
         padded(value, len(value)) for value in (values[selector] for selector in selectors) if isinstance(value, str)
@@ -159,10 +161,12 @@ def object_type(od: Structure, verb: str) -> ObjectType:
         raise error_for(Reason.OBJECT_TYPE_ERROR, verb, od.text("ObjectName"), detail=f"Object type {number}") from None
 
 
-def check_single(od: Structure, verb: str) -> None:
-    """Refuse a distribution list (2298)."""
+def check_offered(od: Structure, verb: str) -> None:
+    """Refuse a distribution list and a topic (2298)."""
     if od.number("RecsPresent"):
         raise error_for(Reason.FUNCTION_NOT_SUPPORTED, verb, detail="The embedded queue manager has no distribution lists")
+    if od.number("ObjectType") == ObjectType.TOPIC:
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, verb, detail="The embedded queue manager has no topics yet")
 
 
 def count_put(puts: PutCounts, object_name: str, completion: CompletionCode, reason: int) -> None:

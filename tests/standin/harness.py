@@ -50,6 +50,10 @@ class Program:
         manager.connect_with_options(b"QM1", opts=opts, cd=channel, **more)
         return manager
 
+    def connect_alone(self) -> Any:
+        """Connect with handles that only this thread may use: pymqi as a client, ibmmq by MQCONN, locally."""
+        return self.connect(self.c.MQCNO_HANDLE_SHARE_NONE) if self.is_pymqi else self.mq.QueueManager(b"QM1")
+
     def open(self, options: int | None = None, name: str = "Q", manager: Any = None) -> Any:
         c = self.c
         everything = c.MQOO_OUTPUT | c.MQOO_INPUT_AS_Q_DEF | c.MQOO_BROWSE | c.MQOO_INQUIRE

@@ -197,3 +197,75 @@ def test_disconnecting_stops_the_callbacks(program: Program) -> None:
     program.other.put1(b"Q", b"two")
 
     assert ([b"one"], 1) == (consumer.bodies, program.depth())
+
+
+@with_callbacks
+def test_a_callback_is_called_with_each_message_and_not_after_the_stop(program: Program) -> None:
+    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
+    bodies: list[bytes] = []
+    enough = threading.Event()
+
+    def consume(*, msg: bytes, cbc: object, md: object, gmo: object, queue: object, queue_manager: object) -> None:
+        bodies.append(msg)
+        if len(bodies) == 2:
+            enough.set()
+
+    gmo = program.gmo(c.MQGMO_WAIT | c.MQGMO_NO_SYNCPOINT, WaitInterval=c.MQWI_UNLIMITED)
+    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=consume))
+    program.manager.ctl(c.MQOP_START, mq.CTLO())
+    for body in (b"one", b"two"):
+        program.other.put1(b"Q", body)
+    assert enough.wait(30)
+    program.refused(c.MQRC_HCONN_ASYNC_ACTIVE, program.manager.commit)
+
+    program.manager.ctl(c.MQOP_STOP, mq.CTLO())
+    program.other.put1(b"Q", b"three")
+
+    assert [b"one", b"two"] == bodies
+    program.manager.commit()
+
+
+@with_callbacks
+def test_a_callback_commits_its_own_unit_of_work(program: Program) -> None:
+    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
+    counts: list[int] = []
+    done = threading.Event()
+
+    def consume(*, md: object, queue_manager: object, **_: object) -> None:
+        counts.append(md.BackoutCount)  # type: ignore[attr-defined]  # the package has no types
+        if len(counts) == 1:
+            queue_manager.backout()  # type: ignore[attr-defined]  # as above
+        else:
+            queue_manager.commit()  # type: ignore[attr-defined]  # as above
+            done.set()
+
+    gmo = program.gmo(c.MQGMO_WAIT | c.MQGMO_SYNCPOINT, WaitInterval=c.MQWI_UNLIMITED)
+    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=consume))
+    program.other.put1(b"Q", b"twice")
+    program.manager.ctl(c.MQOP_START, mq.CTLO())
+
+    assert done.wait(30)
+    program.manager.ctl(c.MQOP_STOP, mq.CTLO())
+    assert ([0, 1], 0) == (counts, program.depth())
+
+
+@with_callbacks
+def test_an_event_handler_hears_that_the_queue_manager_stops(program: Program) -> None:
+    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
+    reasons: list[int] = []
+    heard = threading.Event()
+
+    def handle(*, cbc: object, **_: object) -> None:
+        reasons.append(cbc.Reason)  # type: ignore[attr-defined]  # the package has no types
+        heard.set()
+
+    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
+    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=lambda **_: None))
+    handler = mq.CBD(CallbackFunction=handle, CallbackType=c.MQCBT_EVENT_HANDLER)
+    program.manager.cb(operation=c.MQOP_REGISTER, cbd=handler)
+    program.manager.ctl(c.MQOP_START, mq.CTLO())
+
+    program.kit.queue_manager.stop()
+
+    assert heard.wait(30)
+    assert [c.MQRC_Q_MGR_STOPPING] == reasons
