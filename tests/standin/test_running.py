@@ -1,5 +1,7 @@
 """`mqflow standin run` and the fixture `mq_standin`: programs and tests that know nothing of mqflow, as they are."""
 
+import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
-from tests.standin.harness import environment
+from tests.standin.harness import ROOT, environment
 
 pytest_plugins = "pytester"
 pytestmark = pytest.mark.xdist_group("standin")
@@ -134,3 +136,17 @@ def test_the_fixture_gives_a_test_the_queue_manager_that_its_program_reaches(
     ended = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
 
     ended.assert_outcomes(passed=2)
+
+
+def test_the_example_of_the_documentation_passes(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("ibmmq") is None:
+        pytest.skip("ibmmq is not installed")
+    monkeypatch.setenv("PYTHONPATH", environment([str(ROOT)])["PYTHONPATH"])
+    page = (ROOT / "docs" / "client-packages.md").read_text()
+    example = re.search(r'```py title="test_legacy.py"\n(.*?)```', page, re.DOTALL)
+    assert example is not None
+    pytester.makepyfile(test_legacy=example[1])
+
+    ended = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
+
+    ended.assert_outcomes(passed=1)
