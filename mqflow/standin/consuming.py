@@ -9,7 +9,7 @@ import ctypes
 import threading
 from collections.abc import Callable
 from enum import IntEnum, IntFlag
-from typing import Any, Final
+from typing import Final
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
@@ -172,19 +172,24 @@ class Consumers:
 
     def _run(self) -> None:
         self._thread = threading.get_ident()
+        try:
+            self._begin()
+            while not self._stopping:
+                self._woken.clear()
+                ready = [] if self._suspended else [each for each in list(self._registered.values()) if self._is_ready(each)]
+                called = [self._offer(consumer) for consumer in ready if not self._stopping]
+                if not any(called) and not self._stopping:
+                    self._wait(ready)
+            for consumer in list(self._registered.values()):
+                self._notify(consumer, CallType.STOP)
+        finally:
+            self._thread = None
+            self._over.set()  # whatever happens: MQCTL STOP waits for it
+
+    def _begin(self) -> None:
         for consumer in list(self._registered.values()):
             consumer.wait_from(self._host.clock.monotonic())
             self._notify(consumer, CallType.START)
-        while not self._stopping:
-            self._woken.clear()
-            ready = [] if self._suspended else [each for each in list(self._registered.values()) if self._is_ready(each)]
-            called = [self._offer(consumer) for consumer in ready if not self._stopping]
-            if not any(called) and not self._stopping:
-                self._wait(ready)
-        for consumer in list(self._registered.values()):
-            self._notify(consumer, CallType.STOP)
-        self._thread = None
-        self._over.set()
 
     def _is_ready(self, consumer: Consumer) -> bool:
         return not consumer.suspended and consumer.request is not None and self._host.clock.monotonic() >= consumer.not_before
@@ -356,6 +361,6 @@ def _consumer(host: Host, hconn: Hconn, cbd_at: int, hobj: int, md_at: int, gmo_
     return Consumer(hobj, cbd, md, read(gmo_at, MQGMO.lengths[gmo.version]), request)
 
 
-def _check_registered(registered: Any, hobj: int) -> None:
+def _check_registered(registered: bool, hobj: int) -> None:  # noqa: FBT001 - what `remove` and `suspend` say
     if not registered:
         raise error_for(Reason.CALLBACK_NOT_REGISTERED, "MQCB", detail=f"No callback is registered for the object {hobj}")

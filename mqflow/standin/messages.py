@@ -104,8 +104,7 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
 
 def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int, buffer_at: int, data_length_at: int) -> int:
     """MQGET: MQMD, MQGMO and buffer hold the message. Raises 2033 where there is none."""
-    if length < 0:
-        raise error_for(Reason.BUFFER_LENGTH_ERROR, "MQGET", detail=f"BufferLength {length}")
+    _check_buffer(length, buffer_at, "MQGET")
     hconn = host.hconn(number, "MQGET")
     gmo = structure_at(MQGMO, gmo_at, "MQGET")
     request = request_from(host, number, md_at, gmo, length)
@@ -177,17 +176,16 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
 
 def next_message(connection: Connection, handle: object, request: Request, *, wait: bool = True) -> Got | None:
     """Get; where the properties go out of the data, only what is left needs room in the buffer."""
-    options = request.options
-    now = replace(options, options=options.options & ~GetOption.WAIT, wait_ms=0) if options.wait_ms else options
+    options = request.options if wait else _at_once(request.options)
     if not request.strip or options.buffer_bytes_max is None:
-        return connection.get(handle, options if wait else now)
-    careful = replace(options if wait else now, options=options.options & ~GetOption.ACCEPT_TRUNCATED_MSG)
+        return connection.get(handle, options)
+    careful = replace(options, options=options.options & ~GetOption.ACCEPT_TRUNCATED_MSG)
     while True:
         got = connection.get(handle, careful)
         if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
             return got
         # It stayed. Look at all of it but the last byte, so that it stays again, and see how long the properties are.
-        this = replace(now, match=options.match | MatchOption.MSG_TOKEN, message_token=got.message_token)
+        this = replace(_at_once(options), match=options.match | MatchOption.MSG_TOKEN, message_token=got.message_token)
         without_last = replace(
             this, options=this.options & ~GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=got.data_bytes - 1
         )
@@ -251,17 +249,27 @@ def _properties(host: Host, hconn: Hconn, pmo: Structure) -> list[Held]:
 
 
 def _body(length: int, buffer_at: int, verb: str) -> bytes:
+    _check_buffer(length, buffer_at, verb)
+    return read(buffer_at, length) if length else b""
+
+
+def _check_buffer(length: int, buffer_at: int, verb: str) -> None:
     if length < 0:
         raise error_for(Reason.BUFFER_LENGTH_ERROR, verb, detail=f"BufferLength {length}")
     if length and not buffer_at:
         raise error_for(Reason.BUFFER_ERROR, verb, detail=f"BufferLength {length} and no buffer")
-    return read(buffer_at, length) if length else b""
 
 
 def _letter(flags: int, bit: int, last: int, letter: bytes) -> bytes:
     if flags & last:
         return b"L"
     return letter if flags & bit else b" "
+
+
+@lru_cache(maxsize=256)
+def _at_once(options: GetOptions) -> GetOptions:
+    """Return the same without a wait; the same record for the same options, as below."""
+    return replace(options, options=options.options & ~GetOption.WAIT, wait_ms=0)
 
 
 @lru_cache(maxsize=256)
