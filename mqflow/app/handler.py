@@ -11,6 +11,7 @@ from functools import partial
 from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 
 from mqflow.app.codecs import Codec, Decode, decoder_for
 from mqflow.app.context import Context
@@ -43,7 +44,8 @@ class Handler:
         self._positions: Final = tuple(wanted.positions.items())
         self._call: Final = _injected(function) if wanted.injects else function
         self._limiter_size: Final = threads
-        self._limiter: anyio.CapacityLimiter | None = None
+        #: One for each run: a limiter belongs to its event loop, and tests run an application on one after the other.
+        self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
 
     async def __call__(
         self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
@@ -54,10 +56,12 @@ class Handler:
         if self.is_async:
             delivery.running = coroutine = self._call(**arguments)
             return await coroutine
-        if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(self._limiter_size)
+        limiter = self._limiter.get(None)
+        if limiter is None:
+            limiter = anyio.CapacityLimiter(self._limiter_size)
+            self._limiter.set(limiter)
         work = partial(_in_thread, delivery, self._call, arguments)
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
 
 
 class _Nothing:

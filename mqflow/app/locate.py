@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.app.errors import ConfigurationError
+from mqflow.embedded.administration import Administration
 from mqflow.mqi.names import is_object_name
 from mqflow.verbs import QueueManager
 
@@ -27,6 +28,11 @@ _FORMS: Final = (
 
 class OpenQueueManager(QueueManager, Protocol):
     """A queue manager that was opened here, and is closed here."""
+
+    @property
+    def administration(self) -> Administration:
+        """What MQSC works on."""
+        ...
 
     def close(self) -> None:
         """Let go of it; of an embedded one, everything committed is on the disk when this returns."""

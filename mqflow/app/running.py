@@ -64,8 +64,7 @@ class Running:
         self._opened: OpenQueueManager | None = None
         self._ledger: DecisionLedger | None = None
         if queue_manager is None:
-            # What is set from outside is stronger than what the source says: the same image runs in every stage.
-            url = declared.url if declared.url and "url" not in self.settings.sources else self.settings.url
+            url = self.settings.url_over(declared.url)
             queue_manager = self._opened = open_queue_manager(url, clock=clock, runner=runner)
             self._ledger = open_ledger(url, self.settings.ledger, clock=clock, runner=runner)
         self.queue_manager: Final = queue_manager

@@ -20,7 +20,6 @@ __all__ = (
     "Secret",
     "Settings",
     "SettingsError",
-    "TelemetrySettings",
     "load",
     "shown_key",
 )
@@ -62,13 +61,6 @@ class LedgerSettings(Struct, frozen=True, kw_only=True):
     entries_max: _Count = 200_000
 
 
-class TelemetrySettings(Struct, frozen=True, kw_only=True):
-    """OpenTelemetry. Exporters are set as OpenTelemetry sets them (OTEL_EXPORTER_OTLP_ENDPOINT ...)."""
-
-    traces: bool = False
-    metrics: bool = False
-
-
 class ListenerSettings(Struct, frozen=True, kw_only=True):
     """What one listener is told from outside; None leaves what its decorator says."""
 
@@ -98,13 +90,21 @@ class Settings(Struct, frozen=True, kw_only=True):
     drain_s: _Seconds = 25.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     ledger: LedgerSettings = LedgerSettings()
-    telemetry: TelemetrySettings = TelemetrySettings()
+    #: Whether `mqflow run` gives OpenTelemetry to the application; its providers and exporters are set as OpenTelemetry does.
+    telemetry: bool = False
     #: By queue or listener name, see `listener`.
     listeners: Mapping[str, ListenerSettings] = field(default_factory=dict[str, ListenerSettings])
     #: Where each value that is not a default came from, by key: "environment (MQFLOW_DRAIN_S)".
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
     #: What was found but not understood, and ignored, in sentences.
     warnings: tuple[str, ...] = ()
+
+    def url_over(self, declared: str | None) -> str:
+        """Return the URL to use: what is set from outside, else what the source declares, else the default.
+
+        Stronger than the source, because one image runs in every stage.
+        """
+        return declared if declared and "url" not in self.sources else self.url
 
     def listener(self, name: str, queue: str) -> ListenerSettings:
         """Return what this listener is told: by its name, and where that says nothing, by its queue."""

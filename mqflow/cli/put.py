@@ -16,12 +16,14 @@ from mqflow.cli.target import connected, json_option, url_option
 from mqflow.cli.terminal import Progress, note, progress
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, PutOption
-from mqflow.verbs import Connection
+from mqflow.verbs import Connection, InlineConnection
 
 __all__ = ("Result", "command", "put_all")
 
 _UNIT_OF_WORK: Final = 500
 _SYNCPOINT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+
+_PERSISTENT: Final = "Otherwise as the queue says (DEFPSIST), or persistent where the queue manager ends with this command."
 
 
 class Result(Struct):
@@ -41,7 +43,7 @@ class Result(Struct):
 @click.option("--jsonl", metavar="FILE", help="A file of JSON lines (.gz is unpacked, - is stdin): a message of each.")
 @click.option("--from-line", type=click.IntRange(1), default=1, metavar="N", help="Start at this line of the file.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A message property; may be repeated.")
-@click.option("--persistent/--non-persistent", default=None, help="Otherwise as the queue says (DEFPSIST).")
+@click.option("--persistent/--non-persistent", default=None, help=_PERSISTENT)
 @click.option("--expiry", "expiry_s", type=float, metavar="SECONDS", help="How long the message is of use.")
 @click.option("--count", is_flag=True, help="Print only how many were put, not their identifiers.")
 @json_option
@@ -58,6 +60,8 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
         "expiry": options["expiry_s"],
     }
     with bodies(body, jsonl, from_line) as source, connected(url) as connection:
+        if isinstance(connection, InlineConnection):
+            _outlive(wishes)
         result = put_all(connection, queue, source, wishes)
     _print(queue, result, only_count=options["count"] or jsonl is not None, as_json=options["as_json"])
     if result.stopped:
@@ -96,6 +100,14 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[
         said = f"It is no JSON: {error}." if isinstance(error, msgspec.DecodeError) else sentence_of(error)
         result.stopped = f"{_place(source, number + 1)}{said}{_rest(source, result.committed, next_number)}"
     return result
+
+
+def _outlive(wishes: dict[str, Any]) -> None:
+    """Have messages outlive this process, in which the queue manager is; who wants them not to is told what that means."""
+    if wishes["persistent"] is None:
+        wishes["persistent"] = True
+    elif not wishes["persistent"]:
+        note("warning: the queue manager runs in this command and ends with it, and non-persistent messages with both.")
 
 
 def _place(source: Bodies, number: int) -> str:

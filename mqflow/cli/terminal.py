@@ -86,7 +86,7 @@ class _Lines:
         self._tenth = 0
 
     def reached(self, done: float, words: str) -> None:
-        tenth = int(10 * done / self._total) if self._total else 10
+        tenth = int(10 * done / self._total) if self._total else 0  # of something without a known end there are no tenths
         if tenth > self._tenth:
             self._tenth = tenth
             note(f"{self._title}: {10 * tenth} %, {words}")
@@ -106,7 +106,7 @@ def _rich_bar(title: str, total: float) -> Iterator[Progress]:
         TextColumn("{task.fields[words]}"),
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
-        task = bars.add_task(title, total=total, words="")
+        task = bars.add_task(title, total=total or None, words="")
 
         class Bar:
             def reached(self, done: float, words: str) -> None:

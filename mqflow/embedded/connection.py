@@ -89,7 +89,7 @@ class EmbeddedConnection:
                 self._check_usable()
                 self._check_handle(handle)
                 plan = plan_put(int(options))
-                put, alone = put_message(self._machine, handle, descriptor, body, plan, connection=self, context=context)
+                put, alone = put_message(self._machine, handle, descriptor, body, plan, context)
                 self._busy = alone is not None
             if alone is not None:
                 self._commit_alone(alone)
@@ -119,7 +119,7 @@ class EmbeddedConnection:
                 plan = plan_put(int(options))
                 handle = opening.open_object(self._machine, self, wanted)
                 try:
-                    put, alone = put_message(self._machine, handle, descriptor, body, plan, connection=self, context=context)
+                    put, alone = put_message(self._machine, handle, descriptor, body, plan, context)
                 finally:
                     opening.close_handle(self._machine, handle, CloseOption.NONE)
                     self.handles.discard(handle)
@@ -154,7 +154,7 @@ class EmbeddedConnection:
                 self._check_handle(handle)
                 plan = _plan(handle, options)
                 queue = getting.check_get(machine, handle, plan)
-                if plan.reach is Reach.UNLOCK or getting.find(machine, self, handle, queue, plan) is not None:
+                if plan.reach is Reach.UNLOCK or getting.find(machine, handle, queue, plan) is not None:
                     return None
             except Refusal:
                 return None  # the get says what is wrong
@@ -292,7 +292,7 @@ class EmbeddedConnection:
             self._check_usable()
             self._check_handle(handle)
             plan = _plan(handle, options)
-            got, alone = getting.get_message(self._machine, self, handle, plan)
+            got, alone = getting.get_message(self._machine, handle, plan)
             self._busy = alone is not None
             return got, alone, plan
 

@@ -8,6 +8,8 @@ import sqlite3
 from typing import Final
 
 from mqflow.embedded.folder import DamagedFolderError, DataFolder, FolderVersionError, ForeignFolderError
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "is_full", "open_database")
 
@@ -18,7 +20,6 @@ PAGE_BYTES: Final = 4096
 # One connection, which nobody else may have beside it: SQLite before 3.51.3 can corrupt a write-ahead log that two connections
 # checkpoint at once. No automatic checkpoint, because it hides a failed sync; no mmap, because a failed read would be a signal.
 _SETTINGS: Final = (
-    "PRAGMA locking_mode = EXCLUSIVE",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA fullfsync = ON",
@@ -50,13 +51,16 @@ _TABLES: Final = (
 def open_database(folder: DataFolder) -> sqlite3.Connection:
     """Return the one connection to the folder's file, made where there is none. May be used from any thread, one at a time.
 
-    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError`, each before anything was changed.
+    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError`, each before anything was changed, and `MQIError`
+    2192 where there is no room to make one.
     """
     # SQLite would make the file readable by everybody; its log takes the mode of the file.
     os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.text_factory = bytes  # a damaged text must not fail before its CRC is looked at
     try:
+        # Before the first read: the index of the log is then in memory, and not in a file for which a full disk has no room.
+        database.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         _recognise(database, folder)
         for setting in _SETTINGS:
             database.execute(setting).fetchall()
@@ -65,7 +69,8 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         database.close()
         if is_full(error):
-            raise
+            detail = f"There is no room for a new queue manager in {folder.path}"
+            raise error_for(Reason.STORAGE_MEDIUM_FULL, "MQCONN", detail=detail) from error
         raise DamagedFolderError(folder.database, str(error)) from error
     except BaseException:
         database.close()

@@ -1,7 +1,7 @@
 """What an MQGET asks for, worked out once for each `GetOptions`: what it matches, whether it takes, how it reaches the message.
 
 Pure: refuses what a queue manager refuses (2046, 2090, 2247) and knows no queue.
-Source: facts of MQGMO options and MQMO; IBM q096780 (options), rc2046, rc2090, rc2247.
+Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247.
 """
 
 from collections.abc import Mapping

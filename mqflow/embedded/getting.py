@@ -3,7 +3,7 @@
 Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080.
 """
 
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
@@ -21,9 +21,6 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, Report
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import Got
-
-if TYPE_CHECKING:
-    from mqflow.embedded.connection import EmbeddedConnection
 
 __all__ = ("check_get", "find", "get_message")
 
@@ -57,13 +54,11 @@ def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQ
     return queue
 
 
-def find(
-    machine: Machine, connection: "EmbeddedConnection", handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan
-) -> QueuedMessage | None:
+def find(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
     """Return the message the get is after, or None; expired ones on the way are discarded."""
     match plan.reach:
         case Reach.NEXT:
-            own = None if plan.within is Within.NO_UNIT_OF_WORK else connection.unit_of_work
+            own = None if plan.within is Within.NO_UNIT_OF_WORK else handle.connection.unit_of_work
             return _first(machine, handle, queue, plan, BEFORE_FIRST, own)
         case Reach.BROWSE_FIRST:
             return _first(machine, handle, queue, plan, BEFORE_FIRST, None)
@@ -77,9 +72,7 @@ def find(
             assert_never(plan.reach)
 
 
-def get_message(
-    machine: Machine, connection: "EmbeddedConnection", handle: EmbeddedHandle, plan: GetPlan
-) -> tuple[Got | None, UnitOfWork | None]:
+def get_message(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> tuple[Got | None, UnitOfWork | None]:
     """Return the message, if there is one, and for a get outside a unit of work the one to commit now, if any."""
     queue = check_get(machine, handle, plan)
     if plan.reach is Reach.UNLOCK:
@@ -88,10 +81,10 @@ def get_message(
         return None, None
     if plan.reach is Reach.BROWSE_FIRST:
         handle.cursor = BEFORE_FIRST
-    message = find(machine, connection, handle, queue, plan)
+    message = find(machine, handle, queue, plan)
     while message is not None and message.body is None and not machine.bodies.read(queue, message):
         _set_aside(machine, queue, message)
-        message = find(machine, connection, handle, queue, plan)
+        message = find(machine, handle, queue, plan)
     if message is None:
         return None, None
     got = _handed_out(machine, queue, message, plan)
@@ -100,7 +93,7 @@ def get_message(
     if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
         _look(machine, handle, queue, message, plan)
         return got, None
-    return got, _take(machine, connection, handle, queue, message, plan)
+    return got, _take(machine, handle, queue, message, plan)
 
 
 def _first(
@@ -215,14 +208,13 @@ def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: 
 
 def _take(
     machine: Machine,
-    connection: "EmbeddedConnection",
     handle: EmbeddedHandle,
     queue: LocalQueue,
     message: QueuedMessage,
     plan: GetPlan,
 ) -> UnitOfWork | None:
     """Take the message off, into the unit of work where it belongs; return one to commit at once, if any."""
-    own = connection.unit_of_work
+    own = handle.connection.unit_of_work
     unit = _unit_of_work(machine, own, message, plan)
     if unit is own and message.stored:
         # First, because it can be refused (2192), and then nothing may have happened.

@@ -70,8 +70,8 @@ def take_ownership(folder: DataFolder, on_fork: Callable[[], None]) -> OwnerLock
     if not _keeps_out(folder.lock):
         os.close(descriptor)
         raise UnsafeFolderError(folder.path, "locks do not work on this file system", "Use a local disk")
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    with contextlib.suppress(OSError):  # a full disk: who holds it will not be said, and it is held all the same
+        os.pwrite(descriptor, f"{os.getpid():<19}\n".encode(), 0)
     return OwnerLock(folder.lock, descriptor, on_fork)
 
 

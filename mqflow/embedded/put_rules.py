@@ -1,7 +1,7 @@
 """What an MQPUT asks for, and the descriptor a message gets: defaults resolved, identifiers and context filled in.
 
 Pure: refuses what a queue manager refuses about options and descriptor, and knows no queue.
-Source: facts of MQPMO options and MQMD; IBM, MQPUT; rc2013, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
+Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
 """
 
 from enum import Enum

@@ -3,11 +3,12 @@
 Called under the machine's lock. Source: IBM, MQPUT; the order of the checks is ours.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from mqflow.embedded.handle import EmbeddedHandle
+from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.placing import check_persistence, check_room, must_be_durable, place
 from mqflow.embedded.put_rules import PutPlan, Stamp, check_descriptor, with_context
@@ -20,9 +21,6 @@ from mqflow.mqi.options import OpenOption, Persistence, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Put
 
-if TYPE_CHECKING:
-    from mqflow.embedded.connection import EmbeddedConnection
-
 __all__ = ("put_message",)
 
 # Plain numbers: the bits of a flag are slow to test.
@@ -33,56 +31,57 @@ _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 
 
 def put_message(
-    machine: Machine,
-    handle: EmbeddedHandle,
-    descriptor: MessageDescriptor,
-    body: bytes,
-    plan: PutPlan,
-    *,
-    connection: "EmbeddedConnection",
-    context: EmbeddedHandle | None,
+    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan, context: object
 ) -> tuple[Put, UnitOfWork | None]:
-    """Place the message and return what MQPUT fills in, and for a put outside a unit of work the one to commit now, if any."""
-    queue = handle.queue
-    if queue is None or not handle.bits & _OUTPUT:
-        raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
+    """Place the message and return what MQPUT fills in, and for a put outside a unit of work the one to commit now, if any.
+
+    `context` is the input handle whose context PASS_* options pass on.
+    """
+    queue, first = _target(machine, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
-    if machine.quiescing and plan.fail_if_quiescing:
-        raise Refusal(Reason.Q_MGR_QUIESCING)
-    attributes = queue.attributes
-    first = attributes if handle.alias is None else handle.alias.attributes
-    if attributes.put_inhibited or first.put_inhibited:
-        raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {(attributes if attributes.put_inhibited else first).name}")
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
     reason = check_descriptor(descriptor)
     check_room(machine, queue, len(body))
     now_s = machine.clock.wall()
-    date, time = machine.timestamps.of(now_s)
     complete = with_context(
-        _resolved(machine, descriptor, first, attributes, plan),
+        _resolved(machine, descriptor, first, queue.attributes, plan),
         plan.context,
-        Stamp(connection.user, connection.application_name, date, time),
+        Stamp(handle.connection.user, handle.connection.application_name, *machine.timestamps.of(now_s)),
         saved,
     )
     check_persistence(queue, complete.persistence)
     if complete.priority > machine.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
     arrival = complete.report & _ARRIVAL
-    unit = _unit_of_work(machine, connection, plan, complete, operations=2 if arrival else 1)
+    unit = _unit_of_work(machine, handle.connection.unit_of_work, plan, complete, operations=2 if arrival else 1)
     message = place(machine, unit, queue, complete, body, now_s)
     if arrival:
         report_arrival(machine, unit, message)
-    put = Put(descriptor=complete, resolved_queue=attributes.name, resolved_queue_manager=machine.name, reason=reason)
+    put = Put(descriptor=complete, resolved_queue=queue.attributes.name, resolved_queue_manager=machine.name, reason=reason)
     return put, None if plan.under_syncpoint else unit
 
 
-def _saved_context(handle: EmbeddedHandle, plan: PutPlan, context: EmbeddedHandle | None) -> MessageDescriptor | None:
+def _target(machine: Machine, handle: EmbeddedHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
+    """The queue to put to, and the first definition on the path to it."""
+    queue = handle.queue
+    if queue is None or not handle.bits & _OUTPUT:
+        raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
+    if machine.quiescing and plan.fail_if_quiescing:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    first = queue.attributes if handle.alias is None else handle.alias.attributes
+    for attributes in (first, queue.attributes):
+        if attributes.put_inhibited:
+            raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {attributes.name}")
+    return queue, first
+
+
+def _saved_context(handle: EmbeddedHandle, plan: PutPlan, context: object) -> MessageDescriptor | None:
     if not handle.bits & plan.open_option:
         raise Refusal(plan.refused_with)
     if not plan.from_handle:
         return None
-    if context is None or not context.open or context.connection is not handle.connection:
+    if not isinstance(context, EmbeddedHandle) or not context.open or context.connection is not handle.connection:
         raise Refusal(Reason.CONTEXT_HANDLE_ERROR, "PASS_* options need an open input handle of the same connection")
     if not context.bits & _SAVE_ALL_CONTEXT:
         raise Refusal(Reason.CONTEXT_HANDLE_ERROR)
@@ -92,14 +91,13 @@ def _saved_context(handle: EmbeddedHandle, plan: PutPlan, context: EmbeddedHandl
 
 
 def _unit_of_work(
-    machine: Machine, connection: "EmbeddedConnection", plan: PutPlan, descriptor: MessageDescriptor, operations: int
+    machine: Machine, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
 ) -> UnitOfWork | None:
     """The connection's; one of its own for a put that must be durable, or goes with a report; or none."""
     if not plan.under_syncpoint:
         return UnitOfWork() if operations > 1 or must_be_durable(machine, descriptor) else None
-    unit = connection.unit_of_work
-    unit.check_room(operations, machine.attributes.max_uncommitted_messages)
-    return unit
+    own.check_room(operations, machine.attributes.max_uncommitted_messages)
+    return own
 
 
 def _resolved(

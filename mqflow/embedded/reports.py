@@ -2,7 +2,7 @@
 
 A report is put in the unit of work of whoever caused it, or at once. One that cannot be put goes to the dead-letter queue
 behind an MQDLH; where there is none, or it refuses as well, it is dropped.
-Source: IBM q097680; "DeadLetterQName"; facts of MQRO_COA, MQRO_COD, MQRO_EXPIRATION.
+Source: IBM q097680, "Report (MQLONG)": MQRO_COA, MQRO_COD, MQRO_EXPIRATION; "DeadLetterQName".
 """
 
 from contextlib import suppress

@@ -121,11 +121,9 @@ class Catalogue(Struct):
                 value = _encode(attributes)
                 yield _DEFINE, [(number, attributes.name, value, zlib.crc32(value, number))]
             case QueueDeleted(name):
-                number = self.queue_ids.pop(name)
-                yield _CLEAR, [(number,)]
-                yield _DELETE, [(number,)]
+                yield from _for_queue(self.queue_ids.pop(name, None), _CLEAR, _DELETE)
             case QueueCleared(name):
-                yield _CLEAR, [(self.queue_ids[name],)]
+                yield from _for_queue(self.queue_ids.get(name), _CLEAR)
             case QueueManagerDefined(attributes):
                 yield SET_STATE, [state_row("queue_manager", attributes)]
             case _:
@@ -144,6 +142,11 @@ class _Run:
     def statements(self) -> Iterator[Statement]:
         kinds = ((_ADD, self.added), (COUNT, self.counted), (_REMOVE, self.removed), (_FORGET_COUNT, self.forgotten))
         return ((sql, rows) for sql, rows in kinds if rows)
+
+
+def _for_queue(number: int | None, *statements: str) -> Iterator[Statement]:
+    """Return the statements for this queue; none for one that was never written (a temporary dynamic queue)."""
+    return ((sql, [(number,)]) for sql in statements if number is not None)
 
 
 def count_row(serial: int, backout_count: int) -> tuple[int, int, int]:

@@ -18,7 +18,6 @@ from msgspec import Struct
 from mqflow.embedded import calls
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
-from mqflow.embedded.serving import Server, ServingError, serve
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
@@ -26,7 +25,7 @@ from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, Persistence,
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, Got, Inquired, Put
 
-__all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager", "Server", "ServingError", "serve")
+__all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager")
 
 
 class ServedHandle(Struct, frozen=True):

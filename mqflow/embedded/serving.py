@@ -31,6 +31,7 @@ __all__ = ("CONNECTIONS_MAX", "Servable", "ServableConnection", "Server", "Servi
 CONNECTIONS_MAX: Final = 256
 # What the system has room for in the address of a Unix socket: 108 on Linux, 104 on macOS, one for the end.
 _PATH_BYTES_MAX: Final = 103
+_ACCEPT_AGAIN_S: Final = 0.1
 # How long an application that is refused may take to say hello.
 _REFUSAL_S: Final = 1.0
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -109,7 +110,11 @@ class Server:
 
     def _accept(self) -> None:
         while not wait_for(self._listener, self._closing, None).signalled:
-            stream, _ = self._listener.accept()
+            try:
+                stream, _ = self._listener.accept()
+            except OSError:  # too many open files, for instance: those who are connected are served on
+                self._closing.heard_within(_ACCEPT_AGAIN_S)
+                continue
             if not _same_user(stream):
                 stream.close()
                 continue

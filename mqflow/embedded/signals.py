@@ -31,6 +31,12 @@ class Signal:
             while self._heard.recv(64):
                 pass
 
+    def heard_within(self, wait_s: float) -> bool:
+        """Wait until it is said, or the time is over; return whether it was."""
+        poll = select.poll()
+        poll.register(self, select.POLLIN)
+        return bool(poll.poll(wait_s * 1000))
+
     def fileno(self) -> int:
         """What to wait for."""
         return self._heard.fileno()

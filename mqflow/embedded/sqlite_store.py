@@ -91,14 +91,12 @@ class SqliteStore:
         """
         try:
             with self._connection:
-                snapshot = load_snapshot(self._database, self._marks.recorded(), self._clock.wall())
+                snapshot = self._load()
                 self._catalogue = read_catalogue(self._database)
             self._marks.clear()
-        except (sqlite3.DatabaseError, rows.DamagedRowError) as error:
+        except (sqlite3.DatabaseError, rows.DamagedRowError, MQIError) as error:
             self._end(Close(write=False))
-            if isinstance(error, sqlite3.DatabaseError) and is_full(error):
-                raise self._full("MQCONN") from error
-            raise DamagedFolderError(self._folder.database, str(error)) from error
+            raise self._not_loaded(error) from error
         return snapshot
 
     def write(self, changes: Sequence[Change], done: Done | None) -> None:
@@ -150,6 +148,29 @@ class SqliteStore:
         self._over.wait()
         if self._ended is not closed:
             raise self._ended
+
+    def _load(self) -> Snapshot:
+        held, now = self._marks.recorded(), self._clock.wall()
+        try:
+            return load_snapshot(self._database, held, now)
+        except sqlite3.Error as error:
+            if not is_full(error):
+                raise
+            # A queue on a full disk must not become impossible to drain because its owner was started again.
+            self._roll_back()
+            self._reserve.release()
+            return load_snapshot(self._database, held, now)
+
+    def _not_loaded(self, error: Exception) -> Exception:
+        if isinstance(error, MQIError):
+            return error
+        if isinstance(error, sqlite3.Error) and is_full(error):
+            return self._full("MQCONN")
+        return DamagedFolderError(self._folder.database, str(error))
+
+    def _roll_back(self) -> None:
+        if self._database.in_transaction:  # SQLite may have done it itself
+            self._database.execute("ROLLBACK")
 
     def _read_body(self, serial: int) -> bytes:
         row = self._database.execute("SELECT body, body_crc FROM message WHERE serial = ?", (serial,)).fetchone()
@@ -255,8 +276,7 @@ class SqliteStore:
                 self._database.execute("COMMIT")
             except sqlite3.Error as error:
                 if is_full(error):
-                    if self._database.in_transaction:
-                        self._database.execute("ROLLBACK")
+                    self._roll_back()
                     self._catalogue = read_catalogue(self._database)
                 raise
 

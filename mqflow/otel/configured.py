@@ -1,74 +1,66 @@
-"""Telemetry that settings switch on: providers from the SDK, exporters by OpenTelemetry's own variables.
+"""Telemetry for an application that settings switched on: exporters by OpenTelemetry's own variables, providers from the SDK.
 
-`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter that some installed distribution offers ("otlp" unless said
-otherwise); what the exporter itself needs, it reads from its own variables. Knows the SDK; knows no span.
+`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter that some installed distribution offers; what it needs, it
+reads from its own variables. A signal without a variable goes to the global provider, which may have been set by whatever
+instruments the process. Knows the SDK; knows no span.
 """
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from opentelemetry.metrics import MeterProvider, NoOpMeterProvider
-from opentelemetry.sdk.metrics import MeterProvider as SDKMeterProvider
+from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider as SDKTracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import NoOpTracerProvider, TracerProvider
 
 from mqflow.app.application import App
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.settings import TelemetrySettings
 from mqflow.otel.telemetry import OpenTelemetry
 
 __all__ = ("add_telemetry",)
 
-_DEFAULT_EXPORTER: Final = "otlp"
+_NO_EXPORTER: Final = "none"
 
 
-def add_telemetry(app: App, telemetry: TelemetrySettings, environment: Mapping[str, str]) -> Callable[[], None]:
-    """Make the application traced and counted as the settings say; return what exports the rest when it has ended.
+def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None]:
+    """Make the application traced and counted, unless its source has done so; return what exports the rest at its end.
 
-    Raises `ConfigurationError` where an exporter is named that nobody here offers.
+    Raises `ConfigurationError` where a variable names an exporter that nobody here offers.
     """
-    if not telemetry.traces and not telemetry.metrics:
-        return _nothing
-    resource = Resource.create({} if "OTEL_SERVICE_NAME" in environment else {"service.name": app.name or "mqflow"})
-    tracer_provider: TracerProvider = NoOpTracerProvider()
-    meter_provider: MeterProvider = NoOpMeterProvider()
     ends: list[Callable[[], object]] = []
-    if telemetry.traces:
-        spans = SDKTracerProvider(resource=resource)
-        spans.add_span_processor(BatchSpanProcessor(_exporter("traces", environment)))
-        tracer_provider = spans
-        ends.append(spans.shutdown)
-    if telemetry.metrics:
-        counts = SDKMeterProvider([PeriodicExportingMetricReader(_exporter("metrics", environment))], resource=resource)
-        meter_provider = counts
-        ends.append(counts.shutdown)
-    hook = OpenTelemetry(tracer_provider=tracer_provider, meter_provider=meter_provider)
-    app.middleware.append(hook)
-    app.hooks.append(hook)
-    return lambda: _all(ends)
+    if not any(isinstance(layer, OpenTelemetry) for layer in app.middleware):
+        resource = Resource.create({} if "OTEL_SERVICE_NAME" in environment else {"service.name": app.name or "mqflow"})
+        tracer_provider, meter_provider = None, None
+        if (spans := _exporter("traces", environment)) is not None:
+            tracer_provider = TracerProvider(resource=resource)
+            tracer_provider.add_span_processor(BatchSpanProcessor(spans))
+            ends.append(tracer_provider.shutdown)
+        if (counts := _exporter("metrics", environment)) is not None:
+            meter_provider = MeterProvider([PeriodicExportingMetricReader(counts)], resource=resource)
+            ends.append(meter_provider.shutdown)
+        telemetry = OpenTelemetry(tracer_provider=tracer_provider, meter_provider=meter_provider)
+        app.middleware.append(telemetry)
+        app.hooks.append(telemetry)
+
+    def export_the_rest() -> None:
+        for end in ends:
+            end()
+
+    return export_the_rest
 
 
 def _exporter(signal: str, environment: Mapping[str, str]) -> Any:
-    """Return an exporter of the kind that the signal's variable names."""
+    """Return an exporter of the kind that the signal's variable names, or None where it names none."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
-    name = environment.get(variable, _DEFAULT_EXPORTER)
+    name = environment.get(variable, _NO_EXPORTER)
+    if name == _NO_EXPORTER:
+        return None
     offered = entry_points(group=f"opentelemetry_{signal}_exporter")
     if name not in offered.names:
         raise ConfigurationError(
-            f"telemetry.{signal} is on, but no installed distribution offers the exporter {name!r}; installed: "
-            f"{', '.join(sorted(offered.names)) or 'none'}. Install opentelemetry-exporter-otlp, or name another in {variable}."
+            f"{variable} names {name!r}, an exporter that no installed distribution offers; installed: "
+            f"{', '.join(sorted(offered.names)) or 'none'}. Install the one that does (opentelemetry-exporter-otlp for otlp)."
         )
     return offered[name].load()()
-
-
-def _all(ends: list[Callable[[], object]]) -> None:
-    for end in ends:
-        end()
-
-
-def _nothing() -> None:
-    """Nothing was added, so nothing is left to export."""

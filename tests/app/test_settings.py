@@ -76,7 +76,7 @@ REFUSED = [
     pytest.param('drain_s = "soon"', "drain_s", "'soon' is not accepted", id="of the wrong kind"),
     pytest.param('log_level = "loud"', "log_level", '"debug" or "error" or "info" or "warning"', id="not one of the words"),
     pytest.param("ledger.record = 5", "ledger.record", '"all" or "nothing" or "troubled"', id="in a group"),
-    pytest.param("[telemetry]\ntraces = 1", "telemetry.traces", "true or false", id="a number for a truth value"),
+    pytest.param("telemetry = 1", "telemetry", "true or false", id="a number for a truth value"),
     pytest.param("listeners.X.speed = 1", "listeners.X.speed", "A listener takes concurrency", id="of a listener"),
     pytest.param("listeners = 5", "listeners", "there is no such setting", id="a value where a table belongs"),
     pytest.param('password = "hunter2"', "password", "use password_file, or MQFLOW_PASSWORD", id="a password in a file"),
@@ -135,3 +135,11 @@ def test_a_password_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_a_number_is_text_where_text_is_taken(tmp_path: Path) -> None:
     assert "123" == load(environment={"MQFLOW_USER": "123"}, folder=tmp_path).user
+
+
+def test_a_url_set_from_outside_is_stronger_than_the_one_in_the_source(tmp_path: Path) -> None:
+    outside = load(environment={"MQFLOW_URL": "embedded:./outside"}, folder=tmp_path)
+
+    assert "embedded:./outside" == outside.url_over("embedded:./source")
+    assert "embedded:./source" == Settings().url_over("embedded:./source")
+    assert Settings().url == Settings().url_over(None)

@@ -11,7 +11,8 @@ import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedQueueManager, Server, serve
+from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.serving import Server, serve
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import MemoryStore, Store
 from mqflow.verbs import Connection

@@ -1,8 +1,8 @@
-"""Browse cursors, locks and marks. Facts 8.9."""
+"""Browse cursors, locks and marks. Source: IBM, "The browse cursor"; MQGMO options; rc2034, rc2200, rc2209."""
 
 import pytest
 
-from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import Got, ObjectHandle
 from tests.conformance.programs import Program
@@ -115,6 +115,7 @@ def test_match_options_do_not_matter_under_the_cursor(three: str, program: Progr
     handle = program.open(three, BOTH)
     program.browse(handle)
 
+    assert b"1" == body(program.browse(handle, SAME, match=MatchOption(0x100)))
     assert b"1" == body(program.get(handle, TAKE, message_id=b"x" * 24))
 
 

@@ -1,4 +1,4 @@
-"""Message context: who put it, and when. Facts 8.5."""
+"""Message context: who put it, and when. Source: IBM, MQPMO context options; rc2093 to rc2098."""
 
 from typing import Any
 

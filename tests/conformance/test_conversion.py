@@ -1,4 +1,4 @@
-"""MQGMO_CONVERT, as far as a queue manager is concerned with it. Facts 8.7; what is converted how is tested with `mqi`."""
+"""MQGMO_CONVERT, as far as a queue manager is concerned with it; what is converted how is tested with `mqi`."""
 
 from mqflow.mqi.options import Encoding, GetOption
 from mqflow.mqi.reason_codes import Reason

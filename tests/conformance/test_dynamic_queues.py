@@ -1,4 +1,4 @@
-"""Model queues and the dynamic queues they make. Facts 8.12; IBM q003140, q026100."""
+"""Model queues and the dynamic queues they make. Source: IBM q003140, q026100."""
 
 import pytest
 

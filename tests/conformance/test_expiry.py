@@ -1,4 +1,4 @@
-"""Messages that live for a while. Facts 8.10; IBM q097490."""
+"""Messages that live for a while. Source: IBM q097490, "Message expiry"."""
 
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason

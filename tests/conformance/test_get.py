@@ -1,4 +1,4 @@
-"""What MQGET matches, refuses and returns. Facts 8.7."""
+"""What MQGET matches, refuses and returns. Source: IBM q024040 and q096780 (options), rc2079, rc2080."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""MQINQ and MQSET. Facts 5.2 and 8.11; IBM q026770, rc2067, rc2068."""
+"""MQINQ and MQSET. Source: IBM q026770 (MQINQ), q085710 (defaults), rc2067, rc2068."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What MQOPEN refuses, and who keeps whom out. Facts 8.4 and 8.12."""
+"""What MQOPEN refuses, and who keeps whom out. Source: IBM, MQOPEN options; q049660 (alias events)."""
 
 from collections.abc import Callable
 

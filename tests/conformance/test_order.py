@@ -1,4 +1,4 @@
-"""In which order messages are delivered. Facts 8.8; IBM q103300, q026260."""
+"""In which order messages are delivered. Source: IBM q103300 (MsgDeliverySequence), q026260."""
 
 from mqflow.mqi.options import GetOption
 from tests.conformance.programs import Program

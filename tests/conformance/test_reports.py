@@ -1,4 +1,4 @@
-"""The reports a queue manager makes itself. Facts 8.14 and 5.6; IBM q097680."""
+"""The reports a queue manager makes itself. Source: IBM q097680, "Report (MQLONG)"."""
 
 import pytest
 

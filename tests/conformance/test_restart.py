@@ -1,4 +1,4 @@
-"""What a restart keeps: for queue managers that survive one. Facts 8.3, 8.10, 8.12."""
+"""What a restart keeps: for queue managers that survive one. Source: IBM q023090 (backed-out messages), q003140."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A queue manager that quiesces or stops. Facts 8.4, 8.7, 8.15."""
+"""A queue manager that quiesces or stops. Source: IBM q083320 (ending a queue manager), rc2161, rc2162."""
 
 import pytest
 

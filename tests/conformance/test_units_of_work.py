@@ -1,4 +1,4 @@
-"""Connections, units of work and what others see of them. Facts 8.1 and 8.2."""
+"""Connections, units of work and what others see of them. Source: IBM q026790 (commit and backout), MQDISC, rc2024."""
 
 import pytest
 

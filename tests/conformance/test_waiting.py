@@ -1,4 +1,4 @@
-"""Gets that wait. Facts 8.7; IBM q096780."""
+"""Gets that wait. Source: IBM q096780, MQGMO_WAIT."""
 
 from collections.abc import Callable
 from queue import SimpleQueue

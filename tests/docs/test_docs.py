@@ -5,12 +5,16 @@ pytest, other Python files with a title are run too. The rest of a page's Python
 """
 
 import re
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
+
+from mqflow.cli.exits import EXIT_NOTHING
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -63,6 +67,40 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
         run(tmp_path, program)
     if any(title.startswith("test_") for title in titled):
         run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+def test_the_commands_of_the_first_application_work(tmp_path: Path) -> None:
+    page = blocks("first-application.md")
+    for block in page:
+        if block.title:
+            (tmp_path / block.title).write_text(block.text)
+    typed = [line for block in page if block.language == "console" for line in block.text.splitlines()]
+    commands = [shlex.split(line.removeprefix("$ mqflow ")) for line in typed if line.startswith("$ mqflow ")]
+
+    ended = {command[0]: mqflow(tmp_path, command) for command in commands}
+
+    assert ["mqsc", "put", "run", "get", "browse"] == list(ended)
+    assert (0, 0, 0) == (ended["mqsc"], ended["put"], ended["run"])
+    # How far the application had come when it was told to stop is chance: a queue may still be empty.
+    assert {ended["get"], ended["browse"]} <= {0, EXIT_NOTHING}
+
+
+def mqflow(folder: Path, command: list[str]) -> int:
+    """Type an mqflow command in the folder and return its exit code; one that listens is told to stop as soon as it does."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mqflow.cli", *command],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("Listening"):
+                process.send_signal(signal.SIGTERM)
+    return process.returncode
 
 
 def test_every_page_is_in_the_navigation_once_and_every_entry_is_a_page() -> None:

@@ -1,7 +1,8 @@
 """A queue manager that is used and killed, over and over, telling each call before it is made and after it returned.
 
-Run as a program: each life is a forked child (which opens the folder itself), killed at a point the seed decides. What it said
-before that, one line a system call, is the history that `test_kill` judges.
+Run as a program: each life is a forked child, killed at a point the seed decides. It opens the folder itself (the owner is
+killed), or connects to the socket of a served queue manager (an application is killed). What it said before that, one line a
+system call, is the history that `test_kill` judges.
 """
 
 import ctypes
@@ -9,17 +10,20 @@ import os
 import random
 import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mqflow.embedded.administration import Administration
 from mqflow.embedded.mailbox import Done
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import Change
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, QueueManager
 from tests.embedded.storing import say
 
 IN, DONE = "ORDERS.IN", "ORDERS.DONE"
@@ -31,9 +35,8 @@ _OPERATIONS = 30
 class _Life:
     """What one process does with the queue manager until it is killed."""
 
-    def __init__(self, folder: Path, life: int, chance: random.Random) -> None:
-        self.queue_manager = EmbeddedQueueManager("QM1", store=SqliteStore(folder))
-        self.connection = self.queue_manager.connect()
+    def __init__(self, queue_manager: QueueManager, life: int, chance: random.Random) -> None:
+        self.connection = queue_manager.connect()
         self.source = self.connection.open(IN, OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
         self.target = self.connection.open(DONE, OpenOption.OUTPUT)
         self.life = life
@@ -78,11 +81,12 @@ class _Life:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _live(folder: Path, life: int, seed: int) -> None:
+def _live(place: Path, life: int, seed: int) -> None:
     chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same deaths for the same seed
     if "DISK_LIBRARY" in os.environ and chance.random() < 0.7:
         ctypes.CDLL(os.environ["DISK_LIBRARY"]).disk_kill(ctypes.c_int64(chance.randint(1, 150)))
-    living = _Life(folder, life, chance)
+    queue_manager = ServedQueueManager(place) if place.is_socket() else EmbeddedQueueManager("QM1", store=SqliteStore(place))
+    living = _Life(queue_manager, life, chance)
     while True:
         chance.choice([living.put, living.consume])()
 
@@ -110,24 +114,44 @@ DEFECTS: dict[str, Callable[[], None]] = {
 """What may be wrong, so that the harness can show that it would notice."""
 
 
-def main(folder: str, seed: str, lives: str, defect: str = "none") -> None:
-    DEFECTS[defect]()
-    if os.fork() == 0:
-        with EmbeddedQueueManager("QM1", store=SqliteStore(Path(folder))) as queue_manager:
-            for name in (IN, DONE):
-                queue_manager.administration.define(QueueAttributes(name=name, max_depth=100_000))
+def define_queues(administration: Administration) -> None:
+    for name in (IN, DONE):
+        administration.define(QueueAttributes(name=name, max_depth=100_000))
+
+
+def _create(folder: Path) -> None:
+    if os.fork() == 0:  # nothing of the store may be in the process that forks the lives
+        with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+            define_queues(queue_manager.administration)
         os._exit(0)
     os.wait()
+
+
+def _wait_until_noticed(socket_path: Path) -> None:
+    """Return when the owner has backed out what the killed application held."""
+    administration = ServedQueueManager(socket_path).administration
+    while administration.queue_status(IN).open_input_count:
+        threading.Event().wait(0.001)
+    administration.close()
+
+
+def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
+    DEFECTS[defect]()
+    place = Path(where)
+    if not place.is_socket():
+        _create(place)
     for life in range(int(lives)):
         say("life", life)
         child = os.fork()  # before the folder is opened: the child opens it
         if child == 0:
             try:
-                _live(Path(folder), life, int(seed))
+                _live(place, life, int(seed))
             finally:  # it ends by being killed; anything else is a failure of the test
                 os._exit(1)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+        if place.is_socket():
+            _wait_until_noticed(place)
     say("life", lives)
 
 

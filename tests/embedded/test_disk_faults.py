@@ -65,6 +65,39 @@ def test_without_ballast_a_full_disk_cannot_be_drained(disk: Disk, folder: Path)
     assert said["not removed"] == said["stored"] != "0"
 
 
+def test_a_disk_that_was_full_before_the_start_can_be_drained_too(disk: Disk, folder: Path) -> None:
+    data = folder / "data"
+    with defined(data) as store:
+        for serial in range(1, 51):
+            write(store, [MessageAdded(message(serial, bytes(5_000)))])
+    used = sum(path.stat().st_size for path in data.iterdir())
+
+    ended = disk.run("tests.embedded.draining", folder=data, space=used)
+
+    assert (0, "") == (ended.returncode, ended.stderr)
+    assert ["found 50", "kept 0"] == ended.stdout.splitlines()
+    assert [] == serials(reopened(data))
+
+
+def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, folder: Path) -> None:
+    data = folder / "data"
+    with defined(data):
+        (data / "ballast").unlink(missing_ok=True)
+    used = sum(path.stat().st_size for path in data.iterdir())
+
+    ended = disk.run("tests.embedded.draining", folder=data, space=used)
+
+    assert "MQRC_STORAGE_MEDIUM_FULL (2192)" in ended.stderr.splitlines()[-1]
+
+
+def test_no_room_for_a_new_queue_manager_is_2192(disk: Disk, folder: Path) -> None:
+    (folder / "data").mkdir(mode=0o700)
+
+    ended = disk.run("tests.embedded.draining", folder=folder / "data", space=5_000)
+
+    assert "There is no room for a new queue manager in" in ended.stderr.splitlines()[-1]
+
+
 def test_below_the_floor_puts_are_refused_and_everything_else_goes_on(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         write(store, added(1, 2))

@@ -5,17 +5,21 @@ hit between two calls, the others in the middle of a write to the database or it
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.serving import serve
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 from tests.embedded.disk import build_disk, memory_folder
-from tests.embedded.killing import DONE, IN
+from tests.embedded.killing import DONE, IN, define_queues
 
 LIVES = 100
 
@@ -148,14 +152,13 @@ def _wrong_at_the_end(history: _History, left: list[str], moved: list[str]) -> I
     yield from (f"{name} is there and was never put" for name in set(moved) - expected - history.never)
 
 
-def _drained(folder: Path) -> tuple[list[tuple[str, int]], list[str]]:
+def _drained(queue_manager: EmbeddedQueueManager) -> tuple[list[tuple[str, int]], list[str]]:
     found: dict[str, list[tuple[str, int]]] = {IN: [], DONE: []}
-    with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
-        connection = queue_manager.connect()
-        for name, messages in found.items():
-            handle = connection.open(name, OpenOption.INPUT_SHARED)
-            while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
-                messages.append((got.body.decode(), got.descriptor.backout_count))
+    connection = queue_manager.connect()
+    for name, messages in found.items():
+        handle = connection.open(name, OpenOption.INPUT_SHARED)
+        while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
+            messages.append((got.body.decode(), got.descriptor.backout_count))
     return found[IN], [name for name, _ in found[DONE]]
 
 
@@ -164,7 +167,8 @@ def _lives(folder: Path, seed: int, lives: int, defect: str = "none") -> tuple[l
     ended = build_disk(folder).run("tests.embedded.killing", str(seed), str(lives), defect, folder=folder / "data")
     assert (0, "") == (ended.returncode, ended.stderr)
     said = ended.stdout.splitlines()
-    return said, violations(said, *_drained(folder / "data"))
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+        return said, violations(said, *_drained(queue_manager))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -175,6 +179,38 @@ def test_nothing_is_lost_and_nothing_done_twice_however_often_the_owner_is_kille
     assert LIVES + 1 == sum(line.startswith("life") for line in said)
     assert LIVES < sum(line.startswith("committed") for line in said), "too little was done to prove anything"
     assert any(re.match(r"got \S+ [1-9]", line) for line in said)
+
+
+def _applications(folder: Path, lives: int) -> tuple[list[str], list[str]]:
+    """The same with an owner that lives on, and applications that are killed."""
+    with EmbeddedQueueManager("QM1") as owner:
+        define_queues(owner.administration)
+        with serve(owner, folder / "qm") as server:
+            ended = subprocess.run(
+                [sys.executable, "-m", "tests.embedded.killing", str(server.path), "1", str(lives)],
+                cwd=Path(__file__).parents[2],
+                capture_output=True,
+                text=True,
+                timeout=50,
+                check=False,
+            )
+        assert (0, "") == (ended.returncode, ended.stderr)
+        said = ended.stdout.splitlines()
+        return said, violations(said, *_drained(owner))
+
+
+def test_nothing_is_lost_and_nothing_done_twice_however_often_applications_are_killed(folder: Path) -> None:
+    said, wrong = _applications(folder, LIVES)
+
+    assert [] == wrong
+    assert LIVES < sum(line.startswith("committed") for line in said), "too little was done to prove anything"
+
+
+def test_the_kill_loop_notices_an_owner_that_commits_for_the_dead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmbeddedConnection, "abandon", EmbeddedConnection.disconnect)  # which commits
+    _, wrong = _applications(folder, LIVES)
+
+    assert wrong
 
 
 @pytest.mark.parametrize("defect", ["forgets what is held", "answers before writing"])

@@ -258,6 +258,36 @@ def test_too_many_connections_are_refused_with_2025(
     assert told.value.reason == Reason.MAX_CONNS_LIMIT_REACHED
 
 
+class _NoDescriptorsLeft:
+    """A listening socket that fails to accept once, as when the process has too many files open."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self.failures = 0
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if not self.failures:
+            self.failures += 1
+            raise OSError(24, os.strerror(24))
+        return self._listener.accept()
+
+    def fileno(self) -> int:
+        return self._listener.fileno()
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def test_an_accept_that_fails_is_tried_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.embedded.serving._ACCEPT_AGAIN_S", 0.0)
+    failing = _NoDescriptorsLeft(server._listener)
+    server._listener = failing  # type: ignore[assignment]  # it has what the server uses
+
+    ServedQueueManager(server.path).connect().disconnect()
+
+    assert failing.failures == 1
+
+
 # ---- what is no request
 
 

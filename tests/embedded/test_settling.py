@@ -9,7 +9,7 @@ from mqflow.embedded.store import QueueDefined, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, OpenOption, PutOption, Report
+from mqflow.mqi.options import CloseOption, GetOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, Got
 from tests.conformance.under_test import ManualClock, refused
@@ -304,6 +304,37 @@ def test_a_get_that_cannot_be_marked_takes_nothing(rig: Rig, monkeypatch: pytest
     rig.connection.commit()
 
     assert rig.seen_by_other() is not None
+
+
+def test_a_persistent_expiration_report_is_written(rig: Rig) -> None:
+    rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
+    rig.put_committed(
+        descriptor=MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
+    )
+    rig.clock.advance(1)
+    rig.get()
+
+    assert ["MessageAdded", "MessageRemoved"] == rig.store.kinds()
+
+
+def test_a_permanent_dynamic_queue_that_is_deleted_is_deleted_in_the_store(rig: Rig) -> None:
+    handle = rig.connection.open("SYSTEM.DURABLE.MODEL.QUEUE", EVERYTHING)
+    rig.connection.close(handle, CloseOption.DELETE)
+
+    assert ["QueueDefined", "QueueDeleted"] == rig.store.kinds()
+
+
+@pytest.mark.parametrize("change", ["delete", "clear"])
+def test_bodies_count_again_where_the_store_refuses_to_let_them_go(rig: Rig, change: str) -> None:
+    administration = rig.queue_manager.administration
+    administration.define(QueueAttributes(name="OLD"))
+    rig.other.put1("OLD", PERSISTENT, b"body", PutOption.NO_SYNCPOINT)
+    before = rig.queue_manager._machine.bodies._bytes
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        administration.clear("OLD") if change == "clear" else administration.delete("OLD", purge=True)
+
+    assert before == rig.queue_manager._machine.bodies._bytes
 
 
 def test_an_expiration_report_that_the_store_refuses_is_dropped(rig: Rig) -> None:

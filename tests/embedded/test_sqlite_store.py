@@ -153,6 +153,15 @@ def test_clearing_or_deleting_a_queue_takes_its_messages_only(tmp_path: Path, ch
     assert [3] == serials(reopened(tmp_path))
 
 
+@pytest.mark.parametrize("change", [QueueCleared("TEMPORARY"), QueueDeleted("TEMPORARY")], ids=["CLEAR", "DELETE"])
+def test_a_queue_that_was_never_written_has_nothing_to_take(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
+    with defined(tmp_path) as store:
+        answer = write(store, [*added(1), change])
+
+    assert answer is None
+    assert [1] == serials(reopened(tmp_path))
+
+
 def test_what_is_put_after_a_clear_in_the_same_call_stays(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         write(store, [*added(1), QueueCleared(QUEUE), *added(2)])

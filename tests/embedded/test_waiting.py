@@ -1,4 +1,4 @@
-"""Whom an arriving message wakes. IBM q096780 on MQGMO_WAIT; facts 8.7."""
+"""Whom an arriving message wakes. Source: IBM q096780, MQGMO_WAIT."""
 
 from collections.abc import Callable, Iterator
 

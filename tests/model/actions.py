@@ -130,7 +130,7 @@ def _shortened(machine: type[Machine], program: list[Step]) -> list[Step]:
 
 
 def shrinkable(machine: type[Machine], *, examples: int, steps: int, phases: Sequence[Phase] = tuple(Phase)) -> None:
-    """Let Hypothesis do the same: it draws differently, remembers what failed, and shrinks it."""
+    """Let Hypothesis do the same: it draws differently, with more cunning, and shrinks what it finds."""
 
     class Shrinkable(RuleBasedStateMachine):
         def __init__(self) -> None:
@@ -153,7 +153,7 @@ def shrinkable(machine: type[Machine], *, examples: int, steps: int, phases: Seq
 
     for each in actions_of(machine):
         setattr(Shrinkable, each.name, _rule(each))
-    how = settings(max_examples=examples, stateful_step_count=steps, deadline=None, phases=phases)
+    how = settings(max_examples=examples, stateful_step_count=steps, deadline=None, phases=phases, derandomize=True)
     run_state_machine_as_test(Shrinkable, settings=how)
 
 

@@ -11,9 +11,11 @@ from functools import partial
 
 import anyio
 import pytest
+from msgspec.structs import asdict
 
 from mqflow import App, Context, Message
 from mqflow.app import publishing
+from mqflow.app.listening import ListenerOptions
 from mqflow.events import Disposed, Event, InDoubt, ListenerPaused, Reconnected
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
@@ -51,10 +53,20 @@ VERBS = ("MQCMIT", "MQCMIT", "MQBACK", "MQCLOSE", "", *REFUSALS)
 BROKEN = (Reason.CONNECTION_BROKEN, Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED)
 
 
-def application(dice: random.Random) -> App:
+#: What kind of listener a run has, by its seed.
+LISTENERS = (
+    ListenerOptions(concurrency=2, unit_of_work=3),
+    ListenerOptions(concurrency=3),
+    ListenerOptions(strict_order=True),
+    ListenerOptions(concurrency=2, time_limit_s=0.7),
+    ListenerOptions(),
+)
+
+
+def application(dice: random.Random, options: ListenerOptions) -> App:
     app = App("embedded::memory:", name="simulated")
 
-    @app.listener("IN", concurrency=3)
+    @app.listener("IN", **asdict(options))
     async def move(body: str, message: Message, ctx: Context) -> None:
         number = int(body)
         await anyio.sleep(dice.random())
@@ -83,7 +95,7 @@ def fault(dice: random.Random) -> Fault:
 async def simulate(kit: QueueManagerKit, seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
     kit.mqsc(f"DEFINE QLOCAL(IN) DEFPSIST(YES) BOTHRESH({THRESHOLD}) BOQNAME(BAD)", "DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(BAD)")
-    async with kit.run(application(dice)):
+    async with kit.run(application(dice, LISTENERS[seed % len(LISTENERS)])):
         kit.faults.add(*(fault(dice) for _ in range(dice.randrange(8))))
         for number in range(1, MESSAGES + 1):
             await kit.put("IN", str(number))

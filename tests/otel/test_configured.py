@@ -6,13 +6,12 @@ import anyio
 import pytest
 
 from mqflow import App, ConfigurationError
-from mqflow.app.settings import TelemetrySettings
+from mqflow.otel import OpenTelemetry
 from mqflow.otel.configured import add_telemetry
 from mqflow.testing.kit import QueueManagerKit
 from tests.otel import exporters
 
 QUEUE = "SYSTEM.DEFAULT.LOCAL.QUEUE"
-KEPT = {"OTEL_TRACES_EXPORTER": "kept", "OTEL_METRICS_EXPORTER": "kept"}
 
 
 @pytest.fixture(autouse=True)
@@ -27,23 +26,29 @@ def installed_exporters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     exporters.METRICS.clear()
 
 
-async def handled(mq: QueueManagerKit, telemetry: TelemetrySettings, environment: dict[str, str]) -> None:
-    """Let an application with this telemetry handle a message, and end it."""
+def application() -> App:
     app = App(name="orders")
 
     @app.listener(QUEUE)
     async def handle(order: str) -> None:
         assert order
 
-    end = add_telemetry(app, telemetry, environment)
+    return app
+
+
+async def handled(mq: QueueManagerKit, app: App) -> None:
+    """Let the application handle a message."""
     async with mq.run(app):
         await mq.put(QUEUE, "an order")
         await anyio.sleep(1)  # of virtual time: the message is handled long before
-    end()
 
 
 async def test_spans_reach_the_exporter_under_the_name_of_the_application(mq: QueueManagerKit) -> None:
-    await handled(mq, TelemetrySettings(traces=True), KEPT)
+    app = application()
+    export_the_rest = add_telemetry(app, {"OTEL_TRACES_EXPORTER": "kept"})
+
+    await handled(mq, app)
+    export_the_rest()
 
     [span] = exporters.SPANS[0].get_finished_spans()
     assert (f"process {QUEUE}", "orders") == (span.name, span.resource.attributes["service.name"])
@@ -51,7 +56,11 @@ async def test_spans_reach_the_exporter_under_the_name_of_the_application(mq: Qu
 
 
 async def test_counts_reach_the_exporter_when_the_application_has_ended(mq: QueueManagerKit) -> None:
-    await handled(mq, TelemetrySettings(metrics=True), KEPT)
+    app = application()
+    export_the_rest = add_telemetry(app, {"OTEL_METRICS_EXPORTER": "kept", "OTEL_TRACES_EXPORTER": "none"})
+
+    await handled(mq, app)
+    export_the_rest()
 
     assert "messaging.client.consumed.messages" in exporters.METRICS[0].exported[-1].to_json()
     assert [] == exporters.SPANS
@@ -61,21 +70,35 @@ async def test_the_variable_for_the_name_of_the_service_is_stronger(
     mq: QueueManagerKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "booking")
+    app = application()
+    export_the_rest = add_telemetry(app, {"OTEL_TRACES_EXPORTER": "kept", "OTEL_SERVICE_NAME": "booking"})
 
-    await handled(mq, TelemetrySettings(traces=True), {**KEPT, "OTEL_SERVICE_NAME": "booking"})
+    await handled(mq, app)
+    export_the_rest()
 
     [span] = exporters.SPANS[0].get_finished_spans()
     assert "booking" == span.resource.attributes["service.name"]
 
 
-def test_nothing_is_added_where_both_are_off() -> None:
+def test_without_a_variable_the_global_providers_are_used() -> None:
     app = App()
 
-    add_telemetry(app, TelemetrySettings(), {})()
+    add_telemetry(app, {})()
 
-    assert ([], []) == (app.middleware, app.hooks)
+    assert [OpenTelemetry] == [type(layer) for layer in app.middleware]
+    assert app.middleware == app.hooks
+    assert ([], []) == (exporters.SPANS, exporters.METRICS)
+
+
+def test_an_application_that_brings_its_own_telemetry_gets_no_second_one() -> None:
+    own = OpenTelemetry()
+    app = App(middleware=[own], hooks=[own])
+
+    add_telemetry(app, {"OTEL_TRACES_EXPORTER": "kept"})()
+
+    assert ([own], [own]) == (app.middleware, app.hooks)
 
 
 def test_an_exporter_that_nobody_offers_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match=r"exporter 'zipkin'; installed: .*console.*OTEL_TRACES_EXPORTER"):
-        add_telemetry(App(), TelemetrySettings(traces=True), {"OTEL_TRACES_EXPORTER": "zipkin"})
+    with pytest.raises(ConfigurationError, match=r"OTEL_TRACES_EXPORTER names 'zipkin'.*installed: .*console"):
+        add_telemetry(App(), {"OTEL_TRACES_EXPORTER": "zipkin"})

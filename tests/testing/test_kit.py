@@ -29,6 +29,14 @@ async def book(flight: Flight, message: Message, ctx: Context) -> None:
     await ctx.put("FLIGHTS.BOOKED", flight)
 
 
+jobs = App("embedded::memory:?qmgr=QM1", name="jobs")
+
+
+@jobs.listener("SLOW")
+def work(job: dict[str, int], ctx: Context) -> None:
+    ctx.put_blocking("DONE", job)
+
+
 GOOD = b'{"carrier":"UA","flight":1,"origin":"EWR","dest":"IAH","arr_delay":11}'
 CANCELLED = b'{"carrier":"UA","flight":1,"origin":"EWR","dest":"IAH","arr_delay":null}'
 ROUND_TRIP = b'{"carrier":"UA","flight":1,"origin":"EWR","dest":"EWR","arr_delay":3}'
@@ -100,6 +108,17 @@ async def test_a_message_with_properties_of_its_own_says_why_all_the_same(mq: Qu
     assert dead.properties == {"colour": "red"}
     assert dead.why.outcome == "undecodable"
     assert dead.why.error
+
+
+@both
+async def test_a_handler_that_is_not_async_runs_on_one_event_loop_after_the_other(mq: QueueManagerKit) -> None:
+    mq.mqsc("DEFINE QLOCAL(SLOW)", "DEFINE QLOCAL(DONE)")
+
+    async with mq.run(jobs):
+        await mq.put("SLOW", {"n": 1})
+        [done] = await mq.drain("DONE")
+
+    assert done.json() == {"n": 1}
 
 
 async def test_put_takes_fields_of_the_descriptor(mq: QueueManagerKit) -> None:

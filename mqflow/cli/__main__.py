@@ -1,0 +1,5 @@
+"""`python -m mqflow.cli` is `mqflow`: how a worker is started with the same Python."""
+
+from mqflow.cli import main
+
+main(prog_name="mqflow")

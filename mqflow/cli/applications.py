@@ -1,0 +1,42 @@
+"""From `module:app` to the application. Imports what the user wrote, and says what is wrong with the words."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from mqflow.app.application import App
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.settings import load
+
+__all__ = ("application",)
+
+
+def application(target: str, **arguments: Any) -> App:
+    """Return the application that ``module:app`` names, looked for in the current folder first; set to these arguments.
+
+    Raises `ConfigurationError` where there is no such module, or no `App` of that name in it; an error inside the module is
+    raised as it is.
+    """
+    module_name, _, name = target.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise
+        raise ConfigurationError(f"{target!r}: there is no module {error.name} in {Path.cwd()} or on Python's path.") from error
+    found = getattr(module, name or "app", None)
+    if not isinstance(found, App):
+        apps = [known for known, value in vars(module).items() if isinstance(value, App)]
+        said = f"it has {', '.join(f'{module_name}:{known}' for known in apps)}" if apps else "it has no App at all"
+        raise ConfigurationError(f"{target!r}: {module_name} has no App called {name or 'app'}; {said}.")
+    given = {key: value for key, value in arguments.items() if value is not None}
+    if found.settings is None:
+        found.settings = load(given)
+    else:
+        sources = {**found.settings.sources, **dict.fromkeys(given, "an argument")}
+        found.settings = replace(found.settings, **given, sources=sources)
+    return found

@@ -1,0 +1,68 @@
+"""`mqflow doctor`: looks at what is installed, what is set, and the queue manager, and names what is wrong."""
+
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+
+import click
+
+from mqflow.app.plugins import installed
+from mqflow.app.settings import load
+from mqflow.cli.exits import EXIT_FAILED, sentence_of
+from mqflow.cli.target import opened, url_option
+from mqflow.cli.terminal import safe
+from mqflow.mqi.options import QueueType
+
+__all__ = ("command",)
+
+_PACKAGES = ("mqflow", "anyio", "msgspec", "opentelemetry-sdk", "rich", "watchfiles", "pymqi", "ibmmq")
+
+
+@click.command("doctor")
+@url_option
+def command(url: str | None) -> None:
+    """Say what is installed and set, whether the queue manager can be opened, and which of its queues look wrong.
+
+    Exits with 1 where the queue manager cannot be opened.
+    """
+    click.echo(f"{'Python':<18} {sys.version.split(maxsplit=1)[0]} on {sys.platform}")
+    for package in _PACKAGES:
+        click.echo(f"{package:<18} {_version(package)}")
+    for plugin in installed():
+        click.echo(f"plugin             {safe(str(plugin))}")
+    settings = load({"url": url})
+    for key, source in settings.sources.items():
+        click.echo(f"set                {safe(key)} by {safe(source)}")
+    for warning in settings.warnings:
+        click.echo(f"warning            {safe(warning)}")
+    try:
+        findings = list(_queues(url))
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from opening is the finding
+        click.echo(f"not opened         {safe(sentence_of(error))}")
+        sys.exit(EXIT_FAILED)
+    for finding in findings:
+        click.echo(finding)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _queues(url: str | None) -> Iterator[str]:
+    with opened(url) as queue_manager:
+        administration = queue_manager.administration
+        queues = [queue for queue in administration.queues() if not queue.name.startswith("SYSTEM.")]
+        yield f"queue manager      {queue_manager.name}, {len(queues)} queues"
+        names = {queue.name for queue in administration.queues()}
+        dead_letter_queue = administration.queue_manager.dead_letter_queue
+        if not dead_letter_queue:
+            yield "warning            without a dead-letter queue (ALTER QMGR DEADQ(...)), poison that no BOQNAME takes stays"
+        for queue in queues:
+            if queue.kind == QueueType.LOCAL and queue.backout_threshold and queue.backout_requeue_queue not in names:
+                wanted = queue.backout_requeue_queue or "no BOQNAME"
+                yield f"warning            {queue.name} has BOTHRESH({queue.backout_threshold}) but {wanted} is not there"
+            if queue.depth >= queue.max_depth:
+                yield f"warning            {queue.name} is full: {queue.depth} messages"

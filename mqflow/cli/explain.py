@@ -1,0 +1,135 @@
+"""`mqflow explain`: what applies to each listener of an application, and where it was set."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct, structs
+
+from mqflow.app.application import App
+from mqflow.app.listening import Listener
+from mqflow.app.locate import locate
+from mqflow.app.settings import Settings
+from mqflow.cli.applications import application
+from mqflow.cli.target import json_option, opened, url_option
+from mqflow.cli.terminal import note, safe, show_table
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.errors import MQIError
+from mqflow.policy import backout
+from mqflow.verbs import Connection, inquire_base_queue
+
+__all__ = ("command",)
+
+
+class _Row(Struct, frozen=True):
+    """One thing that applies, and where it was set."""
+
+    name: str
+    value: str
+    source: str
+
+
+@click.command("explain")
+@click.argument("target", metavar="MODULE:APP")
+@click.option("--config", "configuration", is_flag=True, help="Show every setting instead, and where it came from.")
+@json_option
+@url_option
+def command(target: str, configuration: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Say what applies to each listener of MODULE:APP once the queue, the source and the settings have been asked.
+
+    The queue manager is asked for BOTHRESH and BOQNAME; what cannot be asked, or looks wrong, is a warning.
+    """
+    app = application(target, url=url)
+    settings = app.settings or Settings()
+    if configuration:
+        _show("settings", list(_settings(settings)), as_json=as_json)
+        return
+    _show("application", [_Row("url", settings.url_over(app.url), _url_source(app, settings))], as_json=as_json)
+    location = locate(settings.url_over(app.url))
+    if location.path is not None and not location.path.exists():
+        note(f"warning: there is no queue manager at {location.path} yet, so no queue can be asked.")
+        for listener in app.listeners:
+            _show(listener.queue, list(_options(listener, settings)), as_json=as_json)
+        return
+    with opened(settings.url_over(app.url)) as queue_manager:
+        connection = queue_manager.connect(application_name="mqflow")
+        for listener in app.listeners:
+            _explain(connection, listener, settings, as_json=as_json)
+        connection.disconnect()
+
+
+def _explain(connection: Connection, listener: Listener, settings: Settings, *, as_json: bool) -> None:
+    rows = list(_options(listener, settings))
+    try:
+        attributes = inquire_base_queue(connection, listener.queue)
+    except MQIError as error:
+        _show(listener.queue, rows, as_json=as_json)
+        note(f"warning: {error}")
+        return
+    poison, warnings = _poison_handling(listener, settings, attributes)
+    _show(listener.queue, [*rows, *poison], as_json=as_json)
+    for warning in warnings:
+        note(f"warning: {safe(warning)}")
+
+
+def _poison_handling(listener: Listener, settings: Settings, queue: QueueAttributes) -> tuple[list[_Row], list[str]]:
+    """Return what decides about poison messages of the listener, and what looks wrong with it."""
+    said, declared = settings.listener(listener.name, listener.queue), listener.options.backout
+    threshold = said.backout_threshold if said.backout_threshold is not None else declared.threshold
+    name = said.backout_requeue_queue if said.backout_requeue_queue is not None else declared.queue
+    effective, threshold_source, queue_source = backout.effective(
+        queue,
+        threshold=None if threshold == "queue" else threshold,
+        queue=None if name == "queue" else name,
+    )
+    rows = [
+        _Row("backout threshold", str(effective.backout_threshold or "0 (never)"), threshold_source),
+        _Row("backout requeue queue", effective.backout_requeue_queue or "none", queue_source),
+        _Row("behaviour", declared.behaviour.value, "source"),
+    ]
+    warnings = []
+    if not effective.backout_threshold:
+        warnings.append(f"{queue.name} has no backout threshold: a message that always fails is redelivered for ever.")
+    elif not effective.backout_requeue_queue:
+        warnings.append(
+            f"{queue.name} has no backout requeue queue: poison messages go to the dead-letter queue, if there is one."
+        )
+    return rows, warnings
+
+
+def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:
+    said = settings.listener(listener.name, listener.queue)
+    yield _Row("handlers", ", ".join(handler.name for handler in listener.handlers), "source")
+    for name in ("concurrency", "unit_of_work", "time_limit_s"):
+        outside = getattr(said, name)
+        value = getattr(listener.options, name) if outside is None else outside
+        yield _Row(name, "none" if value is None else str(value), "source" if outside is None else "settings")
+
+
+def _settings(settings: Settings, above: str = "", record: Struct | None = None) -> Iterator[_Row]:
+    """Yield every setting by its key, down into the groups."""
+    for name, value in structs.asdict(record or settings).items():
+        key = f"{above}{name}"
+        if key in {"sources", "warnings"}:
+            continue
+        if isinstance(value, Struct):
+            yield from _settings(settings, f"{key}.", value)
+        elif name == "listeners":
+            for listener, said in value.items():
+                yield from (row for row in _settings(settings, f"{key}.{listener}.", said) if row.value != "None")
+        else:
+            yield _Row(key, str(value), settings.sources.get(key, "default"))
+
+
+def _url_source(app: App, settings: Settings) -> str:
+    return settings.sources.get("url", "source" if app.url else "default")
+
+
+def _show(title: str, rows: list[_Row], *, as_json: bool) -> None:
+    if as_json:
+        facts: dict[str, Any] = {"of": title, "rows": rows}
+        click.echo(msgspec.json.encode(facts))
+        return
+    show_table((title, "value", "set by"), [(row.name, row.value, row.source) for row in rows])
+    click.echo()

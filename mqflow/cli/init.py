@@ -1,0 +1,125 @@
+"""`mqflow init`: a new application that runs, with its queues, a test that passes, settings and a Containerfile."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from mqflow.app.errors import ConfigurationError
+
+__all__ = ("command",)
+
+_APP: Final = '''"""Greets whoever is named in a message on NAMES.IN."""
+
+import msgspec
+
+from mqflow import App, Context
+
+app = App("embedded:./data?qmgr=QM1")
+
+
+class Person(msgspec.Struct):
+    name: str
+
+
+@app.listener("NAMES.IN", concurrency=2)
+async def greet(person: Person, ctx: Context) -> None:
+    await ctx.put("GREETINGS.OUT", f"Hello, {person.name}!")  # in the same unit of work as the get
+'''
+
+_TEST: Final = '''"""The application on a queue manager in memory, in virtual time: nothing is patched, nothing is slept."""
+
+from pathlib import Path
+
+from app import app
+from mqflow.testing.kit import QueueManagerKit
+
+QUEUES = (Path(__file__).parent / "queues.mqsc").read_text()
+
+
+async def test_somebody_who_is_named_is_greeted(mq: QueueManagerKit) -> None:
+    mq.mqsc(QUEUES)
+    async with mq.run(app):
+        await mq.put("NAMES.IN", {"name": "Ada"})
+        [greeting] = await mq.drain("GREETINGS.OUT")
+    assert greeting.text() == "Hello, Ada!"
+
+
+async def test_a_message_without_a_name_ends_on_the_backout_queue(mq: QueueManagerKit) -> None:
+    mq.mqsc(QUEUES)
+    async with mq.run(app):
+        await mq.put("NAMES.IN", {"nome": "Ada"})
+        [dead] = await mq.drain("NAMES.BOQ")
+    assert dead.why.outcome == "undecodable"
+'''
+
+_QUEUES: Final = """* What the application needs. A real queue manager takes this file as it is.
+DEFINE QLOCAL('NAMES.IN') DEFPSIST(YES) BOTHRESH(3) BOQNAME('NAMES.BOQ') REPLACE
+DEFINE QLOCAL('NAMES.BOQ') DEFPSIST(YES) REPLACE
+DEFINE QLOCAL('GREETINGS.OUT') DEFPSIST(YES) REPLACE
+"""
+
+_SETTINGS: Final = """# Every key may also be an MQFLOW_* variable, which is stronger.
+# `mqflow explain app:app --config` shows what holds.
+drain_s = 25        # after SIGTERM; keep it below the grace period of what stops the container
+
+[listeners."NAMES.IN"]
+concurrency = 2
+"""
+
+_PROJECT: Final = """[project]
+name = "{name}"
+version = "0.1.0"
+requires-python = ">=3.11"
+dependencies = ["mqflow[cli]"]
+
+[project.optional-dependencies]
+test = ["pytest"]
+
+[tool.pytest.ini_options]
+pythonpath = ["."]
+"""
+
+_CONTAINERFILE: Final = """FROM python:3.12-slim
+WORKDIR /app
+COPY pyproject.toml ./
+RUN pip install --no-cache-dir "mqflow[cli]"
+COPY app.py queues.mqsc mqflow.toml ./
+RUN useradd --create-home mqflow && mkdir data && chown mqflow data
+USER mqflow
+VOLUME /app/data
+# exec: the application itself gets the SIGTERM, and drains
+CMD ["sh", "-c", "mqflow mqsc queues.mqsc && exec mqflow run app:app"]
+"""
+
+_FILES: Final = {
+    "app.py": _APP,
+    "test_app.py": _TEST,
+    "queues.mqsc": _QUEUES,
+    "mqflow.toml": _SETTINGS,
+    "pyproject.toml": _PROJECT,
+    "Containerfile": _CONTAINERFILE,
+    ".gitignore": "data/\n__pycache__/\n",
+}
+
+
+@click.command("init")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def command(folder: Path) -> None:
+    """Make a new application in FOLDER. Files that are there already are never overwritten: nothing is made then."""
+    there = [name for name in _FILES if (folder / name).exists()]
+    if there:
+        raise ConfigurationError(f"{folder} has {', '.join(there)} already; choose another folder. Nothing was changed.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in _FILES.items():
+        written = text.replace("{name}", folder.resolve().name) if name == "pyproject.toml" else text
+        (folder / name).write_text(written, encoding="utf-8")
+    click.echo(f"Made {folder} with {', '.join(_FILES)}. Next:\n")
+    for line in (
+        f"cd {folder}",
+        "pytest",
+        "mqflow mqsc queues.mqsc",
+        """mqflow put NAMES.IN '{"name": "Ada"}'""",
+        "mqflow run app:app",
+    ):
+        click.echo(f"  {line}")

@@ -1,0 +1,83 @@
+"""`mqflow mqsc`: the MQSC commands of a file or of stdin, or a prompt where stdin is a terminal."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import msgspec
+
+from mqflow.app.locate import open_queue_manager
+from mqflow.app.settings import load
+from mqflow.cli.target import json_option, url_option
+from mqflow.cli.terminal import note
+from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
+from mqflow.embedded.mqsc.commands import Command, End
+from mqflow.embedded.mqsc.display import as_json as as_record
+from mqflow.embedded.mqsc.report import lines_of, summary
+
+__all__ = ("command",)
+
+
+@click.command("mqsc")
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--strict", is_flag=True, help="Fail also for what MQSC has and the embedded queue manager has not.")
+@json_option
+@url_option
+def command(file: Path | None, strict: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Carry out the MQSC commands of FILE, of stdin, or typed at a prompt.
+
+    The file a team uses for its real queue manager works here; what is not supported is named and left out. A command that
+    fails does not stop the next. Exits with 10 where one failed.
+    """
+    queue_manager = open_queue_manager(load({"url": url}).url)
+    try:
+        administration = queue_manager.administration
+        if file is None and sys.stdin.isatty():
+            for line in _typed(queue_manager.name):
+                responses = [execute(each, administration) for each in parse(line)]
+                _print(responses, as_json=as_json)
+                if any(isinstance(each.command, Command) and isinstance(each.command.action, End) for each in responses):
+                    break
+            return
+        results = run(file.read_text(encoding="utf-8") if file else sys.stdin.read(), administration)
+    finally:
+        queue_manager.close()
+    _print(results.responses, as_json=as_json)
+    _sum_up(results, as_json=as_json)
+    if code := results.exit_code(strict=strict):
+        sys.exit(code)
+
+
+def _typed(queue_manager: str) -> Iterator[str]:
+    """Yield what is typed at the prompt, a command at a time: a line that ends in + or - goes on in the next."""
+    with suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - editing and history, where Python has it
+    lines: list[str] = []
+    while True:
+        try:
+            lines.append(input("> " if lines else f"{queue_manager}> "))
+        except EOFError:
+            click.echo()
+            return
+        if not lines[-1].rstrip().endswith(("+", "-")):
+            yield "\n".join(lines)
+            lines.clear()
+
+
+def _print(responses: Sequence[Response], *, as_json: bool) -> None:
+    for response in responses:
+        if as_json:
+            for record in response.records:
+                click.echo(msgspec.json.encode(as_record(record)))
+            if response.verdict is not Verdict.DONE:
+                note(response.text)
+            continue
+        for line in lines_of(response):
+            click.secho(line, fg=None if response.verdict is Verdict.DONE else "red")
+
+
+def _sum_up(results: Results, *, as_json: bool) -> None:
+    if not as_json:
+        click.echo(summary(results))

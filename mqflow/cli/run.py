@@ -1,0 +1,95 @@
+"""`mqflow run`: an application until it is told to stop, in this process or in several that share one queue manager."""
+
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from mqflow.app.application import App
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.settings import Settings
+from mqflow.cli.applications import application
+from mqflow.cli.target import url_option
+from mqflow.cli.terminal import note
+from mqflow.events import Event, ListenerStarted
+
+__all__ = ("command",)
+
+_LOG_FORMAT: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(message)s"
+
+
+@click.command("run")
+@click.argument("target", metavar="MODULE:APP")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="How many processes.")
+@click.option("--reload", "reloads", is_flag=True, help="Start again whenever a file here changes (mqflow[reload]).")
+@click.option("--drain", "drain_s", type=click.FloatRange(0), metavar="SECONDS", help="How long handlers may finish.")
+@click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
+@url_option
+def command(target: str, workers: int, reloads: bool, drain_s: float | None, backend: str, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Run the listeners of MODULE:APP until SIGTERM or Ctrl-C.
+
+    The first signal drains: no new message is got, handlers finish, their units of work commit, exit code 0. A second one backs
+    out what is under way and exits with 75. With several workers this process owns the data and serves it to them; a worker
+    that dies is started again.
+    """
+    if reloads:
+        _reload(target, drain_s, backend, url)
+        return
+    app = application(target, url=url, drain_s=drain_s)
+    settings = app.settings or Settings()
+    logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT)
+    for warning in settings.warnings:
+        note(f"mqflow: {warning}")
+    if not app.listeners:
+        raise ConfigurationError(f"{target} has no listener: nothing would ever run. Declare one with @app.listener(QUEUE).")
+    if workers > 1:
+        from mqflow.cli.workers import run_workers  # noqa: PLC0415 - only who has several pays
+
+        sys.exit(run_workers(target, workers, settings.url_over(app.url), settings, backend))
+    export_the_rest = _observe(app, settings)
+    app.hooks.append(_Announcement(settings.url_over(app.url)))
+    try:
+        ended = app.run(backend=backend)
+    finally:
+        export_the_rest()
+    sys.exit(ended)
+
+
+class _Announcement:
+    """A hook that says of each listener that it listens, when it does: a signal sent before that would not drain."""
+
+    wants: Final = (ListenerStarted,)
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, ListenerStarted):
+            note(f"Listening on {event.queue} of {self._url}; Ctrl-C drains and stops.")
+
+
+def _observe(app: App, settings: Settings) -> Callable[[], None]:
+    """Give the application OpenTelemetry, where the settings want it; return what exports the rest at its end."""
+    if not settings.telemetry:
+        return lambda: None
+    from mqflow.otel.configured import add_telemetry  # noqa: PLC0415 - only who wants it pays
+
+    return add_telemetry(app, os.environ)
+
+
+def _reload(target: str, drain_s: float | None, backend: str, url: str | None) -> None:
+    """Run the application in a process that is drained and replaced whenever a file of this folder changes."""
+    try:
+        from watchfiles import PythonFilter, run_process  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigurationError("--reload needs watchfiles: pip install 'mqflow[reload]'.") from error
+    wait_s = Settings().drain_s if drain_s is None else drain_s
+    words = [sys.executable, "-m", "mqflow.cli", "run", target, "--backend", backend, "--drain", f"{wait_s:g}"]
+    words += ["--url", url] if url else []
+    run_process(
+        ".", target=shlex.join(words), target_type="command", watch_filter=PythonFilter(), sigint_timeout=round(wait_s) + 5
+    )

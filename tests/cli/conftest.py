@@ -1,0 +1,35 @@
+"""The command line as a person types it: a data folder with three queues, and a function that runs a command."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mqflow.cli import main
+
+Run = Callable[..., Result]
+
+QUEUES = """
+DEFINE QLOCAL('ORDERS.IN') BOTHRESH(1) BOQNAME('ORDERS.BOQ') DEFPSIST(YES)
+DEFINE QLOCAL('ORDERS.BOQ') DEFPSIST(YES)
+DEFINE QLOCAL('SMALL') MAXDEPTH(600)
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in an empty folder, with nothing of this machine's settings."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MQFLOW_URL", "embedded:./data?qmgr=QM1")
+
+    def run_command(*arguments: str, stdin: str | bytes | None = None) -> Result:
+        return CliRunner().invoke(main, list(arguments), input=stdin)
+
+    return run_command
+
+
+@pytest.fixture
+def queues(run: Run) -> None:
+    """Define the queues."""
+    assert 0 == run("mqsc", stdin=QUEUES).exit_code

@@ -1,0 +1,145 @@
+"""run, explain, why and init: an application from nothing to the story of a poison message."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+APP = """
+from mqflow import App
+app = App(name="orders")
+
+@app.listener("ORDERS.IN")
+async def book(order: dict[str, int]) -> None:
+    print("booked", order["n"], flush=True)
+"""
+
+
+@pytest.fixture
+def orders(queues: None, tmp_path: Path) -> None:
+    """Write an application into the current folder."""
+    (tmp_path / "orders_app.py").write_text(APP)
+
+
+def run_until(words: str, times: int, *arguments: str) -> tuple[str, int]:
+    """Run `mqflow run` until a line says this so many times, then send SIGTERM; return what it printed and its exit code."""
+    command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line)
+            if sum(words in each for each in lines) == times:
+                process.send_signal(signal.SIGTERM)
+        return "".join(lines), process.wait()
+
+
+def test_run_books_what_is_there_and_drains_at_sigterm(run: Run, orders: None) -> None:
+    run("put", "ORDERS.IN", '{"n":1}', '{"n":2}')
+
+    printed, code = run_until("booked", 2)
+
+    assert 0 == code, printed
+    assert 3 == run("get", "ORDERS.IN").exit_code
+
+
+def test_workers_share_the_queue_manager_and_all_drain_at_sigterm(run: Run, orders: None) -> None:
+    run("put", "ORDERS.IN", *(f'{{"n":{n}}}' for n in range(20)))
+
+    printed, code = run_until("booked", 20, "--workers", "2")
+
+    assert 0 == code, printed
+    assert sorted(range(20)) == sorted(int(n) for n in re.findall(r"booked (\d+)", printed))
+    assert 3 == run("get", "ORDERS.IN").exit_code
+
+
+def test_a_worker_that_cannot_start_stops_them_all(run: Run, orders: None, tmp_path: Path) -> None:
+    (tmp_path / "orders_app.py").write_text(
+        "import os\nfrom mqflow import App\n" + APP + "\nif 'served' in os.environ['MQFLOW_URL']: del app"
+    )
+
+    printed, code = run_until("never", 1, "--workers", "2")
+
+    assert 2 == code
+    assert "has no App called app" in printed
+
+
+def test_why_tells_the_story_of_a_poison_message(run: Run, orders: None) -> None:
+    message_id = run("put", "ORDERS.IN", "no json", '{"n":1}').stdout.split()[0]
+    run_until("booked", 1)
+
+    told = run("why", message_id)
+
+    assert 0 == told.exit_code, told.stderr
+    assert "Delivery 1: book got it from ORDERS.IN (7 bytes)." in told.stdout
+    assert "threshold 1 (BOTHRESH of ORDERS.IN)" in told.stdout
+    assert "move it to ORDERS.BOQ: done." in told.stdout
+
+
+def test_browse_says_why_a_message_is_on_the_backout_queue(run: Run, orders: None) -> None:
+    run("put", "ORDERS.IN", "no json", '{"n":1}')
+    run_until("booked", 1)
+
+    shown = run("browse", "ORDERS.BOQ").stdout
+
+    assert "It was moved here from ORDERS.IN (QM1)" in shown
+    assert "Its last handling by book ended undecodable" in shown
+
+
+def test_why_without_a_ledger_says_what_one_is(run: Run, queues: None) -> None:
+    result = run("why", "41")
+
+    assert 1 == result.exit_code
+    assert "There is no decision ledger at data/decisions.db" in result.stderr
+
+
+def test_explain_says_where_the_threshold_was_set(run: Run, orders: None) -> None:
+    shown = run("explain", "orders_app:app")
+
+    assert re.search(r"backout threshold +1 +BOTHRESH of ORDERS.IN", shown.stdout), shown.output
+    assert re.search(r"backout requeue queue +ORDERS.BOQ +BOQNAME of ORDERS.IN", shown.stdout)
+
+
+def test_explain_warns_of_a_queue_without_a_threshold(run: Run, orders: None) -> None:
+    run("mqsc", stdin="ALTER QLOCAL('ORDERS.IN') BOTHRESH(0)")
+
+    assert "ORDERS.IN has no backout threshold" in run("explain", "orders_app:app").stderr
+
+
+def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None) -> None:
+    shown = run("explain", "orders_app:app", "--config").stdout
+
+    assert re.search(r"url +embedded:./data\?qmgr=QM1 +environment \(MQFLOW_URL\)", shown)
+    assert re.search(r"drain_s +25.0 +default", shown)
+
+
+def test_an_application_that_is_not_there_is_wrong_usage(run: Run) -> None:
+    result = run("run", "no_such_module:app")
+
+    assert 2 == result.exit_code
+    assert "there is no module no_such_module" in result.stderr
+
+
+def test_init_makes_an_application_whose_test_passes(run: Run, tmp_path: Path) -> None:
+    made = run("init", "greeter")
+
+    assert 0 == made.exit_code
+    pytest_of_its_own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "greeter", "greeter"]
+    tested = subprocess.run(pytest_of_its_own, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "2 passed" in tested.stdout, tested.stdout + tested.stderr
+
+
+def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("mine")
+
+    result = run("init", ".")
+
+    assert 2 == result.exit_code
+    assert "mine" == (tmp_path / "app.py").read_text()
+    assert not (tmp_path / "test_app.py").exists()

@@ -1,0 +1,76 @@
+"""The frame of the command line: help, exit codes, and errors that are sentences."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from mqflow.cli import main
+from mqflow.cli.exits import EXIT_CODES
+from tests.cli.conftest import Run
+
+
+def test_help_lists_every_command_and_every_exit_code(run: Run) -> None:
+    shown = run("--help").stdout
+
+    assert [] == [name for name in main.list_commands(click.Context(main)) if name not in shown]
+    assert [] == [code for code in EXIT_CODES if f"{code:>5}  " not in shown]
+
+
+@pytest.mark.parametrize("name", ["run", "put", "get", "browse", "why", "mqsc", "explain", "init", "doctor"])
+def test_every_command_has_help(run: Run, name: str) -> None:
+    result = run(name, "--help")
+
+    assert 0 == result.exit_code
+    assert f"Usage: main {name}" in result.stdout
+
+
+def test_help_imports_neither_an_engine_nor_a_command() -> None:
+    script = "import sys; from mqflow.cli import main; main(['--help'], standalone_mode=False); print(sorted(sys.modules))"
+
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+    unwanted = ("sqlite3", "anyio", "opentelemetry.trace", "rich", "mqflow.cli.put", "mqflow.app.application")
+    assert [] == [name for name in unwanted if f"'{name}'" in shown]
+
+
+def test_what_the_queue_manager_refuses_is_a_sentence_and_exit_code_1(run: Run, queues: None) -> None:
+    result = run("get", "NOWHERE")
+
+    assert 1 == result.exit_code
+    assert result.stderr.startswith("mqflow: MQOPEN on NOWHERE (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085).")
+    assert "Traceback" not in result.stderr
+
+
+def test_debug_shows_where_an_error_came_from(run: Run, queues: None) -> None:
+    assert "UNKNOWN_OBJECT_NAME" in repr(run("--debug", "get", "NOWHERE").exception)
+
+
+def test_a_misspelt_folder_does_not_become_a_queue_manager(run: Run, tmp_path: Path) -> None:
+    result = run("get", "Q", "--url", "embedded:./dta")
+
+    assert 2 == result.exit_code
+    assert "there is nothing at dta yet" in result.stderr
+    assert not (tmp_path / "dta").exists()
+
+
+def test_a_url_that_leads_nowhere_is_wrong_usage(run: Run) -> None:
+    assert 2 == run("get", "Q", "--url", "http://example.com").exit_code
+
+
+def test_a_wrong_setting_is_wrong_usage(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQFLOW_DRAIN_S", "soon")
+
+    result = run("doctor")
+
+    assert 2 == result.exit_code
+    assert "Setting drain_s from environment (MQFLOW_DRAIN_S)" in result.stderr
+
+
+def test_the_documentation_lists_every_command_and_every_exit_code() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+
+    assert [] == [name for name in main.list_commands(click.Context(main)) if f"`mqflow {name}" not in page]
+    assert [] == [code for code, meaning in EXIT_CODES.items() if f"| {code} | {meaning} |" not in page]
