@@ -21,7 +21,7 @@ import pytest
 
 from mqflow.testing.standin import StandInKit
 
-__all__ = ("ROOT", "Child", "Program", "environment", "in_ibmmq", "in_package", "serve")
+__all__ = ("ROOT", "Child", "Program", "environment", "in_package", "only_in", "serve")
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,13 +94,13 @@ def in_package(test: Callable[[Program], None]) -> Callable[..., None]:
     return run
 
 
-def in_ibmmq(why_not_pymqi: str) -> Callable[[Callable[[Program], None]], Callable[..., None]]:
-    """Make a test that runs in the child, with ibmmq only."""
+def only_in(name: str, why: str) -> Callable[[Callable[[Program], None]], Callable[..., None]]:
+    """Make a test that runs in the child, with this package only; `why` says what keeps it from the other."""
 
     def decorate(test: Callable[[Program], None]) -> Callable[..., None]:
         def run(package: "Child") -> None:
-            if package.name == "pymqi":
-                pytest.skip(why_not_pymqi)
+            if package.name != name:
+                pytest.skip(why)
             package.run(Path(test.__code__.co_filename), test.__name__)
 
         run.__name__ = test.__name__

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.standin.harness import Program, in_ibmmq
+from tests.standin.harness import Program, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
-with_callbacks = in_ibmmq("pymqi has no MQCB")
+with_callbacks = only_in("ibmmq", "pymqi has no MQCB")
 
 
 class Consumer:

@@ -173,3 +173,23 @@ def test_a_stand_in_that_was_withdrawn_is_no_queue_manager_any_more(program: Pro
         program.connect()
 
     program.refused(program.c.MQRC_Q_MGR_NOT_AVAILABLE, program.connect)
+
+
+@in_package
+def test_what_a_stand_in_leaves_uncommitted_when_it_is_withdrawn_is_backed_out(program: Program) -> None:
+    pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
+    with install(program.kit.queue_manager):
+        manager = program.connect()  # kept: losing the last reference would disconnect, and commit
+        manager.put1(b"Q", b"in doubt", program.md(), pmo)
+        assert 1 == program.depth()
+
+    assert 0 == program.depth()
+
+
+@in_package
+def test_a_name_that_starts_with_an_asterisk_is_any_queue_manager(program: Program) -> None:
+    manager = program.mq.QueueManager(None)
+
+    manager.connect_with_options(b"*GROUP", opts=program.c.MQCNO_HANDLE_SHARE_BLOCK)
+
+    manager.commit()

@@ -14,7 +14,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import layouts
 from mqflow.standin.layouts import STRUCTURES, Layout
 from mqflow.standin.memory import structure_at
-from tests.standin.harness import Program, in_ibmmq, in_package
+from tests.standin.harness import Program, in_package, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -125,12 +125,12 @@ def test_every_field_is_where_the_package_has_it(program: Program) -> None:
     _same_places(program.mq, OF_BOTH)
 
 
-@in_ibmmq("pymqi has no Python classes for these")
+@only_in("ibmmq", "pymqi has no Python classes for these")
 def test_every_field_of_the_newer_structures_is_where_the_package_has_it(program: Program) -> None:
     _same_places(program.mq, OF_IBMMQ)
 
 
-@in_ibmmq("pymqi is compiled against our own headers: its sizes say nothing")
+@only_in("ibmmq", "pymqi is compiled against our own headers: its sizes say nothing")
 def test_the_sizes_are_those_that_ibms_compiled_code_expects(program: Program) -> None:
     c, md, none = program.mq.ibmmqc, bytes(364), b"?"
     calls = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.standin.harness import Program, in_ibmmq, in_package
+from tests.standin.harness import Program, in_package, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -94,7 +94,7 @@ def test_properties_in_a_handle_need_version_4_of_the_options(program: Program) 
     program.refused(c.MQRC_WRONG_GMO_VERSION, lambda: queue.get(None, program.md(), gmo))
 
 
-@in_ibmmq("pymqi cannot inquire by a wildcard's name, nor delete")
+@only_in("ibmmq", "pymqi cannot inquire by a wildcard's name, nor delete")
 def test_properties_are_found_by_a_wildcard_one_after_the_other_and_deleted(program: Program) -> None:
     c, handle = program.c, program.mq.MessageHandle(program.manager)
     for name, value in (("one", "1"), ("two", "2"), ("jms.Dst", "queue://Q")):
@@ -109,7 +109,7 @@ def test_properties_are_found_by_a_wildcard_one_after_the_other_and_deleted(prog
     assert ("2", "two") == handle.properties.get("%")
 
 
-@in_ibmmq("pymqi cannot ask for a conversion of the type")
+@only_in("ibmmq", "pymqi cannot ask for a conversion of the type")
 def test_a_property_is_converted_only_where_that_is_asked_for(program: Program) -> None:
     mq, c, handle = program.mq, program.c, program.mq.MessageHandle(program.manager)
     handle.properties.set("amount", "5")
@@ -127,3 +127,13 @@ def test_a_value_longer_than_its_buffer_says_how_long_it_is(program: Program) ->
     program.refused(program.c.MQRC_PROPERTY_VALUE_TOO_BIG, lambda: handle.properties.get(b"long", max_value_length=10))
 
     assert "x" * 100 == handle.properties.get(b"long", max_value_length=100)
+
+
+@only_in("pymqi", "ibmmq reads the headers itself where OpenTelemetry is installed, and fails before the call")
+def test_data_that_only_look_like_properties_come_as_they_are_with_a_warning(program: Program) -> None:
+    queue, c, md = program.open(), program.c, program.md()
+    queue.put(b"RFH no header at all", program.md(Format=b"MQHRF2  "))
+
+    error = program.refused(c.MQRC_RFH_FORMAT_ERROR, lambda: queue.get(100, md, program.gmo(c.MQGMO_NO_PROPERTIES)))
+
+    assert (b"RFH no header at all", b"MQHRF2  ") == (error.message, md.Format)

@@ -5,7 +5,8 @@ First what no public suite of theirs notices, from IBM's documentation; then the
 
 import pytest
 
-from tests.standin.harness import Program, in_ibmmq, in_package
+from mqflow.mqi.descriptor_extension import DescriptorExtension, to_bytes
+from tests.standin.harness import Program, in_package, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -254,7 +255,7 @@ def test_subscribing_is_refused_as_not_supported(program: Program) -> None:
     program.refused(c.MQRC_FUNCTION_NOT_SUPPORTED, lambda: subscription.sub(sub_desc=descriptor))
 
 
-@in_ibmmq("pymqi has no MQSTAT")
+@only_in("ibmmq", "pymqi has no MQSTAT")
 def test_an_asynchronous_put_that_fails_is_told_by_mqstat_and_not_before(program: Program) -> None:
     c, queue = program.c, program.open()
     pmo = program.mq.PMO(Options=c.MQPMO_ASYNC_RESPONSE | c.MQPMO_NO_SYNCPOINT)
@@ -269,10 +270,21 @@ def test_an_asynchronous_put_that_fails_is_told_by_mqstat_and_not_before(program
     assert 0 == program.manager.stat(c.MQSTAT_TYPE_ASYNC_ERROR).PutFailureCount
 
 
-@in_ibmmq("pymqi is a client, whose puts may answer early")
+@only_in("ibmmq", "pymqi is a client, whose puts may answer early")
 def test_an_asynchronous_put_of_a_local_program_fails_at_once(program: Program) -> None:
     manager = program.connect_alone()
     program.kit.mqsc("ALTER QLOCAL(Q) PUT(DISABLED)")
     pmo = program.mq.PMO(Options=program.c.MQPMO_ASYNC_RESPONSE)
 
     program.refused(program.c.MQRC_PUT_INHIBITED, lambda: manager.put1(b"Q", b"body", program.md(), pmo))
+
+
+@in_package
+def test_a_version_1_descriptor_puts_the_group_that_stands_in_front_of_the_data(program: Program) -> None:
+    queue, c, md = program.open(), program.c, program.md()
+    extension = DescriptorExtension(format="MQSTR", group_id=b"g" * 24, sequence_number=2, message_flags=c.MQMF_MSG_IN_GROUP)
+
+    queue.put(to_bytes(extension, encoding=546) + b"member", program.mq.MD(Version=1, Format=b"MQHMDE  "))
+
+    assert b"member" == queue.get(None, md, program.gmo())
+    assert (b"MQSTR   ", b"g" * 24, 2, c.MQMF_MSG_IN_GROUP) == (md.Format, md.GroupId, md.MsgSeqNumber, md.MsgFlags)
