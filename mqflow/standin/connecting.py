@@ -100,7 +100,8 @@ class Hconn:
         self.sharing = sharing
         #: A local binding, not a client's: it may begin global units of work, and its puts never answer early.
         self.local = local
-        self.thread = threading.get_ident()
+        # The thread itself: its number would be given to another one when it has ended.
+        self.thread = threading.current_thread()
         #: Open objects by number.
         self.objects: dict[int, Any] = {}
         self.message_handles: dict[int, MessageHandle] = {}
@@ -131,7 +132,7 @@ class Hconn:
         """
         name = self.connection.queue_manager_name
         within = self.consumers is not None and self.consumers.runs_in(threading.get_ident())
-        if self.sharing is Sharing.NONE and self.thread != threading.get_ident() and not within:
+        if self.sharing is Sharing.NONE and self.thread is not threading.current_thread() and not within:
             detail = "It was connected in another thread, with MQCNO_HANDLE_SHARE_NONE"
             raise error_for(Reason.HCONN_ERROR, verb, queue_manager=name, detail=detail)
         if controls:
@@ -184,7 +185,7 @@ class Host:
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", request.queue_manager, detail=detail)
         if sharing is Sharing.NONE:
             for hconn in list(self._hconns.values()):
-                if hconn.sharing is Sharing.NONE and hconn.thread == threading.get_ident():
+                if hconn.sharing is Sharing.NONE and hconn.thread is threading.current_thread():
                     return hconn, Reason.ALREADY_CONNECTED
         if self._on_connect is not None:
             self._on_connect(request)

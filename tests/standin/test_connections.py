@@ -100,6 +100,18 @@ def test_a_thread_has_one_connection_that_shares_no_handles(program: Program) ->
 
 
 @in_package
+def test_a_thread_does_not_inherit_the_connection_of_one_that_ended(program: Program) -> None:
+    kept: list[object] = []
+
+    for _ in range(20):  # the system gives the number of a thread that ended to the next one
+        thread = threading.Thread(target=lambda: kept.append(program.connect_alone()))
+        thread.start()
+        thread.join()
+
+    assert 20 == len(kept)
+
+
+@in_package
 def test_no_call_of_another_thread_waits_where_blocking_is_not_wanted(program: Program) -> None:
     c = program.c
     manager = program.connect(c.MQCNO_HANDLE_SHARE_NO_BLOCK)
