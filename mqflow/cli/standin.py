@@ -56,7 +56,7 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
 def kit(folder: Path) -> None:
     """Write into FOLDER what `pip install pymqi` compiles against.
 
-    Then: MQ_FILE_PATH=FOLDER pip install pymqi
+    Prints the command that builds it; the folder is needed for that only.
     """
     write_kit(folder)
     click.echo(f"MQ_FILE_PATH={folder.resolve()} pip install --no-binary pymqi pymqi")
