@@ -2,8 +2,8 @@
 
 `QueueManager` gives `Connection`s; a connection is MQCONN to MQDISC with one unit of work at a time, used by one thread at a
 time. Errors are `MQIError`; a warning with data is a `reason` in what is returned; "nothing there" (2033) is None.
-The embedded queue manager also offers `InlineConnection`: the same verbs where nothing but a wait or a durable commit blocks, so
-an event loop may call them directly. Knows the ground floor only; no thread, no loop.
+The embedded queue manager also offers `InlineConnection`: the same verbs where nothing but a wait or a durable commit blocks,
+so an event loop may call them directly. Knows the ground floor only; no thread, no loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence

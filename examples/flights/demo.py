@@ -3,6 +3,7 @@
 Runs the commands a newcomer would type, then counts: none may be lost, none may be there twice. Exits with 1 where one is.
 """
 
+import os
 import shutil
 import sys
 from collections import Counter
@@ -20,7 +21,7 @@ from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.moved import why
 from mqflow.verbs import GetOptions, Got, inquire_base_queue
 
-HERE = Path(__file__).parent
+HERE = Path(os.path.relpath(Path(__file__).parent))
 DATA = Path(".demo")
 URL = f"embedded:{DATA}?qmgr=QM1"
 LOOK_EVERY_S = 0.1
@@ -54,6 +55,7 @@ def main() -> int:
     counted = count(put)
     report(counted)
     command("browse", "FLIGHTS.BOQ", "--limit", "1")
+    command("why", next(iter(counted.poison)).hex())
     return 1 if counted.lost or counted.twice else 0
 
 
@@ -105,9 +107,9 @@ def report(counted: Counted) -> None:
     put, booked, poison = counted.put.total(), counted.booked.total(), counted.poison.total()
     rows = [("put", "FLIGHTS.IN", "", f"{put:,}"), ("booked", "FLIGHTS.BOOKED", "", f"{booked:,}")]
     rows += [("poison", queue, why_, f"{number:,}") for (queue, why_), number in counted.reasons.most_common()]
-    print()
+    print(flush=True)
     show_table(("what", "queue", "reason", "messages"), rows, numbers=frozenset({3}))
-    print(f"\n{put:,} put = {booked:,} booked + {poison:,} poison; {counted.lost:,} lost, {counted.twice:,} twice.")
+    print(f"\n{put:,} put = {booked:,} booked + {poison:,} poison; {counted.lost:,} lost, {counted.twice:,} twice.", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from mqflow.cli.terminal import note, safe, show_table
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.policy import backout
+from mqflow.policy.pacing import Pace
 from mqflow.verbs import Connection, inquire_base_queue
 
 __all__ = ("command",)
@@ -87,6 +88,8 @@ def _poison_handling(listener: Listener, settings: Settings, queue: QueueAttribu
         _Row("backout threshold", str(effective.backout_threshold or "0 (never)"), threshold_source),
         _Row("backout requeue queue", effective.backout_requeue_queue or "none", queue_source),
         _Row("behaviour", declared.behaviour.value, "source"),
+        _Row("undecodable", declared.undecodable, "source"),
+        _Row("pause before redelivery", _pace(declared.pace), "source"),
     ]
     warnings = []
     if not effective.backout_threshold:
@@ -96,6 +99,10 @@ def _poison_handling(listener: Listener, settings: Settings, queue: QueueAttribu
             f"{queue.name} has no backout requeue queue: poison messages go to the dead-letter queue, if there is one."
         )
     return rows, warnings
+
+
+def _pace(pace: Pace) -> str:
+    return f"{pace.first_s:g} s, then times {pace.factor:g} up to {pace.max_s:g} s"
 
 
 def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:

@@ -232,8 +232,8 @@ class Worker:
             self._not_moved(error, descriptor.message_id)
             return
         if disposal is None:
-            # Dealt with, or held by another worker that found it poison too. With two such messages, workers that took them from
-            # each other before the requeuer's turn came would do so for ever: whoever comes too late steps back.
+            # Dealt with, or held by another worker that found it poison too. With two such messages, workers that took them
+            # from each other before the requeuer's turn came would do so for ever: whoever comes too late steps back.
             beyond = max(count - settings.attributes.backout_threshold, 0) + 1
             await self._state.pause(pacing.pause_s(self._spec.pace, beyond, self._state.random.random()))
             return
