@@ -28,6 +28,7 @@ from mqflow.policy import moved
 from mqflow.policy.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.moved import Why
 from mqflow.runtime.session import InlineSession
+from mqflow.testing.defining import MQSCError, carry_out, definition
 from mqflow.testing.faults import Faults
 from mqflow.testing.virtual_time import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions, Got, Put
@@ -40,10 +41,6 @@ _GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT)
 _BROWSE: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
-
-
-class MQSCError(AssertionError):
-    """MQSC that a test asked for was not carried out."""
 
 
 class Found(Message):
@@ -100,16 +97,11 @@ class QueueManagerKit:
 
     def mqsc(self, *commands: str) -> mqsc.Results:
         """Carry out MQSC commands, one or a script to a string. Raises `MQSCError` with every line that was refused."""
-        results = mqsc.run("\n".join(commands), self.queue_manager.administration)
-        refused = [each.text for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
-        if refused:
-            raise MQSCError("\n".join(refused))
-        return results
+        return carry_out(self.queue_manager.administration, commands)
 
     def define(self, queue: str, kind: str = "QLOCAL", **attributes: str | int) -> None:
         """Define a queue by MQSC keywords in lower case: ``define("ORDERS.IN", bothresh=3, boqname="ORDERS.BOQ")``."""
-        clauses = "".join(f" {keyword.upper()}({_value(value)})" for keyword, value in attributes.items())
-        self.mqsc(f"DEFINE {kind} ('{queue}'){clauses}")
+        self.mqsc(definition(queue, kind, attributes))
 
     @asynccontextmanager
     async def run(self, app: App, *, drain_s: float | None = None) -> AsyncIterator[Running]:
@@ -238,10 +230,3 @@ def _known(descriptor: Mapping[str, Any]) -> Mapping[str, Any]:
         fields = ", ".join(MessageDescriptor.__struct_fields__)
         raise TypeError(f"{', '.join(sorted(unknown))}: no field of a message descriptor; there are {fields}.")
     return descriptor
-
-
-def _value(value: str | int) -> str:
-    """Return a value as MQSC takes it: words and numbers bare, what bare would be folded to upper case quoted."""
-    text = str(value)
-    bare = text and text == text.upper() and all(letter.isalnum() or letter in "._/%" for letter in text)
-    return text if bare else "'" + text.replace("'", "''") + "'"

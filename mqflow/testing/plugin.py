@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixture `mq`, and virtual time for the coroutine tests that ask for it.
+"""The pytest plugin: the fixtures `mq` and `mq_standin`, and virtual time for the coroutine tests that ask for `mq`.
 
 Registered by an entry point, so it is there when mqflow is installed: no conftest, no marker, no other plugin. pytest imports
-this module in every run of everybody who has mqflow installed: it imports nothing of mqflow until a test asks for `mq`.
+this module in every run of everybody who has mqflow installed: it imports nothing of mqflow until a test asks for one.
 """
 
 import inspect
@@ -13,9 +13,18 @@ import pytest
 
 if TYPE_CHECKING:  # the kit loads the embedded queue manager: only who asks for it pays
     from mqflow.testing.kit import QueueManagerKit
+    from mqflow.testing.standin import StandInKit
     from mqflow.testing.virtual_time import Backend
 
-__all__ = ("mq", "mq_backend", "pytest_addoption", "pytest_configure", "pytest_generate_tests", "pytest_pyfunc_call")
+__all__ = (
+    "mq",
+    "mq_backend",
+    "mq_standin",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_generate_tests",
+    "pytest_pyfunc_call",
+)
 
 _BACKENDS = ("asyncio", "trio")
 
@@ -53,6 +62,16 @@ def mq(mq_backend: str) -> Iterator["QueueManagerKit"]:  # noqa: ARG001 - asked 
     from mqflow.testing.kit import QueueManagerKit  # noqa: PLC0415 - only who asks for it pays
 
     kit = QueueManagerKit()
+    yield kit
+    kit.close()
+
+
+@pytest.fixture
+def mq_standin() -> Iterator["StandInKit"]:
+    """A queue manager in memory that ibmmq and pymqi reach, unmodified. Import them in the test, not before it."""
+    from mqflow.testing.standin import StandInKit  # noqa: PLC0415 - only who asks for it pays
+
+    kit = StandInKit()
     yield kit
     kit.close()
 

@@ -1,0 +1,189 @@
+"""Runs tests in a process of their own, in which ibmmq or pymqi is the real, unmodified package on the stand-in library.
+
+A process has one such library, and what a C extension does wrong ends its process: so the tests run in a child, by name, one
+after the other. `in_package` makes a test of a function that takes a `Program`.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import closing
+from functools import wraps
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mqflow.testing.standin import StandInKit
+
+__all__ = ("ROOT", "Child", "Program", "environment", "in_package", "only_in", "serve")
+
+ROOT = Path(__file__).parents[2]
+
+
+class Program:
+    """What a test does with a package: connect, open, and look at the queue manager from behind."""
+
+    def __init__(self, mq: Any, kit: StandInKit) -> None:
+        self.mq = mq
+        self.c = mq.CMQC
+        self.kit = kit
+        kit.define("Q")
+        self.manager = self.connect()
+        #: A second program, connected on its own.
+        self.other = self.connect()
+
+    @property
+    def is_pymqi(self) -> bool:
+        return bool(self.mq.__name__ == "pymqi")
+
+    def connect(self, options: int | None = None, **more: Any) -> Any:
+        """Connect as a client, with handles that any thread may use unless told otherwise."""
+        manager = self.mq.QueueManager(None)
+        channel = self.mq.CD(ChannelName=b"DEV.APP.SVRCONN", ConnectionName=b"localhost(1414)")
+        opts = self.c.MQCNO_HANDLE_SHARE_BLOCK if options is None else options
+        manager.connect_with_options(b"QM1", opts=opts, cd=channel, **more)
+        return manager
+
+    def connect_alone(self) -> Any:
+        """Connect with handles that only this thread may use: pymqi as a client, ibmmq by MQCONN, locally."""
+        return self.connect(self.c.MQCNO_HANDLE_SHARE_NONE) if self.is_pymqi else self.mq.QueueManager(b"QM1")
+
+    def open(self, options: int | None = None, name: str = "Q", manager: Any = None) -> Any:
+        c = self.c
+        everything = c.MQOO_OUTPUT | c.MQOO_INPUT_AS_Q_DEF | c.MQOO_BROWSE | c.MQOO_INQUIRE
+        opened = self.mq.Queue(manager or self.manager)
+        opened.open(name.encode(), everything if options is None else options)
+        return opened
+
+    def gmo(self, options: int = 0, **fields: Any) -> Any:
+        """Get message options of the newest version."""
+        return self.mq.GMO(Options=options, Version=4, **fields)
+
+    def md(self, **fields: Any) -> Any:
+        return self.mq.MD(Version=2, **fields)
+
+    def refused(self, reason: int, call: Callable[[], object]) -> Any:
+        """Return the error; fail where there is none, or another."""
+        try:
+            returned = call()
+        except self.mq.MQMIError as error:
+            if error.reason == reason:
+                return error
+            raise
+        raise AssertionError(f"no error, but {returned!r}")
+
+    def depth(self, name: str = "Q") -> int:
+        return self.kit.queue_manager.administration.queue_status(name).depth
+
+
+def in_package(test: Callable[[Program], None]) -> Callable[..., None]:
+    """Make a test that runs in the child, once with each package."""
+
+    @wraps(test)
+    def run(package: "Child") -> None:
+        package.run(Path(test.__code__.co_filename), test.__name__)
+
+    del run.__wrapped__  # pytest would look at its arguments
+    run.inner = test  # type: ignore[attr-defined]  # where the child finds it
+    return run
+
+
+def only_in(name: str, why: str) -> Callable[[Callable[[Program], None]], Callable[..., None]]:
+    """Make a test that runs in the child, with this package only; `why` says what keeps it from the other."""
+
+    def decorate(test: Callable[[Program], None]) -> Callable[..., None]:
+        def run(package: "Child") -> None:
+            if package.name != name:
+                pytest.skip(why)
+            package.run(Path(test.__code__.co_filename), test.__name__)
+
+        run.__name__ = test.__name__
+        run.inner = test  # type: ignore[attr-defined]  # as above
+        return run
+
+    return decorate
+
+
+def environment(search: list[str]) -> dict[str, str]:
+    """Return the environment of a process that imports from these folders first."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join((*search, os.environ.get("PYTHONPATH", "")))}
+
+
+class Child:
+    """A process with one of the packages; another one, when a test has ended it."""
+
+    def __init__(self, name: str, search: list[str]) -> None:
+        self.name = name
+        self._environment = environment(search)
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, file: Path, name: str) -> None:
+        """Run one test there; fail as it failed."""
+        process = self._process = self._process or self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([str(file), name]) + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        if not answer:
+            self.close()
+            pytest.fail(f"the process ended with {process.returncode}", pytrace=False)
+        if failure := json.loads(answer):
+            pytest.fail(failure, pytrace=False)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.communicate(timeout=10)
+            self._process = None
+
+    def _started(self) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", "-m", "tests.standin.harness", self.name],
+            env=self._environment,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+
+def serve(package: str) -> None:
+    """Run the tests that stdin names, until it ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a package prints is no answer
+    modules: dict[str, ModuleType] = {}
+    mq = None
+    for line in sys.stdin:
+        file, name = json.loads(line)
+        if file not in modules:
+            modules[file] = _loaded(file)
+        failure = ""
+        try:
+            with closing(StandInKit()) as kit:
+                mq = mq or importlib.import_module(package)
+                getattr(modules[file], name).inner(Program(mq, kit))
+        except BaseException as error:  # noqa: BLE001 - the parent is told, and fails
+            failure = "".join(traceback.format_exception(error, limit=-4))
+        answers.write(json.dumps(failure) + "\n")
+        answers.flush()
+
+
+def _loaded(file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    from tests.standin import harness
+
+    harness.serve(sys.argv[1])

@@ -1,0 +1,271 @@
+"""MQCB and MQCTL, by the real ibmmq: whom the stand-in calls, with what, and until when. pymqi has neither call."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from tests.standin.harness import Program, only_in
+
+pytestmark = pytest.mark.xdist_group("standin")
+with_callbacks = only_in("ibmmq", "pymqi has no MQCB")
+
+
+class Consumer:
+    """A callback that remembers what it was called with."""
+
+    def __init__(self, program: Program, *, calls: int = 1) -> None:
+        self.c = program.c
+        self.manager = program.manager
+        self.mq = program.mq
+        self.queue = program.open()
+        self.calls: list[Any] = []
+        self.bodies: list[bytes | None] = []
+        self.enough = threading.Event()
+        self._wanted = calls
+
+    def __call__(self, *, msg: bytes | None, cbc: Any, **_: Any) -> None:
+        self.calls.append(cbc)
+        self.bodies.append(msg)
+        if len(self.calls) == self._wanted:
+            self.enough.set()
+
+    def register(self, options: int = 0, *, wait_ms: int = -1, **more: Any) -> None:
+        gmo = self.mq.GMO(Options=self.c.MQGMO_WAIT | options, WaitInterval=wait_ms)
+        self.queue.cb(operation=self.c.MQOP_REGISTER, md=self.mq.MD(), gmo=gmo, cbd=self.mq.CBD(CallbackFunction=self, **more))
+
+    def control(self, operation: int) -> None:
+        self.manager.ctl(operation, self.mq.CTLO())
+
+    def run(self) -> None:
+        """Start, wait until it was called often enough, stop."""
+        self.control(self.c.MQOP_START)
+        assert self.enough.wait(30)
+        self.control(self.c.MQOP_STOP)
+
+
+@with_callbacks
+def test_a_message_is_removed_and_its_context_says_so(program: Program) -> None:
+    consumer = Consumer(program)
+    consumer.register()
+    program.other.put1(b"Q", b"body")
+
+    consumer.run()
+
+    said = consumer.calls[0]
+    assert (b"body", 4, 4) == (consumer.bodies[0], said.DataLength, said.BufferLength)
+    assert (program.c.MQCBCT_MSG_REMOVED, program.c.MQCC_OK) == (said.CallType, said.CompCode)
+    assert 0 == program.depth()
+
+
+@with_callbacks
+def test_a_message_that_is_browsed_is_not_removed(program: Program) -> None:
+    consumer = Consumer(program)
+    consumer.register(program.c.MQGMO_BROWSE_NEXT)
+    program.other.put1(b"Q", b"body")
+
+    consumer.run()
+
+    assert (program.c.MQCBCT_MSG_NOT_REMOVED, 1) == (consumer.calls[0].CallType, program.depth())
+
+
+@with_callbacks
+def test_a_message_longer_than_the_consumer_wants_stays_and_suspends_it(program: Program) -> None:
+    consumer, c = Consumer(program), program.c
+    consumer.register(MaxMsgLength=4)
+    program.other.put1(b"Q", b"0123456789")
+
+    consumer.run()
+
+    said = consumer.calls[0]
+    assert (c.MQCBCT_MSG_NOT_REMOVED, c.MQRC_TRUNCATED_MSG_FAILED) == (said.CallType, said.Reason)
+    assert (c.MQCS_SUSPENDED_USER_ACTION, 10, 1) == (said.State, said.DataLength, program.depth())
+
+
+@with_callbacks
+def test_a_wait_that_is_over_is_told(program: Program) -> None:
+    consumer, c = Consumer(program, calls=2), program.c
+    consumer.register(wait_ms=1)
+
+    consumer.run()
+
+    assert [(c.MQCC_FAILED, c.MQRC_NO_MSG_AVAILABLE, None)] * 2 == [
+        (said.CompCode, said.Reason, body or None) for said, body in zip(consumer.calls, consumer.bodies, strict=True)
+    ][:2]
+
+
+@with_callbacks
+def test_an_inhibited_queue_is_told_and_suspends_the_consumer_for_a_while(program: Program) -> None:
+    consumer, c = Consumer(program), program.c
+    consumer.register()
+    program.kit.mqsc("ALTER QLOCAL(Q) GET(DISABLED)")
+
+    consumer.run()
+
+    said = consumer.calls[0]
+    assert (c.MQCBCT_EVENT_CALL, c.MQRC_GET_INHIBITED) == (said.CallType, said.Reason)
+    assert c.MQCS_SUSPENDED_TEMPORARY == said.State
+
+
+@with_callbacks
+def test_a_suspended_consumer_is_not_called_until_it_is_resumed(program: Program) -> None:
+    resting, active, c = Consumer(program), Consumer(program), program.c
+    program.kit.define("Q2")
+    active.queue = program.open(name="Q2")
+    resting.register()
+    active.register()
+    resting.queue.cb(operation=c.MQOP_SUSPEND)
+    for queue in (b"Q", b"Q2"):
+        program.other.put1(queue, b"body")
+
+    active.run()
+    assert [] == resting.bodies
+
+    resting.queue.cb(operation=c.MQOP_RESUME)
+    resting.run()
+    assert [b"body"] == resting.bodies
+
+
+@with_callbacks
+def test_a_started_connection_can_be_stopped_by_its_own_callback(program: Program) -> None:
+    consumer, c = Consumer(program), program.c
+    bodies: list[bytes | None] = []
+
+    def once(*, msg: bytes | None, queue_manager: Any, **_: Any) -> None:
+        bodies.append(msg)
+        queue_manager.ctl(c.MQOP_STOP, program.mq.CTLO())
+
+    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
+    consumer.queue.cb(operation=c.MQOP_REGISTER, md=program.mq.MD(), gmo=gmo, cbd=program.mq.CBD(CallbackFunction=once))
+    for body in (b"one", b"two"):
+        program.other.put1(b"Q", body)
+
+    consumer.control(c.MQOP_START_WAIT)
+
+    assert ([b"one"], 1) == (bodies, program.depth())
+
+
+@with_callbacks
+def test_stopping_waits_for_the_call_under_way(program: Program) -> None:
+    consumer, c = Consumer(program), program.c
+    inside, release = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def slow(**_: Any) -> None:
+        inside.set()
+        release.wait(30)
+        order.append("called")
+
+    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
+    consumer.queue.cb(operation=c.MQOP_REGISTER, md=program.mq.MD(), gmo=gmo, cbd=program.mq.CBD(CallbackFunction=slow))
+    program.other.put1(b"Q", b"body")
+    consumer.control(c.MQOP_START)
+    inside.wait(30)
+
+    def stop() -> None:
+        consumer.control(c.MQOP_STOP)
+        order.append("stopped")
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    hconn = program.kit._installed._host.hconn(program.manager.get_handle(), "MQCTL")
+    while hconn.consumers is None or not hconn.consumers._stopping:
+        pass  # until the other thread has said so
+    release.set()
+    stopping.join()
+
+    assert ["called", "stopped"] == order
+
+
+@with_callbacks
+def test_nothing_to_start_is_2446_and_nothing_to_deregister_2448(program: Program) -> None:
+    consumer, c = Consumer(program), program.c
+
+    program.refused(c.MQRC_NO_CALLBACKS_ACTIVE, lambda: consumer.control(c.MQOP_START))
+    program.refused(c.MQRC_CALLBACK_NOT_REGISTERED, lambda: consumer.queue.cb(operation=c.MQOP_DEREGISTER))
+
+
+@with_callbacks
+def test_disconnecting_stops_the_callbacks(program: Program) -> None:
+    consumer = Consumer(program)
+    consumer.register()
+    program.other.put1(b"Q", b"one")
+    consumer.control(program.c.MQOP_START)
+    assert consumer.enough.wait(30)
+
+    program.manager.disconnect()
+    program.other.put1(b"Q", b"two")
+
+    assert ([b"one"], 1) == (consumer.bodies, program.depth())
+
+
+@with_callbacks
+def test_a_callback_is_called_with_each_message_and_not_after_the_stop(program: Program) -> None:
+    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
+    bodies: list[bytes] = []
+    enough = threading.Event()
+
+    def consume(*, msg: bytes, cbc: object, md: object, gmo: object, queue: object, queue_manager: object) -> None:
+        bodies.append(msg)
+        if len(bodies) == 2:
+            enough.set()
+
+    gmo = program.gmo(c.MQGMO_WAIT | c.MQGMO_NO_SYNCPOINT, WaitInterval=c.MQWI_UNLIMITED)
+    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=consume))
+    program.manager.ctl(c.MQOP_START, mq.CTLO())
+    for body in (b"one", b"two"):
+        program.other.put1(b"Q", body)
+    assert enough.wait(30)
+    program.refused(c.MQRC_HCONN_ASYNC_ACTIVE, program.manager.commit)
+
+    program.manager.ctl(c.MQOP_STOP, mq.CTLO())
+    program.other.put1(b"Q", b"three")
+
+    assert [b"one", b"two"] == bodies
+    program.manager.commit()
+
+
+@with_callbacks
+def test_a_callback_commits_its_own_unit_of_work(program: Program) -> None:
+    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
+    counts: list[int] = []
+    done = threading.Event()
+
+    def consume(*, md: object, queue_manager: object, **_: object) -> None:
+        counts.append(md.BackoutCount)  # type: ignore[attr-defined]  # the package has no types
+        if len(counts) == 1:
+            queue_manager.backout()  # type: ignore[attr-defined]  # as above
+        else:
+            queue_manager.commit()  # type: ignore[attr-defined]  # as above
+            done.set()
+
+    gmo = program.gmo(c.MQGMO_WAIT | c.MQGMO_SYNCPOINT, WaitInterval=c.MQWI_UNLIMITED)
+    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=consume))
+    program.other.put1(b"Q", b"twice")
+    program.manager.ctl(c.MQOP_START, mq.CTLO())
+
+    assert done.wait(30)
+    program.manager.ctl(c.MQOP_STOP, mq.CTLO())
+    assert ([0, 1], 0) == (counts, program.depth())
+
+
+@with_callbacks
+def test_an_event_handler_hears_that_the_queue_manager_stops(program: Program) -> None:
+    mq, c, queue = program.mq, program.c, program.open(program.c.MQOO_INPUT_AS_Q_DEF)
+    reasons: list[int] = []
+    heard = threading.Event()
+
+    def handle(*, cbc: object, **_: object) -> None:
+        reasons.append(cbc.Reason)  # type: ignore[attr-defined]  # the package has no types
+        heard.set()
+
+    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=c.MQWI_UNLIMITED)
+    queue.cb(operation=c.MQOP_REGISTER, md=mq.MD(), gmo=gmo, cbd=mq.CBD(CallbackFunction=lambda **_: None))
+    handler = mq.CBD(CallbackFunction=handle, CallbackType=c.MQCBT_EVENT_HANDLER)
+    program.manager.cb(operation=c.MQOP_REGISTER, cbd=handler)
+    program.manager.ctl(c.MQOP_START, mq.CTLO())
+
+    program.kit.queue_manager.stop()
+
+    assert heard.wait(30)
+    assert [c.MQRC_Q_MGR_STOPPING] == reasons

@@ -1,0 +1,207 @@
+"""Connections through the stand-in library: what an application asks for arrives, and who may use a handle from where.
+
+Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002, rc2018, rc2219.
+"""
+
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+from mqflow.standin import install
+from tests.standin.harness import Program, in_package
+
+pytestmark = pytest.mark.xdist_group("standin")
+
+
+def _said(values: Mapping[str, int | str | bytes], *names: str) -> tuple[object, ...]:
+    return tuple(value.rstrip(b"\0") if isinstance(value, bytes) else value for value in map(values.__getitem__, names))
+
+
+@in_package
+def test_another_queue_manager_is_not_known(program: Program) -> None:
+    manager = program.mq.QueueManager(None)
+
+    program.refused(program.c.MQRC_Q_MGR_NAME_ERROR, lambda: manager.connect_with_options(b"QM2"))
+
+
+@in_package
+def test_a_connection_that_shares_no_handles_belongs_to_its_thread(program: Program) -> None:
+    manager = program.connect_alone()
+    reasons: list[int] = []
+
+    def elsewhere() -> None:
+        reasons.append(program.refused(program.c.MQRC_HCONN_ERROR, manager.commit).reason)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+
+    assert [program.c.MQRC_HCONN_ERROR] == reasons
+    manager.commit()
+
+
+@in_package
+def test_a_shared_connection_waits_for_the_call_of_another_thread(program: Program) -> None:
+    queue, c = program.open(), program.c
+    gmo = program.gmo(c.MQGMO_WAIT, WaitInterval=30_000)
+    got: list[bytes] = []
+    waiting = threading.Thread(target=lambda: got.append(queue.get(None, program.md(), gmo)))
+    waiting.start()
+
+    program.open(manager=program.other).put(b"at last")
+    waiting.join()
+    program.manager.commit()
+
+    assert [b"at last"] == got
+
+
+@in_package
+def test_user_and_password_reach_the_library(program: Program) -> None:
+    program.connect(user="alice", password="secret")  # noqa: S106 - of nobody
+
+    asked = program.kit.requests[-1]
+    assert ("alice", b"secret") == (asked.user, asked.security["CSPPassword"])
+    assert "secret" not in repr(asked)
+
+
+@in_package
+def test_what_the_channel_says_reaches_the_library(program: Program) -> None:
+    mq, c = program.mq, program.c
+    channel = mq.CD(ChannelName=b"TLS.SVRCONN", ConnectionName=b"mq.example(1414)", SSLCipherSpec=b"ANY_TLS12_OR_HIGHER")
+    sco = mq.SCO(KeyRepository=b"/keys/app", CertificateLabel=b"app")
+    manager = mq.QueueManager(None)
+
+    manager.connect_with_options(b"QM1", opts=c.MQCNO_HANDLE_SHARE_BLOCK, cd=channel, sco=sco)
+
+    asked = program.kit.requests[-1]
+    assert (b"TLS.SVRCONN", b"ANY_TLS12_OR_HIGHER") == _said(asked.channel, "ChannelName", "SSLCipherSpec")
+    assert (b"/keys/app", b"app") == _said(asked.tls, "KeyRepository", "CertificateLabel")
+
+
+@in_package
+def test_every_call_says_that_the_queue_manager_has_stopped(program: Program) -> None:
+    queue, c = program.open(), program.c
+    program.kit.queue_manager.stop()
+
+    for call in (queue.get, program.manager.commit, program.manager.backout):
+        program.refused(c.MQRC_Q_MGR_STOPPING, call)
+    program.refused(c.MQRC_Q_MGR_NOT_AVAILABLE, program.connect)
+
+
+@in_package
+def test_a_thread_has_one_connection_that_shares_no_handles(program: Program) -> None:
+    first = program.connect_alone()
+
+    error = program.refused(program.c.MQRC_ALREADY_CONNECTED, program.connect_alone)
+
+    assert program.c.MQCC_WARNING == error.comp
+    first.commit()
+
+
+@in_package
+def test_a_thread_does_not_inherit_the_connection_of_one_that_ended(program: Program) -> None:
+    kept: list[object] = []
+
+    for _ in range(20):  # the system gives the number of a thread that ended to the next one
+        thread = threading.Thread(target=lambda: kept.append(program.connect_alone()))
+        thread.start()
+        thread.join()
+
+    assert 20 == len(kept)
+
+
+@in_package
+def test_no_call_of_another_thread_waits_where_blocking_is_not_wanted(program: Program) -> None:
+    c = program.c
+    manager = program.connect(c.MQCNO_HANDLE_SHARE_NO_BLOCK)
+    queue = program.open(manager=manager)
+    started, body = threading.Event(), []
+
+    def wait() -> None:
+        started.set()
+        body.append(queue.get(None, program.md(), program.gmo(c.MQGMO_WAIT, WaitInterval=30_000)))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    started.wait()
+    reasons: set[int] = set()
+    while c.MQRC_CALL_IN_PROGRESS not in reasons:  # until the other thread is inside its call
+        try:
+            manager.commit()
+        except program.mq.MQMIError as error:
+            reasons.add(error.reason)
+    program.other.put1(b"Q", b"go on")
+    waiting.join()
+
+    assert ({c.MQRC_CALL_IN_PROGRESS}, [b"go on"]) == (reasons, body)
+
+
+@in_package
+def test_a_global_unit_of_work_cannot_be_begun(program: Program) -> None:
+    manager, c = program.connect_alone(), program.c
+
+    program.refused(c.MQRC_ENVIRONMENT_ERROR if program.is_pymqi else c.MQRC_NO_EXTERNAL_PARTICIPANTS, manager.begin)
+
+
+@in_package
+def test_threads_with_a_handle_each_get_every_message_once(program: Program) -> None:
+    queue, c = program.open(), program.c
+    sent = [b"%d" % number for number in range(400)]
+    for body in sent:
+        queue.put(body)
+    got: list[bytes] = []
+
+    def consume() -> None:
+        own = program.open(c.MQOO_INPUT_SHARED, manager=program.connect())
+        while program.depth():
+            try:
+                got.append(own.get(None, program.md(), program.gmo(c.MQGMO_NO_SYNCPOINT)))
+            except program.mq.MQMIError as error:
+                if error.reason != c.MQRC_NO_MSG_AVAILABLE:
+                    raise
+
+    threads = [threading.Thread(target=consume) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(sent) == sorted(got)
+
+
+@in_package
+def test_what_fails_in_the_library_itself_is_2195(program: Program) -> None:
+    def fail(request: object) -> None:
+        raise ZeroDivisionError
+
+    with install(program.kit.queue_manager, on_connect=fail):
+        program.refused(program.c.MQRC_UNEXPECTED_ERROR, program.connect)
+
+
+@in_package
+def test_a_stand_in_that_was_withdrawn_is_no_queue_manager_any_more(program: Program) -> None:
+    with install(program.kit.queue_manager):
+        program.connect()
+
+    program.refused(program.c.MQRC_Q_MGR_NOT_AVAILABLE, program.connect)
+
+
+@in_package
+def test_what_a_stand_in_leaves_uncommitted_when_it_is_withdrawn_is_backed_out(program: Program) -> None:
+    pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
+    with install(program.kit.queue_manager):
+        manager = program.connect()  # kept: losing the last reference would disconnect, and commit
+        manager.put1(b"Q", b"in doubt", program.md(), pmo)
+        assert 1 == program.depth()
+
+    assert 0 == program.depth()
+
+
+@in_package
+def test_a_name_that_starts_with_an_asterisk_is_any_queue_manager(program: Program) -> None:
+    manager = program.mq.QueueManager(None)
+
+    manager.connect_with_options(b"*GROUP", opts=program.c.MQCNO_HANDLE_SHARE_BLOCK)
+
+    manager.commit()

@@ -1,0 +1,290 @@
+"""The real ibmmq and pymqi on the embedded queue manager: what a program that uses them sees.
+
+First what no public suite of theirs notices, from IBM's documentation; then the rest of a program's day.
+"""
+
+import pytest
+
+from mqflow.mqi.descriptor_extension import DescriptorExtension, to_bytes
+from tests.standin.harness import Program, in_package, only_in
+
+pytestmark = pytest.mark.xdist_group("standin")
+
+
+@in_package
+def test_a_message_put_is_got_with_its_descriptor(program: Program) -> None:
+    queue, got = program.open(), program.md()
+
+    queue.put(b"hello", program.md(CorrelId=b"c" * 24, Format=b"MQSTR   "))
+
+    assert b"hello" == queue.get(None, got, program.gmo())
+    assert (b"c" * 24, b"MQSTR   ") == (got.CorrelId, got.Format)
+    assert got.MsgId != bytes(24)
+
+
+@in_package
+def test_each_backout_of_a_get_adds_one_to_the_backout_count(program: Program) -> None:
+    queue = program.open()
+    queue.put(b"poison")
+    counts = []
+
+    for _ in range(3):
+        md = program.md()
+        queue.get(None, md, program.gmo(program.c.MQGMO_SYNCPOINT))
+        counts.append(md.BackoutCount)
+        program.manager.backout()
+
+    assert [0, 1, 2] == counts
+
+
+@in_package
+def test_the_backout_count_is_kept_in_a_version_1_descriptor_as_well(program: Program) -> None:
+    queue, md = program.open(), program.mq.MD(Version=1)
+    queue.put(b"poison")
+    queue.get(None, program.md(), program.gmo(program.c.MQGMO_SYNCPOINT))
+    program.manager.backout()
+
+    queue.get(None, md, program.gmo())
+
+    assert 1 == md.BackoutCount
+
+
+@in_package
+def test_disconnecting_commits_the_unit_of_work(program: Program) -> None:
+    pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
+    program.manager.put1(b"Q", b"in doubt", program.md(), pmo)
+    assert 1 == program.depth()
+
+    program.manager.disconnect()
+
+    assert b"in doubt" == program.open(manager=program.other).get()
+
+
+@in_package
+def test_losing_the_last_reference_to_a_connection_commits_too(program: Program) -> None:
+    pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
+    manager = program.connect()
+    manager.put1(b"Q", b"by accident", program.md(), pmo)
+
+    del manager
+
+    assert b"by accident" == program.open().get()
+
+
+@in_package
+def test_a_message_that_is_cut_off_is_gone_when_truncation_is_accepted(program: Program) -> None:
+    queue, c = program.open(), program.c
+    queue.put(b"0123456789")
+
+    error = program.refused(
+        c.MQRC_TRUNCATED_MSG_ACCEPTED, lambda: queue.get(4, None, program.gmo(c.MQGMO_ACCEPT_TRUNCATED_MSG))
+    )
+
+    assert (c.MQCC_WARNING, b"0123", 10) == (error.comp, error.message, error.original_length)
+    assert 0 == program.depth()
+
+
+@in_package
+def test_a_message_that_does_not_fit_stays_when_truncation_is_not_accepted(program: Program) -> None:
+    queue, c = program.open(), program.c
+    queue.put(b"0123456789")
+
+    error = program.refused(c.MQRC_TRUNCATED_MSG_FAILED, lambda: queue.get(4, None, program.gmo()))
+
+    assert (c.MQCC_WARNING, 10) == (error.comp, error.original_length)
+    assert b"0123456789" == queue.get()
+
+
+@in_package
+def test_a_message_longer_than_the_packages_first_buffer_is_got_whole(program: Program) -> None:
+    queue = program.open()
+    queue.put(b"x" * 100_000)
+
+    assert b"x" * 100_000 == queue.get()
+
+
+@in_package
+def test_a_temporary_dynamic_queue_goes_with_the_handle_that_made_it(program: Program) -> None:
+    program.kit.define("MODEL", "QMODEL", deftype="TEMPDYN")
+    mq, c = program.mq, program.c
+    od = mq.OD(ObjectName=b"MODEL", DynamicQName=b"REPLY.*")
+    queue = mq.Queue(program.manager, od, c.MQOO_INPUT_EXCLUSIVE | c.MQOO_OUTPUT)
+    names = [each.name for each in program.kit.queue_manager.administration.queues() if each.name.startswith("REPLY.")]
+
+    queue.close()
+
+    assert [od.ObjectName.decode().rstrip("\0 ")] == names
+    program.refused(c.MQRC_UNKNOWN_OBJECT_NAME, lambda: program.open(c.MQOO_OUTPUT, names[0]))
+
+
+@in_package
+def test_a_queue_open_exclusively_cannot_be_opened_for_input(program: Program) -> None:
+    c = program.c
+    held = program.open(c.MQOO_INPUT_EXCLUSIVE)
+
+    program.refused(c.MQRC_OBJECT_IN_USE, lambda: program.open(c.MQOO_INPUT_SHARED, manager=program.other))
+    held.close()
+
+    program.open(c.MQOO_INPUT_SHARED, manager=program.other)
+
+
+@in_package
+def test_a_queue_that_is_inhibited_for_gets_refuses_them_and_nothing_else(program: Program) -> None:
+    queue, c = program.open(), program.c
+    program.kit.mqsc("ALTER QLOCAL(Q) GET(DISABLED)")
+
+    queue.put(b"stays")
+
+    program.refused(c.MQRC_GET_INHIBITED, queue.get)
+    program.kit.mqsc("ALTER QLOCAL(Q) GET(ENABLED)")
+    assert b"stays" == queue.get()
+
+
+@in_package
+def test_text_is_converted_to_the_character_set_asked_for(program: Program) -> None:
+    queue, c = program.open(), program.c
+    queue.put("Grüße".encode("cp1252"), program.md(Format=b"MQSTR   ", CodedCharSetId=1252))
+    md = program.md(CodedCharSetId=1208)
+
+    body = queue.get(100, md, program.gmo(c.MQGMO_CONVERT))
+
+    assert ("Grüße".encode(), 1208) == (body, md.CodedCharSetId)
+
+
+@in_package
+def test_what_cannot_be_converted_comes_as_it_is_with_a_warning(program: Program) -> None:
+    queue, c = program.open(), program.c
+    queue.put(b"\x00\x01", program.md(Format=b"MYFORMAT", CodedCharSetId=1252))
+    md = program.md(CodedCharSetId=1208)
+
+    error = program.refused(c.MQRC_FORMAT_ERROR, lambda: queue.get(100, md, program.gmo(c.MQGMO_CONVERT)))
+
+    assert (c.MQCC_WARNING, b"\x00\x01") == (error.comp, error.message)
+    assert 0 == program.depth()
+
+
+@in_package
+def test_nothing_there_is_2033_and_a_queue_that_is_not_there_2085(program: Program) -> None:
+    queue, c = program.open(), program.c
+
+    program.refused(c.MQRC_NO_MSG_AVAILABLE, queue.get)
+    program.refused(c.MQRC_UNKNOWN_OBJECT_NAME, lambda: program.open(c.MQOO_OUTPUT, "NOWHERE"))
+
+
+@in_package
+def test_a_put_under_syncpoint_shows_when_it_is_committed(program: Program) -> None:
+    queue, reader = program.open(), program.open(manager=program.other)
+    pmo = program.mq.PMO(Options=program.c.MQPMO_SYNCPOINT)
+
+    queue.put(b"later", program.md(), pmo)
+    program.refused(program.c.MQRC_NO_MSG_AVAILABLE, reader.get)
+    program.manager.commit()
+
+    assert b"later" == reader.get()
+
+
+@in_package
+def test_the_backout_settings_of_a_queue_are_inquired_blank_padded(program: Program) -> None:
+    program.kit.define("ORDERS.IN", bothresh=3, boqname="ORDERS.BOQ")
+    queue, c = program.open(name="ORDERS.IN"), program.c
+
+    assert 3 == queue.inquire(c.MQIA_BACKOUT_THRESHOLD)
+    assert b"ORDERS.BOQ".ljust(48) == queue.inquire(c.MQCA_BACKOUT_REQ_Q_NAME)
+
+
+@in_package
+def test_the_queue_manager_says_that_it_is_no_ibm_mq(program: Program) -> None:
+    said = program.manager.inquire(program.c.MQCA_Q_MGR_DESC)
+
+    assert b"not IBM MQ" in said
+    assert b"09040000" == program.manager.inquire(program.c.MQCA_VERSION)
+
+
+@in_package
+def test_attributes_are_set(program: Program) -> None:
+    c = program.c
+    queue = program.open(c.MQOO_SET | c.MQOO_INQUIRE)
+
+    queue.set(c.MQIA_INHIBIT_PUT, c.MQQA_PUT_INHIBITED)
+
+    assert c.MQQA_PUT_INHIBITED == queue.inquire(c.MQIA_INHIBIT_PUT)
+    program.refused(c.MQRC_PUT_INHIBITED, lambda: program.manager.put1(b"Q", b"no"))
+
+
+@in_package
+def test_browsing_leaves_messages_where_they_are(program: Program) -> None:
+    queue, c = program.open(), program.c
+    for body in (b"one", b"two"):
+        queue.put(body)
+    first, following = program.gmo(c.MQGMO_BROWSE_FIRST), program.gmo(c.MQGMO_BROWSE_NEXT)
+
+    assert [b"one", b"two"] == [queue.get(None, program.md(), gmo) for gmo in (first, following)]
+    assert b"two" == queue.get(None, program.md(), program.gmo(c.MQGMO_MSG_UNDER_CURSOR))
+    assert b"one" == queue.get()
+
+
+@in_package
+def test_version_1_options_match_by_identifier_whatever_their_bytes_say(program: Program) -> None:
+    queue, mq = program.open(), program.mq
+    for index in range(2):
+        queue.put(b"%d" % index, program.md(CorrelId=b"%d" % index * 24))
+
+    body = queue.get(None, program.md(CorrelId=b"1" * 24), mq.GMO(Version=1, MatchOptions=0))
+
+    assert b"1" == body
+
+
+@in_package
+def test_a_version_1_descriptor_gets_the_group_in_front_of_the_data(program: Program) -> None:
+    queue, c, mq = program.open(), program.c, program.mq
+    queue.put(b"member", program.md(GroupId=b"g" * 24, MsgSeqNumber=2, MsgFlags=c.MQMF_MSG_IN_GROUP, Format=b"MQSTR   "))
+    md = mq.MD(Version=1)
+
+    body = queue.get(None, md, program.gmo())
+
+    assert (b"MQHMDE  ", b"MDE ", b"g" * 24, b"member") == (md.Format, body[:4], body[32:56], body[72:])
+
+
+@in_package
+def test_subscribing_is_refused_as_not_supported(program: Program) -> None:
+    mq, c = program.mq, program.c
+    descriptor = mq.SD(Options=c.MQSO_CREATE + c.MQSO_MANAGED)
+    descriptor.set_vs("ObjectString", b"Prices/IBM")
+    subscription = mq.Subscription(program.manager)
+
+    program.refused(c.MQRC_FUNCTION_NOT_SUPPORTED, lambda: subscription.sub(sub_desc=descriptor))
+
+
+@only_in("ibmmq", "pymqi has no MQSTAT")
+def test_an_asynchronous_put_that_fails_is_told_by_mqstat_and_not_before(program: Program) -> None:
+    c, queue = program.c, program.open()
+    pmo = program.mq.PMO(Options=c.MQPMO_ASYNC_RESPONSE | c.MQPMO_NO_SYNCPOINT)
+    queue.put(b"one", program.md(), pmo)
+    program.kit.mqsc("ALTER QLOCAL(Q) PUT(DISABLED)")
+
+    queue.put(b"two", program.md(), pmo)
+
+    status = program.manager.stat(c.MQSTAT_TYPE_ASYNC_ERROR)
+    assert (1, 0, 1) == (status.PutSuccessCount, status.PutWarningCount, status.PutFailureCount)
+    assert (c.MQRC_PUT_INHIBITED, b"Q".ljust(48)) == (status.Reason, status.ObjectName)
+    assert 0 == program.manager.stat(c.MQSTAT_TYPE_ASYNC_ERROR).PutFailureCount
+
+
+@only_in("ibmmq", "pymqi is a client, whose puts may answer early")
+def test_an_asynchronous_put_of_a_local_program_fails_at_once(program: Program) -> None:
+    manager = program.connect_alone()
+    program.kit.mqsc("ALTER QLOCAL(Q) PUT(DISABLED)")
+    pmo = program.mq.PMO(Options=program.c.MQPMO_ASYNC_RESPONSE)
+
+    program.refused(program.c.MQRC_PUT_INHIBITED, lambda: manager.put1(b"Q", b"body", program.md(), pmo))
+
+
+@in_package
+def test_a_version_1_descriptor_puts_the_group_that_stands_in_front_of_the_data(program: Program) -> None:
+    queue, c, md = program.open(), program.c, program.md()
+    extension = DescriptorExtension(format="MQSTR", group_id=b"g" * 24, sequence_number=2, message_flags=c.MQMF_MSG_IN_GROUP)
+
+    queue.put(to_bytes(extension, encoding=546) + b"member", program.mq.MD(Version=1, Format=b"MQHMDE  "))
+
+    assert b"member" == queue.get(None, md, program.gmo())
+    assert (b"MQSTR   ", b"g" * 24, 2, c.MQMF_MSG_IN_GROUP) == (md.Format, md.GroupId, md.MsgSeqNumber, md.MsgFlags)
