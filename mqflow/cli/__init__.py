@@ -55,7 +55,7 @@ class _LazyGroup(click.Group):
         """Run the command. The one place of the command line where every exception ends, as a sentence on stderr."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):  # click ends each as it should
             raise
         except KeyboardInterrupt:
             ctx.exit(EXIT_INTERRUPTED)

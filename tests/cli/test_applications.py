@@ -162,3 +162,18 @@ def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
     assert 2 == result.exit_code
     assert "mine" == (tmp_path / "app.py").read_text()
     assert not (tmp_path / "test_app.py").exists()
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(run: Run, queues: None, tmp_path: Path) -> None:
+    script = tmp_path / "long.mqsc"
+    script.write_text("DISPLAY QUEUE(*) ALL\n" * 200)
+    command = [sys.executable, "-m", "mqflow.cli", "mqsc", str(script)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert b"" == said
