@@ -83,7 +83,7 @@ class App:
         """
 
         def declare(function: F) -> F:
-            handler = Handler(function, where=where, codec=codec or self.codec, threads=options.get("concurrency", 1))
+            handler = Handler(function, where=where, codec=codec or self.codec)
             self._listener(queue, options, name or function.__name__, handler.name).add(handler)
             return function
 

@@ -4,6 +4,7 @@ Knows annotations; knows no queue and no session.
 """
 
 import inspect
+import math
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ _PAYLOAD, _MESSAGE, _CONTEXT = range(3)
 class Handler:
     """A function that handles messages of a queue, or those of them that `where` accepts."""
 
-    def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None, threads: int) -> None:
+    def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None) -> None:
         self.function: Final = function
         self.name: Final = f"{function.__module__}.{function.__qualname__}"
         self.where: Final = where
@@ -43,7 +44,6 @@ class Handler:
         self.wants_context: Final = _CONTEXT in wanted.positions.values()
         self._positions: Final = tuple(wanted.positions.items())
         self._call: Final = _injected(function) if wanted.injects else function
-        self._limiter_size: Final = threads
         #: One for each run: a limiter belongs to its event loop, and tests run an application on one after the other.
         self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
 
@@ -58,7 +58,8 @@ class Handler:
             return await coroutine
         limiter = self._limiter.get(None)
         if limiter is None:
-            limiter = anyio.CapacityLimiter(self._limiter_size)
+            # The workers bound how many run. A bound here would let one that was given up on hold up the next message.
+            limiter = anyio.CapacityLimiter(math.inf)
             self._limiter.set(limiter)
         work = partial(_in_thread, delivery, self._call, arguments)
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)

@@ -1,5 +1,6 @@
 """What a listener does with a message: the payload it hands over, what a return value and an exception mean."""
 
+import threading
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, TypedDict
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
-from mqflow.events import Decided, Disposed, HandlerStuck, ListenerPaused, ListenerResumed, Settled, Warned
+from mqflow.events import Decided, Delivered, Disposed, HandlerStuck, ListenerPaused, ListenerResumed, Settled, Warned
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
 from mqflow.policy.backout import decide
 from mqflow.policy.disposition import Deliver, Failed, Return, Settlement, Undecodable
@@ -812,3 +813,24 @@ async def test_a_hook_that_raises_touches_no_message(mq: QueueManagerKit, caplog
         await mq.drain("OUT", at_least=3)
 
     assert 1 == sum("broken" in record.getMessage() for record in caplog.records)
+
+
+async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_options(mq: QueueManagerKit) -> None:
+    app = App()
+    meeting = threading.Barrier(2, timeout=5)
+
+    @app.listener("IN", where=lambda _: False, concurrency=2)
+    def never(order: Order) -> None:
+        raise AssertionError("never called")
+
+    @app.listener("IN")
+    def handle(order: Order) -> None:
+        meeting.wait()  # breaks, and fails, where the other is kept waiting for a thread
+
+    for _ in range(2):
+        await mq.put("IN", ORDER)
+    async with mq.run(app):
+        await anyio.sleep(1)
+
+    assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
+    assert [0, 0] == [event.backout_count for event in mq.told(Delivered)]
