@@ -42,13 +42,27 @@ def command(file: Path | None, strict: bool, as_json: bool, url: str | None) -> 
                 if any(isinstance(each.command, Command) and isinstance(each.command.action, End) for each in responses):
                     break
             return
-        results = run(file.read_text(encoding="utf-8") if file else sys.stdin.read(), administration)
+        results = run(_script(file), administration)
     finally:
         queue_manager.close()
     _print(results.responses, as_json=as_json)
     _sum_up(results, as_json=as_json)
     if code := results.exit_code(strict=strict):
         sys.exit(code)
+
+
+def _script(file: Path | None) -> str:
+    """Return the text of the file, or of stdin. Raises `ClickException`, with the place, for one that is not UTF-8."""
+    data = file.read_bytes() if file else sys.stdin.buffer.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        raise click.ClickException(
+            f"{file or 'stdin'} is not UTF-8 in line {line}, column {column} (byte 0x{data[error.start]:02x}). "
+            "Nothing was done; save it as UTF-8."
+        ) from error
 
 
 def _typed(queue_manager: str) -> Iterator[str]:

@@ -68,3 +68,18 @@ def test_a_prompt_waits_for_the_rest_of_a_continued_command_and_not_of_a_comment
     monkeypatch.setattr("builtins.input", read)
 
     assert ["* a comment +", "PING +\n* another\n  QMGR"] == list(_typed("QM1"))
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_a_script_that_is_not_utf_8_is_refused_with_the_place_and_nothing_is_done(
+    run: Run, tmp_path: Path, *, from_file: bool
+) -> None:
+    script = b"DEFINE QLOCAL(FIRST)\nDEFINE QLOCAL(N) DESCR('gr\xfc\xdfe')\n"
+    file = tmp_path / "old.mqsc"
+    file.write_bytes(script)
+
+    refused = run("mqsc", str(file)) if from_file else run("mqsc", stdin=script)
+
+    assert 1 == refused.exit_code
+    assert "is not UTF-8 in line 2, column 27 (byte 0xfc). Nothing was done" in refused.output
+    assert "AMQ8147" in run("mqsc", stdin="DISPLAY QLOCAL(FIRST)").output
