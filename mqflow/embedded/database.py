@@ -5,6 +5,7 @@ Knows the format; knows no change of a queue and no thread.
 
 import os
 import sqlite3
+from collections.abc import Sequence
 from typing import Final
 
 from mqflow.embedded.folder import DamagedFolderError, DataFolder, FolderVersionError, ForeignFolderError
@@ -14,7 +15,7 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "is_full", "open_database")
 
 APPLICATION_ID: Final = int.from_bytes(b"mqfl")
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 PAGE_BYTES: Final = 4096
 
 # One connection, which nobody else may have beside it: SQLite before 3.51.3 can corrupt a write-ahead log that two connections
@@ -33,6 +34,10 @@ _SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
 )
 
+# Whatever has a definition and is no queue: topics, subscriptions and what else there will be.
+_OBJECTS: Final = """CREATE TABLE object (
+    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, attributes BLOB NOT NULL, crc INTEGER NOT NULL,
+    UNIQUE (kind, name))"""
 # A message is found by its serial only: every other index is the state machine's, in memory, where a random key costs nothing.
 # Its backout count lies apart, so that counting a backout does not write a large body again.
 _TABLES: Final = (
@@ -43,9 +48,16 @@ _TABLES: Final = (
         put_at REAL NOT NULL, crc INTEGER NOT NULL, body_crc INTEGER NOT NULL, descriptor BLOB NOT NULL, body BLOB NOT NULL)""",
     "CREATE TABLE backout (serial INTEGER PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL)",
     "CREATE TABLE quarantine (serial INTEGER PRIMARY KEY, why TEXT NOT NULL, found_at REAL NOT NULL)",
+    _OBJECTS,
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {FORMAT_VERSION}",
 )
+
+_UPGRADES: Final = {
+    # Up to version 1 queues were the only objects. A version of its own, because an mqflow that knows of no subscription would
+    # not deliver to it, and nobody would notice.
+    2: (_OBJECTS,),
+}
 
 
 def open_database(folder: DataFolder) -> sqlite3.Connection:
@@ -65,7 +77,8 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
         for setting in _SETTINGS:
             database.execute(setting).fetchall()
         if _number(database, "PRAGMA application_id") == 0:
-            _create(database)
+            _change(database, _TABLES)
+        _upgrade(database)
     except sqlite3.DatabaseError as error:
         database.close()
         if is_full(error):
@@ -98,9 +111,15 @@ def _recognise(database: sqlite3.Connection, folder: DataFolder) -> None:
         raise FolderVersionError(folder.path, version, FORMAT_VERSION)
 
 
-def _create(database: sqlite3.Connection) -> None:
-    database.execute("BEGIN IMMEDIATE")  # the identity is part of it: a half-made file is an empty one
-    for statement in _TABLES:
+def _upgrade(database: sqlite3.Connection) -> None:
+    """Bring the file to the present format, a version at a time."""
+    for version in range(_number(database, "PRAGMA user_version") + 1, FORMAT_VERSION + 1):
+        _change(database, (*_UPGRADES[version], f"PRAGMA user_version = {version}"))
+
+
+def _change(database: sqlite3.Connection, statements: Sequence[str]) -> None:
+    database.execute("BEGIN IMMEDIATE")  # identity and version are part of it: a half-made file is an empty one
+    for statement in statements:
         database.execute(statement)
     database.execute("COMMIT")
 

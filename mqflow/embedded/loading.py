@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.embedded import rows
-from mqflow.embedded.store import Snapshot, StoredMessage
+from mqflow.embedded.store import Snapshot, StoredMessage, StoredObject
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 
 __all__ = ("load_snapshot", "read_catalogue")
@@ -74,6 +74,7 @@ def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: fl
         messages=found.messages,
         next_serial=next_serial,
         quarantined=tuple(sorted(found.quarantined.items())),
+        objects=tuple(_objects(database)),
     )
 
 
@@ -96,6 +97,10 @@ def _check_structure(database: sqlite3.Connection) -> None:
 
 def _queues(database: sqlite3.Connection) -> Iterator[tuple[int, QueueAttributes]]:
     return (rows.queue_of(row) for row in database.execute("SELECT id, attributes, crc FROM queue ORDER BY id"))
+
+
+def _objects(database: sqlite3.Connection) -> Iterator[StoredObject]:
+    return (rows.object_of(row) for row in database.execute("SELECT kind, name, attributes, crc FROM object ORDER BY id"))
 
 
 def _quarantined(database: sqlite3.Connection) -> dict[int, str]:

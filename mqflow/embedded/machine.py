@@ -13,6 +13,7 @@ from mqflow.embedded.bodies import Bodies
 from mqflow.embedded.handle import Definition
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.naming import Identifiers, Timestamps
+from mqflow.embedded.object_kinds import load_objects
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.store import Snapshot, Store, StoredMessage
 from mqflow.embedded.waiting import wake_all
@@ -37,6 +38,8 @@ class Machine:
         self.clock = clock
         self.durable = store.durable
         self.queues: dict[str, LocalQueue | Definition] = {}
+        #: What is no queue: kind, name, record; see `objects`.
+        self.objects = load_objects(snapshot.objects)
         self.next_serial = snapshot.next_serial
         self.identifiers = Identifiers(attributes.name, clock.wall(), snapshot.next_serial)
         self.timestamps = Timestamps()

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.store import BackoutCounted, Change, MessageAdded
+from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, ObjectDefined
 
 __all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release")
 
@@ -27,7 +27,7 @@ class Call(Struct, frozen=True, gc=False, eq=False):
     @property
     def added_bytes(self) -> int:
         """What the database may grow by; 0 for a call that only takes away."""
-        return sum(change.message.body_bytes + _CHANGE_BYTES for change in self.changes if isinstance(change, MessageAdded))
+        return sum(_added_bytes(change) for change in self.changes)
 
     @property
     def log_bytes(self) -> int:
@@ -61,3 +61,9 @@ class Close(Struct, frozen=True, gc=False):
 
 
 Item = Call | Release | Quarantine | Close
+
+
+def _added_bytes(change: Change) -> int:
+    if isinstance(change, MessageAdded):
+        return change.message.body_bytes + _CHANGE_BYTES
+    return len(change.attributes) + _CHANGE_BYTES if isinstance(change, ObjectDefined) else 0

@@ -17,11 +17,14 @@ from mqflow.embedded.store import (
     Change,
     MessageAdded,
     MessageRemoved,
+    ObjectDefined,
+    ObjectDeleted,
     QueueCleared,
     QueueDefined,
     QueueDeleted,
     QueueManagerDefined,
     StoredMessage,
+    StoredObject,
 )
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -38,6 +41,7 @@ __all__ = (
     "count_of",
     "count_row",
     "message_of",
+    "object_of",
     "queue_of",
     "state_of",
     "state_row",
@@ -58,6 +62,12 @@ _FORGET_COUNT: Final = "DELETE FROM backout WHERE serial = ?"
 _DEFINE: Final = "INSERT OR REPLACE INTO queue (id, name, attributes, crc) VALUES (?, ?, ?, ?)"
 _CLEAR: Final = "DELETE FROM message WHERE queue = ?"
 _DELETE: Final = "DELETE FROM queue WHERE id = ?"
+# Not "OR REPLACE", which would move it behind all others.
+_DEFINE_OBJECT: Final = (
+    "INSERT INTO object (kind, name, attributes, crc) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (kind, name) DO UPDATE SET attributes = excluded.attributes, crc = excluded.crc"
+)
+_DELETE_OBJECT: Final = "DELETE FROM object WHERE kind = ? AND name = ?"
 
 _HEAD: Final = struct.Struct("<qqq?ddqI")
 _PAIR: Final = struct.Struct("<qq")
@@ -66,6 +76,9 @@ _decode_descriptor = msgspec.msgpack.Decoder(MessageDescriptor).decode
 
 Statement = tuple[str, list[tuple[Any, ...]]]
 """SQL, and the parameters of each of its executions."""
+
+
+_Definition = QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined | ObjectDefined | ObjectDeleted
 
 
 class DamagedRowError(Exception):
@@ -101,7 +114,9 @@ class Catalogue(Struct):
                 case BackoutCounted(serial, backout_count):
                     self.counted.add(serial)
                     run.counted.append(count_row(serial, backout_count))
-                case QueueDefined() | QueueDeleted() | QueueCleared() | QueueManagerDefined():
+                case (
+                    QueueDefined() | QueueDeleted() | QueueCleared() | QueueManagerDefined() | ObjectDefined() | ObjectDeleted()
+                ):
                     yield from run.statements()
                     run = _Run()
                     yield from self._definition(change)
@@ -114,7 +129,7 @@ class Catalogue(Struct):
             self.serials_noted = serial + SERIALS_RESERVED
             yield SET_STATE, [state_row("next_serial", self.serials_noted)]
 
-    def _definition(self, change: QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined) -> Iterator[Statement]:
+    def _definition(self, change: _Definition) -> Iterator[Statement]:
         match change:
             case QueueDefined(attributes):
                 number = self.queue_ids.setdefault(attributes.name, max(self.queue_ids.values(), default=0) + 1)
@@ -126,6 +141,10 @@ class Catalogue(Struct):
                 yield from _for_queue(self.queue_ids.get(name), _CLEAR)
             case QueueManagerDefined(attributes):
                 yield SET_STATE, [state_row("queue_manager", attributes)]
+            case ObjectDefined(kind, name, attributes=encoded):
+                yield _DEFINE_OBJECT, [(kind, name, encoded, _object_crc(kind.encode(), name.encode(), encoded))]
+            case ObjectDeleted(kind, name):
+                yield _DELETE_OBJECT, [(kind, name)]
             case _:
                 assert_never(change)
 
@@ -183,6 +202,19 @@ def queue_of(row: tuple[int, bytes, int]) -> tuple[int, QueueAttributes]:
     if zlib.crc32(value, number) != check:
         raise DamagedRowError("the definition of a queue is damaged")
     return number, msgspec.msgpack.decode(value, type=QueueAttributes)
+
+
+def object_of(row: tuple[bytes, bytes, bytes, int]) -> StoredObject:
+    """Return the object of a row (kind, name, attributes, crc). Raises `DamagedRowError`."""
+    kind, name, value, check = row
+    if _object_crc(kind, name, value) != check:
+        raise DamagedRowError("the definition of an object is damaged")
+    return StoredObject(kind.decode(), name.decode(), value)
+
+
+def _object_crc(kind: bytes, name: bytes, value: bytes) -> int:
+    # The lengths keep what is cut at one place from being taken for what is cut at another.
+    return zlib.crc32(value, zlib.crc32(name, zlib.crc32(kind + _PAIR.pack(len(kind), len(name)))))
 
 
 def message_of(row: tuple[Any, ...], queues: dict[int, str], backout_count: int) -> StoredMessage:

@@ -18,6 +18,8 @@ __all__ = (
     "MemoryStore",
     "MessageAdded",
     "MessageRemoved",
+    "ObjectDefined",
+    "ObjectDeleted",
     "QueueCleared",
     "QueueDefined",
     "QueueDeleted",
@@ -25,6 +27,7 @@ __all__ = (
     "Snapshot",
     "Store",
     "StoredMessage",
+    "StoredObject",
 )
 
 
@@ -88,7 +91,43 @@ class QueueManagerDefined(Struct, frozen=True):
     attributes: QueueManagerAttributes
 
 
-Change = MessageAdded | MessageRemoved | BackoutCounted | QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined
+class ObjectDefined(Struct, frozen=True):
+    """An object that is no queue (a topic, a subscription ...) was defined or altered."""
+
+    #: What it is, in one word; which words there are is `objects`' business.
+    kind: str
+    #: Unique within its kind.
+    name: str
+    #: All there is to know about it, encoded.
+    attributes: bytes
+
+
+class ObjectDeleted(Struct, frozen=True):
+    """An object that is no queue is gone."""
+
+    kind: str
+    name: str
+
+
+Change = (
+    MessageAdded
+    | MessageRemoved
+    | BackoutCounted
+    | QueueDefined
+    | QueueDeleted
+    | QueueCleared
+    | QueueManagerDefined
+    | ObjectDefined
+    | ObjectDeleted
+)
+
+
+class StoredObject(Struct, frozen=True):
+    """An object that is no queue, as it lies in storage."""
+
+    kind: str
+    name: str
+    attributes: bytes
 
 
 class Snapshot(Struct, frozen=True):
@@ -103,6 +142,8 @@ class Snapshot(Struct, frozen=True):
     next_serial: int
     #: Messages that were damaged and set aside: serial and why.
     quarantined: tuple[tuple[int, str], ...] = ()
+    #: In the order in which they were first defined.
+    objects: tuple[StoredObject, ...] = ()
 
 
 class Store(Protocol):

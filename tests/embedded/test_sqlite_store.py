@@ -23,11 +23,14 @@ from mqflow.embedded.store import (
     Change,
     MessageAdded,
     MessageRemoved,
+    ObjectDefined,
+    ObjectDeleted,
     QueueCleared,
     QueueDefined,
     QueueDeleted,
     QueueManagerDefined,
     StoredMessage,
+    StoredObject,
 )
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -64,6 +67,16 @@ def test_definitions_come_back_as_they_were_last_made(tmp_path: Path) -> None:
     assert renamed == snapshot.queue_manager
     assert altered in snapshot.queues
     assert {QUEUE, OTHER_QUEUE} == {found.name for found in snapshot.queues}
+
+
+def test_objects_come_back_as_they_were_last_made_in_the_order_of_their_first_definition(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, [ObjectDefined("topic", "PRICES", b"first"), ObjectDefined("channel", "PRICES", b"another kind")])
+        write(store, [ObjectDefined("topic", "NEWS", b"news"), ObjectDefined("topic", "PRICES", b"altered")])
+        write(store, [ObjectDeleted("topic", "NEWS"), ObjectDeleted("topic", "NEVER.WAS")])
+    snapshot = reopened(tmp_path)
+
+    assert (StoredObject("topic", "PRICES", b"altered"), StoredObject("channel", "PRICES", b"another kind")) == snapshot.objects
 
 
 def test_a_message_comes_back_whole(tmp_path: Path) -> None:
@@ -434,11 +447,14 @@ def test_a_message_stays_set_aside(tmp_path: Path) -> None:
         "UPDATE queue SET id = 9 WHERE name = 'ORDERS.IN'",
         "UPDATE state SET value = x'80' WHERE key = 'queue_manager'",
         "UPDATE state SET key = 'queue_manages' WHERE key = 'queue_manager'",
+        "UPDATE object SET attributes = x'80'",
+        "UPDATE object SET name = 'PRICED'",
+        "UPDATE object SET kind = 'topix'",
     ],
 )
 def test_damaged_definitions_refuse_the_start_and_name_the_file(tmp_path: Path, statement: str) -> None:
     with defined(tmp_path) as store:
-        write(store, added(1))
+        write(store, [*added(1), ObjectDefined("topic", "PRICES", b"as defined")])
     _edit(tmp_path, statement)
 
     with pytest.raises(DamagedFolderError, match=r"queue_manager\.db is damaged: .*restore a backup"):
@@ -467,6 +483,21 @@ def test_a_newer_folder_is_refused_with_both_versions(tmp_path: Path) -> None:
         FolderVersionError, match=f"version {FORMAT_VERSION + 1}; this mqflow knows versions up to {FORMAT_VERSION}"
     ):
         SqliteStore(tmp_path)
+
+
+def test_a_folder_of_version_1_is_opened_and_takes_objects_from_then_on(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1))
+    for statement in ("DROP TABLE object", "PRAGMA user_version = 1"):  # all that the versions differ in
+        _edit(tmp_path, statement)
+
+    with opened(tmp_path) as (store, upgraded):
+        write(store, [ObjectDefined("topic", "PRICES", b"new")])
+    snapshot = reopened(tmp_path)
+
+    assert () == upgraded.objects
+    assert [1] == serials(upgraded) == serials(snapshot)
+    assert (StoredObject("topic", "PRICES", b"new"),) == snapshot.objects
 
 
 def test_another_applications_database_is_refused_and_left_alone(tmp_path: Path) -> None:
