@@ -3,15 +3,28 @@
 import string
 from typing import Final
 
-__all__ = ("OBJECT_NAME_CHARS_MAX", "is_object_name", "padded", "stripped")
+__all__ = (
+    "CHANNEL_NAME_CHARS_MAX",
+    "OBJECT_NAME_CHARS_MAX",
+    "is_channel_name",
+    "is_object_name",
+    "padded",
+    "stripped",
+)
 
 OBJECT_NAME_CHARS_MAX: Final = 48
+CHANNEL_NAME_CHARS_MAX: Final = 20
 _ALLOWED: Final = frozenset(string.ascii_letters + string.digits + "._/%")
 
 
 def is_object_name(name: str) -> bool:
     """Return whether a queue manager would accept this as the name of a queue: 1 to 48 of ``A-Z a-z 0-9 . _ / %``."""
     return 0 < len(name) <= OBJECT_NAME_CHARS_MAX and _ALLOWED.issuperset(name)
+
+
+def is_channel_name(name: str) -> bool:
+    """Return whether a queue manager would accept this as the name of a channel: 1 to 20 of ``A-Z a-z 0-9 . _ / %``."""
+    return is_object_name(name) and len(name) <= CHANNEL_NAME_CHARS_MAX
 
 
 def padded(text: str, length: int) -> bytes:

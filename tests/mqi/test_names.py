@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.mqi.names import is_object_name, padded, stripped
+from mqflow.mqi.names import is_channel_name, is_object_name, padded, stripped
 
 
 @pytest.mark.parametrize("name", ["A", "ORDERS.IN", "orders_in", "a/b%c", "0.1", "A" * 48])
@@ -15,6 +15,10 @@ def test_a_queue_may_have_this_name(name: str) -> None:
 @pytest.mark.parametrize("name", ["", " ", "A B", "A" * 49, "A-B", "Ä", "A\n", "A*", "A'", 'A"', "A;B", "A\0"])
 def test_no_queue_may_have_this_name(name: str) -> None:
     assert not is_object_name(name)
+
+
+def test_a_channel_s_name_is_that_of_a_queue_with_20_characters_at_the_most() -> None:
+    assert [True, False, False] == [is_channel_name(name) for name in ("A" * 20, "A" * 21, "A B")]
 
 
 @given(st.text("ABCabc019._/%", max_size=48))

@@ -1,0 +1,102 @@
+"""Decides whether a lost connection is got again, and to which queue managers it may lead then.
+
+What the application asks for meets what the administrator set as the default; one table says what comes of it. Knows words and
+numbers only. Source: IBM, "Reconnection options" (q108390) for the table, the seed document for the JMS names.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, IntEnum
+from typing import Final
+
+__all__ = (
+    "JMS_OPTIONS",
+    "MODES",
+    "DefaultReconnect",
+    "ReconnectMode",
+    "ReconnectOption",
+    "ReconnectOptionError",
+    "default_reconnect",
+    "from_jms",
+    "reconnect_mode",
+)
+
+
+class DefaultReconnect(IntEnum):
+    """DefRecon of mqclient.ini, or DEFRECON of the channel, with the numbers of MQRCN_*."""
+
+    NO = 0
+    YES = 1
+    Q_MGR = 2
+    DISABLED = 3
+
+
+class ReconnectOption(IntEnum):
+    """What the application asks for, with the numbers of MQCNO_RECONNECT_*."""
+
+    AS_DEF = 0
+    RECONNECT = 0x01000000
+    DISABLED = 0x02000000
+    Q_MGR = 0x04000000
+
+
+class ReconnectMode(Enum):
+    """What is done when a connection is lost."""
+
+    NO = "no"
+    """It is over: the application is told."""
+    ANY = "any"
+    """Any queue manager that the table offers under the name will do."""
+    Q_MGR = "queue manager"
+    """The same queue manager, at whichever address it now is; one with another QMID is refused (2546)."""
+
+
+class ReconnectOptionError(ValueError):
+    """A word, or two together, say nothing about reconnection that could be done."""
+
+
+_NO, _ANY, _Q_MGR = ReconnectMode.NO, ReconnectMode.ANY, ReconnectMode.Q_MGR
+_ORDER: Final = (ReconnectOption.RECONNECT, ReconnectOption.Q_MGR, ReconnectOption.AS_DEF, ReconnectOption.DISABLED)
+
+MODES: Final[Mapping[DefaultReconnect, Mapping[ReconnectOption, ReconnectMode]]] = {
+    # application:                           RECONNECT, Q_MGR, AS_DEF, DISABLED
+    DefaultReconnect.NO: dict(zip(_ORDER, (_ANY, _Q_MGR, _NO, _NO), strict=True)),
+    DefaultReconnect.YES: dict(zip(_ORDER, (_ANY, _Q_MGR, _ANY, _NO), strict=True)),
+    DefaultReconnect.Q_MGR: dict(zip(_ORDER, (_ANY, _Q_MGR, _Q_MGR, _NO), strict=True)),
+    DefaultReconnect.DISABLED: dict(zip(_ORDER, (_NO, _NO, _NO, _NO), strict=True)),
+}
+"""The default, then the application's option: an administrator can forbid reconnection, and an application can do without."""
+
+JMS_OPTIONS: Final[Mapping[str, ReconnectOption]] = {
+    "ANY": ReconnectOption.RECONNECT,
+    "ASDEF": ReconnectOption.AS_DEF,
+    "DISABLED": ReconnectOption.DISABLED,
+    "QMGR": ReconnectOption.Q_MGR,
+}
+"""CLIENTRECONNECTOPTIONS of a connection factory."""
+
+
+def reconnect_mode(default: DefaultReconnect, option: ReconnectOption) -> ReconnectMode:
+    """Return what is done when a connection is lost."""
+    return MODES[default][option]
+
+
+def default_reconnect(configured: DefaultReconnect | None, channel: DefaultReconnect) -> DefaultReconnect:
+    """Return the default that holds: DefRecon of mqclient.ini where it says something, else the channel's DEFRECON."""
+    return channel if configured is None else configured
+
+
+def from_jms(word: str, queue_manager: str) -> ReconnectOption:
+    """Return the option that a JMS connection factory's CLIENTRECONNECTOPTIONS means, with its QMANAGER.
+
+    Raises `ReconnectOptionError` for another word, and for ANY with the name of one queue manager: ANY needs an asterisk, an
+    asterisk and the name of a group, or blanks. Source: the seed document, table 1.
+    """
+    option = JMS_OPTIONS.get(word)
+    if option is None:
+        raise ReconnectOptionError(f"{word!r} is no CLIENTRECONNECTOPTIONS; it takes {', '.join(JMS_OPTIONS)}.")
+    if option is ReconnectOption.RECONNECT and queue_manager.strip() and not queue_manager.startswith("*"):
+        raise ReconnectOptionError(
+            f"ANY may lead to any queue manager of a group, but {queue_manager!r} names one. "
+            f"Name a group ('*{queue_manager.strip()}', '*' or blank), or use QMGR."
+        )
+    return option
