@@ -21,8 +21,19 @@ from mqflow.mqi.attributes import (
 )
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, Encoding, GetOption, MatchOption, ObjectType, OpenOption, PutOption, QueueType
+from mqflow.mqi.options import (
+    CloseOption,
+    Encoding,
+    GetOption,
+    MatchOption,
+    ObjectType,
+    OpenOption,
+    PutOption,
+    QueueType,
+    SubscriptionRequestOption,
+)
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionDescriptor
 
 __all__ = (
     "WAIT_UNLIMITED",
@@ -35,6 +46,8 @@ __all__ = (
     "ObjectHandle",
     "Put",
     "QueueManager",
+    "Subscribed",
+    "SubscriptionHandle",
     "inquire_base_queue",
     "inquire_queue_manager",
 )
@@ -83,7 +96,7 @@ class Put(Struct, frozen=True, kw_only=True, gc=False):
     descriptor: MessageDescriptor
     resolved_queue: str
     resolved_queue_manager: str
-    #: 0, or the reason of a warning (2049, 2104).
+    #: 0, or the reason of a warning (2049, 2104; of a publication 2479, 2550).
     reason: int = Reason.NONE
 
 
@@ -113,6 +126,27 @@ class ObjectHandle(Protocol):
         ...
 
 
+class SubscriptionHandle(Protocol):
+    """A subscription that this connection holds (Hsub), until closed: then a non-durable one is over, a durable one goes on."""
+
+    @property
+    def name(self) -> str:
+        """SubName; the queue manager's word for it where it has none."""
+        ...
+
+
+class Subscribed(Struct, frozen=True, kw_only=True):
+    """What MQSUB returned."""
+
+    handle: SubscriptionHandle
+    #: Where the publications come: of a managed subscription opened by MQSUB, otherwise the handle that was given.
+    queue: ObjectHandle
+    #: Filled in: topic string, identifier of correlation; of a resumed subscription everything, as it really is.
+    descriptor: SubscriptionDescriptor
+    #: 0, or the reason of a warning.
+    reason: int = Reason.NONE
+
+
 class Connection(Protocol):
     """Hconn: the verbs. One unit of work, begun by the first verb under syncpoint, ended by `commit` or `backout`."""
 
@@ -130,12 +164,20 @@ class Connection(Protocol):
         queue_manager: str = "",
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
+        object_string: str = "",
     ) -> ObjectHandle:
-        """Return a handle on the object (MQOPEN). A model queue makes the dynamic queue `dynamic_name` asks for."""
+        """Return a handle on the object (MQOPEN). A model queue makes the dynamic queue `dynamic_name` asks for.
+
+        A topic is its object's topic string and `object_string`, either or both; what is put to its handle is published.
+        """
         ...
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
-        """Close it (MQCLOSE); a temporary dynamic queue goes with the handle that made it."""
+        """Close an object or a subscription (MQCLOSE).
+
+        A temporary dynamic queue goes with the handle that made it; a non-durable subscription with its handle, a durable one
+        with `CloseOption.REMOVE_SUB`.
+        """
         ...
 
     def put(
@@ -161,8 +203,10 @@ class Connection(Protocol):
         options: PutOption,
         *,
         context: Any = None,
+        object_type: ObjectType = ObjectType.Q,
         queue_manager: str = "",
         alternate_user: str = "",
+        object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
         ...
@@ -177,6 +221,17 @@ class Connection(Protocol):
 
     def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, trigger control."""
+        ...
+
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+        """Make, resume or alter a subscription (MQSUB). One that is not managed needs the handle of an open queue.
+
+        Raises 2425, 2428, 2429, 2432, 2436, 2440, 2459, 2503 and others as IBM MQ does.
+        """
+        ...
+
+    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+        """Have what is retained on the subscription's topics sent again (MQSUBRQ); return how many. 2437 where nothing is."""
         ...
 
     def commit(self) -> None:

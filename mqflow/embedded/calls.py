@@ -13,7 +13,9 @@ from mqflow.embedded.administration import QueueStatus
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import ObjectType
 from mqflow.mqi.reason_codes import CompletionCode
+from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, Got, Inquired
 from mqflow.verbs import Put as PutAnswer
 
@@ -45,7 +47,10 @@ __all__ = (
     "ReadQueues",
     "Reply",
     "Request",
+    "RequestPublications",
     "Set",
+    "Subscribe",
+    "Subscribed",
     "VerbOrder",
     "VerbQuestion",
     "decode_reply",
@@ -81,6 +86,7 @@ class Open(Struct, frozen=True, tag=True):
     queue_manager: str
     dynamic_name: str
     alternate_user: str
+    object_string: str = ""
 
 
 class Opened(Struct, frozen=True):
@@ -119,6 +125,32 @@ class Put1(Struct, frozen=True, tag=True):
     context: int | None
     queue_manager: str
     alternate_user: str
+    object_type: int = ObjectType.Q
+    object_string: str = ""
+
+
+class Subscribe(Struct, frozen=True, tag=True):
+    """MQSUB; `queue` is a handle."""
+
+    descriptor: SubscriptionDescriptor
+    queue: int | None
+
+
+class Subscribed(Struct, frozen=True):
+    """The reply to `Subscribe`: two handles."""
+
+    handle: int
+    name: str
+    queue: Opened
+    descriptor: SubscriptionDescriptor
+    reason: int
+
+
+class RequestPublications(Struct, frozen=True, tag=True):
+    """MQSUBRQ."""
+
+    handle: int
+    options: int
 
 
 class Get(Struct, frozen=True, tag=True):
@@ -208,7 +240,7 @@ class AlterQueueManager(Struct, frozen=True, tag=True):
     changes: Mapping[str, Any]
 
 
-VerbQuestion = Open | Put | Put1 | Get | Inquire
+VerbQuestion = Open | Put | Put1 | Get | Inquire | Subscribe | RequestPublications
 VerbOrder = Close | Set | Commit | Backout | Disconnect
 AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueStatus
 AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
@@ -245,6 +277,8 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     Put1: _reply(PutAnswer),
     Get: _reply(Got),
     Inquire: _reply(Inquired),
+    Subscribe: _reply(Subscribed),
+    RequestPublications: _reply(int),
     ReadQueueManager: _reply(QueueManagerAttributes),
     ReadQueues: _reply(tuple[QueueAttributes, ...]),
     ReadQueue: _reply(QueueAttributes),

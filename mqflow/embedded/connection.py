@@ -21,9 +21,10 @@ from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.embedded.waiting import interrupt, wait, withdraw
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import GetOptions, Got, Inquired, Put
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.verbs import GetOptions, Got, Inquired, Put, Subscribed
 
 __all__ = ("EmbeddedConnection",)
 
@@ -61,9 +62,10 @@ class EmbeddedConnection:
         queue_manager: str = "",
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",  # noqa: ARG002 - authorities are not checked here, so nobody's are checked instead
+        object_string: str = "",
     ) -> EmbeddedHandle:
         """Return a handle on the object (MQOPEN)."""
-        wanted = opening.Wanted(name, OpenOption(options), object_type, queue_manager, dynamic_name)
+        wanted = opening.Wanted(name, OpenOption(options), object_type, queue_manager, dynamic_name, object_string)
         try:
             with self._machine.lock:
                 self._check_usable()
@@ -105,14 +107,16 @@ class EmbeddedConnection:
         options: PutOption,
         *,
         context: Any = None,
+        object_type: ObjectType = ObjectType.Q,
         queue_manager: str = "",
         alternate_user: str = "",  # noqa: ARG002 - as in `open`
+        object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1). The context options need no open options."""
         implied = OpenOption.OUTPUT | OpenOption(int(options) & CONTEXT)
         if int(options) & PutOption.FAIL_IF_QUIESCING:
             implied |= OpenOption.FAIL_IF_QUIESCING
-        wanted = opening.Wanted(name, implied, ObjectType.Q, queue_manager)
+        wanted = opening.Wanted(name, implied, object_type, queue_manager, object_string=object_string)
         try:
             with self._machine.lock:
                 self._check_usable()
@@ -186,6 +190,18 @@ class EmbeddedConnection:
             wait_until_durable()
         except Refusal as refusal:
             raise refusal.on("MQSET", _name_of(handle), self.queue_manager_name) from None
+
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:  # noqa: ARG002 - see below
+        """Refuse with 2298: the embedded queue manager has no topics yet."""
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQSUB", descriptor.name, self.queue_manager_name)
+
+    def request_publications(
+        self,
+        handle: Any,  # noqa: ARG002 - as in `subscribe`
+        options: SubscriptionRequestOption = SubscriptionRequestOption.NONE,  # noqa: ARG002 - as in `subscribe`
+    ) -> int:
+        """Refuse with 2298: the embedded queue manager has no topics yet."""
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQSUBRQ", "", self.queue_manager_name)
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
         """Start MQCMIT. True: it is over; False: `done` is called exactly once, from the store's thread."""

@@ -48,6 +48,7 @@ class Wanted(Struct, frozen=True, gc=False):
     object_type: ObjectType = ObjectType.Q
     queue_manager: str = ""
     dynamic_name: str = "AMQ.*"
+    object_string: str = ""
 
 
 def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:

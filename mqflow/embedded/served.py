@@ -21,9 +21,18 @@ from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, Persistence, PutOption
+from mqflow.mqi.options import (
+    CloseOption,
+    ObjectType,
+    OpenOption,
+    Persistence,
+    PutOption,
+    SubscribeOption,
+    SubscriptionRequestOption,
+)
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import GetOptions, Got, Inquired, Put
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.verbs import GetOptions, Got, Inquired, Put, Subscribed
 
 __all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager")
 
@@ -36,6 +45,14 @@ class ServedHandle(Struct, frozen=True):
     name: str
     options: OpenOption
     resolved_queue: str
+
+
+class ServedSubscription(Struct, frozen=True):
+    """A subscription on the other side. Valid on its connection only."""
+
+    connection: "ServedConnection"
+    number: int
+    name: str
 
 
 class ServedQueueManager:
@@ -109,11 +126,11 @@ class ServedConnection:
         queue_manager: str = "",
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
+        object_string: str = "",
     ) -> ServedHandle:
         """Return a handle on the object (MQOPEN)."""
-        request = calls.Open(name, int(options), int(object_type), queue_manager, dynamic_name, alternate_user)
-        opened: calls.Opened = self._line.call(request, "MQOPEN", name)
-        return ServedHandle(self, opened.handle, opened.name, OpenOption(opened.options), opened.resolved_queue)
+        request = calls.Open(name, int(options), int(object_type), queue_manager, dynamic_name, alternate_user, object_string)
+        return self._opened(self._line.call(request, "MQOPEN", name))
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         """Close it (MQCLOSE)."""
@@ -134,12 +151,17 @@ class ServedConnection:
         options: PutOption,
         *,
         context: Any = None,
+        object_type: ObjectType = ObjectType.Q,
         queue_manager: str = "",
         alternate_user: str = "",
+        object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
         self._check_body(body, "MQPUT1", name)
-        request = calls.Put1(name, descriptor, body, int(options), self._context(context), queue_manager, alternate_user)
+        passed_on = self._context(context)
+        request = calls.Put1(
+            name, descriptor, body, int(options), passed_on, queue_manager, alternate_user, int(object_type), object_string
+        )
         answer: Put = self._line.call(request, "MQPUT1", name, unknown=_durable(descriptor, options))
         return answer
 
@@ -156,6 +178,24 @@ class ServedConnection:
     def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET)."""
         self._line.call(calls.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
+
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+        """Make, resume or alter a subscription (MQSUB)."""
+        request = calls.Subscribe(descriptor, self._context(queue))
+        durable = bool(descriptor.options & SubscribeOption.DURABLE)
+        answer: calls.Subscribed = self._line.call(request, "MQSUB", descriptor.name, unknown=durable)
+        return Subscribed(
+            handle=ServedSubscription(self, answer.handle, answer.name),
+            queue=self._opened(answer.queue),
+            descriptor=answer.descriptor,
+            reason=answer.reason,
+        )
+
+    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+        """Have what is retained sent again (MQSUBRQ); return how many."""
+        request = calls.RequestPublications(self._number(handle), int(options))
+        answer: int = self._line.call(request, "MQSUBRQ", _name_of(handle), unknown=True)
+        return answer
 
     def commit(self) -> None:
         """End the unit of work for good (MQCMIT). Raises 2549 where the socket was lost before the answer came."""
@@ -183,7 +223,12 @@ class ServedConnection:
             raise error_for(Reason.BUFFER_ERROR, verb, object_name, self.queue_manager_name, detail)
 
     def _number(self, handle: object) -> int:
-        return handle.number if isinstance(handle, ServedHandle) and handle.connection is self else calls.NO_HANDLE
+        if isinstance(handle, ServedHandle | ServedSubscription) and handle.connection is self:
+            return handle.number
+        return calls.NO_HANDLE
+
+    def _opened(self, opened: calls.Opened) -> ServedHandle:
+        return ServedHandle(self, opened.handle, opened.name, OpenOption(opened.options), opened.resolved_queue)
 
     def _context(self, handle: object) -> int | None:
         return None if handle is None else self._number(handle)
@@ -300,4 +345,4 @@ def _durable(descriptor: MessageDescriptor, options: PutOption) -> bool:
 
 
 def _name_of(handle: object) -> str:
-    return handle.name if isinstance(handle, ServedHandle) else ""
+    return handle.name if isinstance(handle, ServedHandle | ServedSubscription) else ""

@@ -22,9 +22,9 @@ from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.frames import FrameError, Frames
 from mqflow.embedded.signals import Signal, wait_for
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, InlineConnection, ObjectHandle
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, InlineConnection, ObjectHandle, SubscriptionHandle
 
 __all__ = ("CONNECTIONS_MAX", "Servable", "ServableConnection", "Server", "ServingError", "serve")
 
@@ -35,6 +35,8 @@ _ACCEPT_AGAIN_S: Final = 0.1
 # How long an application that is refused may take to say hello.
 _REFUSAL_S: Final = 1.0
 _CREDENTIALS: Final = struct.Struct("3i")
+#: Stands for a number that is no handle's where None would mean something.
+_NO_HANDLE: Final = object()
 
 
 class ServingError(Exception):
@@ -142,7 +144,7 @@ class _ServedConnection:
         self._clock = clock
         self._over = over
         self._arrived = Signal()
-        self._handles: dict[int, ObjectHandle] = {}
+        self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
         self._handles_made = 0
 
     def run(self) -> None:
@@ -218,7 +220,7 @@ class _ServedConnection:
             raise FrameError("a connection says hello once")
         return None
 
-    def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:
+    def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
         match request:
             case calls.Open():
                 return self._open(connection, request)
@@ -232,9 +234,15 @@ class _ServedConnection:
                     request.body,
                     PutOption(request.options),
                     context=self._handle(request.context),
+                    object_type=cast("ObjectType", request.object_type),
                     queue_manager=request.queue_manager,
                     alternate_user=request.alternate_user,
+                    object_string=request.object_string,
                 )
+            case calls.Subscribe():
+                return self._subscribe(connection, request)
+            case calls.RequestPublications(number, options):
+                return connection.request_publications(self._handle(number), SubscriptionRequestOption(options))
             case calls.Get():
                 return self._get(connection, self._handle(request.handle), request.options)
             case calls.Inquire():
@@ -266,12 +274,29 @@ class _ServedConnection:
             queue_manager=request.queue_manager,
             dynamic_name=request.dynamic_name,
             alternate_user=request.alternate_user,
+            object_string=request.object_string,
         )
+        return self._opened(handle)
+
+    def _subscribe(self, connection: ServableConnection, request: calls.Subscribe) -> calls.Subscribed:
+        given = None if request.queue is None else self._handles.get(request.queue, _NO_HANDLE)
+        subscribed = connection.subscribe(request.descriptor, given)
+        if request.queue is not None and subscribed.queue is given:
+            queue = _sent(request.queue, subscribed.queue)
+        else:
+            queue = self._opened(subscribed.queue)
+        number = self._numbered(subscribed.handle)
+        return calls.Subscribed(number, subscribed.handle.name, queue, subscribed.descriptor, subscribed.reason)
+
+    def _opened(self, handle: ObjectHandle) -> calls.Opened:
+        return _sent(self._numbered(handle), handle)
+
+    def _numbered(self, handle: ObjectHandle | SubscriptionHandle) -> int:
         self._handles_made += 1
         self._handles[self._handles_made] = handle
-        return calls.Opened(self._handles_made, handle.name, handle.options, handle.resolved_queue)
+        return self._handles_made
 
-    def _get(self, connection: ServableConnection, handle: ObjectHandle | None, options: GetOptions) -> Got | None:
+    def _get(self, connection: ServableConnection, handle: object, options: GetOptions) -> Got | None:
         """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
@@ -293,7 +318,7 @@ class _ServedConnection:
                 return connection.get(handle, at_once)
         return got
 
-    def _handle(self, number: int | None) -> ObjectHandle | None:
+    def _handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
         """Return the handle of that number; None where there is none, and the queue manager says what that is."""
         return None if number is None else self._handles.get(number)
 
@@ -319,6 +344,10 @@ def serve(queue_manager: Servable, socket_path: Path, *, runner: Runner = THREAD
         listener.close()
         raise
     return Server(queue_manager, listener, runner, clock)
+
+
+def _sent(number: int, handle: ObjectHandle) -> calls.Opened:
+    return calls.Opened(number, handle.name, handle.options, handle.resolved_queue)
 
 
 def _left_s(ends_at: float | None, clock: Clock) -> float | None:

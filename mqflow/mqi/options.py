@@ -23,6 +23,8 @@ __all__ = (
     "PutOption",
     "QueueType",
     "Report",
+    "SubscribeOption",
+    "SubscriptionRequestOption",
 )
 
 
@@ -140,6 +142,39 @@ class CloseOption(IntFlag):
     KEEP_SUB = 0x4
     REMOVE_SUB = 0x8
     QUIESCE = 0x20
+
+
+class SubscribeOption(IntFlag):
+    """MQSO_*: what MQSUB does, and what the subscription is like. NON_DURABLE is 0: it cannot be set."""
+
+    NONE = 0
+    ALTER = 0x1
+    CREATE = 0x2
+    RESUME = 0x4
+    DURABLE = 0x8
+    GROUP_SUB = 0x10
+    MANAGED = 0x20
+    SET_IDENTITY_CONTEXT = 0x40
+    NO_MULTICAST = 0x80
+    FIXED_USERID = 0x100
+    ANY_USERID = 0x200
+    PUBLICATIONS_ON_REQUEST = 0x800
+    NEW_PUBLICATIONS_ONLY = 0x1000
+    FAIL_IF_QUIESCING = 0x2000
+    ALTERNATE_USER_AUTHORITY = 0x40000
+    WILDCARD_CHAR = 0x100000
+    WILDCARD_TOPIC = 0x200000
+    SET_CORREL_ID = 0x400000
+    SCOPE_QMGR = 0x4000000
+    NO_READ_AHEAD = 0x8000000
+    READ_AHEAD = 0x10000000
+
+
+class SubscriptionRequestOption(IntFlag):
+    """MQSRO_*: how MQSUBRQ asks."""
+
+    NONE = 0
+    FAIL_IF_QUIESCING = 0x2000
 
 
 class Report(IntFlag):

@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import ConnectionBrokenError, MQIError, error_for
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason, reason_name
+from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import (
     Connection,
     GetOptions,
@@ -26,6 +27,7 @@ from mqflow.verbs import (
     ObjectHandle,
     Put,
     QueueManager,
+    Subscribed,
 )
 
 __all__ = ("CONNECT", "FOREVER", "Call", "Fault", "Faults", "Moment")
@@ -251,6 +253,7 @@ class _FaultyConnection:
         queue_manager: str = "",
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
+        object_string: str = "",
     ) -> ObjectHandle:
         def effect() -> ObjectHandle:
             return self._inner.open(
@@ -260,9 +263,10 @@ class _FaultyConnection:
                 queue_manager=queue_manager,
                 dynamic_name=dynamic_name,
                 alternate_user=alternate_user,
+                object_string=object_string,
             )
 
-        return self._line.around("MQOPEN", name, effect)
+        return self._line.around("MQOPEN", name or object_string, effect)
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         self._line.around("MQCLOSE", handle.name, lambda: self._inner.close(handle, options))
@@ -280,8 +284,10 @@ class _FaultyConnection:
         options: PutOption,
         *,
         context: Any = None,
+        object_type: ObjectType = ObjectType.Q,
         queue_manager: str = "",
         alternate_user: str = "",
+        object_string: str = "",
     ) -> Put:
         def effect() -> Put:
             return self._inner.put1(
@@ -290,11 +296,13 @@ class _FaultyConnection:
                 body,
                 options,
                 context=context,
+                object_type=object_type,
                 queue_manager=queue_manager,
                 alternate_user=alternate_user,
+                object_string=object_string,
             )
 
-        return self._line.around("MQPUT1", name, effect)
+        return self._line.around("MQPUT1", name or object_string, effect)
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:
         return self._line.around("MQGET", handle.name, lambda: self._inner.get(handle, options))
@@ -304,6 +312,13 @@ class _FaultyConnection:
 
     def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
         self._line.around("MQSET", handle.name, lambda: self._inner.set(handle, values))
+
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+        name = descriptor.name or descriptor.object_name or descriptor.object_string
+        return self._line.around("MQSUB", name, lambda: self._inner.subscribe(descriptor, queue))
+
+    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+        return self._line.around("MQSUBRQ", handle.name, lambda: self._inner.request_publications(handle, options))
 
     def commit(self) -> None:
         self._line.around("MQCMIT", "", self._inner.commit)
