@@ -1,0 +1,82 @@
+"""Shows messages to Wireshark's dissector of IBM MQ, as an MQPUT that was recorded on its way to port 1414.
+
+Knows how a message travels (IP, TCP, the transmission segment, the call and its options), and nothing of its bytes. tshark is a
+program of its own (Debian: `apt-get install tshark`); tests that have none skip.
+Source of the wrapping: Wireshark's field names and what its dissector shows of them.
+"""
+
+import shutil
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ("TSHARK", "Message", "dissect")
+
+TSHARK: Final = shutil.which("tshark")
+
+_PORT: Final = 1414
+_RAW_IP: Final = 101
+_MQPUT: Final = 0x86
+_FIRST_AND_LAST: Final = 0x30
+_LITTLE_ENDIAN: Final = 2
+_BIG_ENDIAN: Final = 1
+# What cannot stand in a field, so that it can stand between them.
+_BETWEEN_FIELDS: Final = "\x1e"
+_BETWEEN_VALUES: Final = "\x1f"
+
+
+class Message(Struct, frozen=True):
+    """What is put: an MQMD and what comes after it."""
+
+    descriptor: bytes
+    body: bytes
+    #: Of the numbers in the MQMD, as the channel has agreed on them.
+    little_endian: bool = True
+
+
+def dissect(messages: Sequence[Message], fields: Sequence[str], folder: Path) -> list[dict[str, list[str]]]:
+    """Return for each message every value that Wireshark finds of each field, in the order of the bytes."""
+    recorded = folder / "put.pcap"
+    recorded.write_bytes(_capture(messages))
+    options = [f"separator={_BETWEEN_FIELDS}", "occurrence=a", f"aggregator={_BETWEEN_VALUES}"]
+    command = [str(TSHARK), "-r", str(recorded), "-d", f"tcp.port=={_PORT},mq", "-T", "fields"]
+    command += [part for option in options for part in ("-E", option)]
+    command += [part for field in fields for part in ("-e", field)]
+    shown = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout.removesuffix("\n").split("\n")
+    assert len(messages) == len(lines), shown.stderr
+    return [dict(zip(fields, (_values(text) for text in line.split(_BETWEEN_FIELDS)), strict=True)) for line in lines]
+
+
+def _values(text: str) -> list[str]:
+    return text.split(_BETWEEN_VALUES) if text else []
+
+
+def _capture(messages: Sequence[Message]) -> bytes:
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 2**18, _RAW_IP)
+    return head + b"".join(_packet(message, source_port=20_000 + index) for index, message in enumerate(messages))
+
+
+def _packet(message: Message, *, source_port: int) -> bytes:
+    """A conversation of its own for each, so that none is put together with another."""
+    segment = _segment(message)
+    tcp = struct.pack(">HHIIBBHHH", source_port, _PORT, 1, 1, 5 << 4, 0x18, 65_535, 0, 0) + segment
+    local = bytes((127, 0, 0, 1))
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 1, 0, 64, 6, 0, local, local) + tcp
+    return struct.pack("<IIII", 0, 0, len(ip), len(ip)) + ip
+
+
+def _segment(message: Message) -> bytes:
+    order = "<" if message.little_endian else ">"
+    options = struct.pack(order + "4s7i96x", b"PMO ", 1, 0, -1, 0, 0, 0, 0)
+    put = message.descriptor + options + struct.pack(order + "i", len(message.body)) + message.body
+    length = 28 + 16 + len(put)
+    said = _LITTLE_ENDIAN if message.little_endian else _BIG_ENDIAN
+    head = b"TSH " + struct.pack(">IBBBB8x", length, said, _MQPUT, _FIRST_AND_LAST, 0)
+    head += struct.pack(order + "iHH", 546 if message.little_endian else 273, 1208, 0)
+    return head + struct.pack(">I", length) + struct.pack(order + "iii", 0, 0, 1) + put

