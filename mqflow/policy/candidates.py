@@ -16,7 +16,17 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channel_table import Address, Channel, ChannelTable
 
-__all__ = ("Attempt", "Preference", "Wanted", "after_failure", "after_reading", "candidates", "nothing_matches", "wanted")
+__all__ = (
+    "Attempt",
+    "Preference",
+    "Wanted",
+    "after_failure",
+    "after_reading",
+    "candidates",
+    "nothing_matches",
+    "table_of",
+    "wanted",
+)
 
 
 class Wanted(Struct, frozen=True):
@@ -90,6 +100,11 @@ def after_failure(preference: Preference, channel: Channel) -> Preference:
 def after_reading(preference: Preference, table: ChannelTable) -> Preference:
     """Return the preference after the table was read again: as it was where nothing changed, else made anew."""
     return preference if table.channels == preference.table.channels else Preference(table=table)
+
+
+def table_of(channel: Channel, name: str, source: str) -> ChannelTable:
+    """Return the table of one channel that was defined outright (MQSERVER): it matches the name, whatever that is."""
+    return ChannelTable(channels=(replace(channel, queue_manager=wanted(name).queue_manager),), source=source)
 
 
 def nothing_matches(table: ChannelTable, name: str) -> MQIError:
