@@ -1,7 +1,8 @@
 """From a URL to a queue manager.
 
 `embedded:./data?qmgr=QM1` keeps its data in that folder, `embedded::memory:?qmgr=QM1` keeps nothing, and
-`embedded+unix:PATH?qmgr=QM1` is one that another process serves. What a URL leads to is imported only when it is asked for.
+`embedded+unix:PATH?qmgr=QM1` is one that another process serves. `ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN` is IBM MQ
+(`client_urls`). What a URL leads to is imported only when it is asked for.
 """
 
 from pathlib import Path
@@ -11,7 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.app.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client_options, where_to
 from mqflow.app.errors import ConfigurationError
+from mqflow.app.settings import Settings, load
 from mqflow.embedded.administration import Administration
 from mqflow.mqi.names import is_object_name
 from mqflow.verbs import QueueManager
@@ -29,10 +32,9 @@ __all__ = (
 SERVED_SOCKET: Final = "served.sock"
 """Where, in its folder, the process that owns an embedded queue manager serves it to others."""
 _DEFAULT_NAME: Final = "QM1"
-_LATER: Final = {"ibmmq", "pymqi", "auto"}
 _FORMS: Final = (
     "embedded:FOLDER?qmgr=NAME (data in a folder), embedded::memory:?qmgr=NAME (in memory) or "
-    "embedded+unix:SOCKET?qmgr=NAME (served by another process)"
+    f"embedded+unix:SOCKET?qmgr=NAME (served by another process); of IBM MQ: {CLIENT_FORMS}"
 )
 
 
@@ -52,7 +54,7 @@ class OpenQueueManager(QueueManager, Protocol):
 class Location(Struct, frozen=True, kw_only=True):
     """What a URL says."""
 
-    #: "embedded", "memory" or "served".
+    #: "embedded", "memory", "served" or "client".
     kind: str
     queue_manager: str
     #: The folder of the data, or the socket.
@@ -62,6 +64,8 @@ class Location(Struct, frozen=True, kw_only=True):
 def locate(url: str) -> Location:
     """Return what the URL says. Raises `ConfigurationError` for one that says nothing, with the forms there are."""
     parts = urlsplit(url)
+    if parts.scheme in CLIENT_SCHEMES:
+        return Location(kind="client", queue_manager=where_to(url).queue_manager)
     query = parse_qs(parts.query, keep_blank_values=True)
     name = query.pop("qmgr", [_DEFAULT_NAME])[-1]
     if query:
@@ -76,19 +80,21 @@ def locate(url: str) -> Location:
             return Location(kind="embedded", queue_manager=name, path=Path(where))
         case "embedded+unix" if where:
             return Location(kind="served", queue_manager=name, path=Path(where))
-        case scheme if scheme in _LATER:
-            raise ConfigurationError(f"{url!r}: this version of mqflow has no {scheme} binding yet. It takes {_FORMS}.")
         case _:
             raise ConfigurationError(f"{url!r} leads nowhere. A URL is {_FORMS}.")
 
 
-def open_queue_manager(url: str, *, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS) -> OpenQueueManager:
-    """Return the queue manager the URL leads to, open.
+def open_queue_manager(
+    url: str, *, settings: Settings | None = None, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
+) -> OpenQueueManager:
+    """Return the queue manager the URL leads to, open. `settings` say who connects to IBM MQ, and its TLS; `load()` by default.
 
-    Raises `ConfigurationError` for a URL that leads nowhere, and what the storage says of a folder it cannot have: in use by
-    another process, of a newer version, not a queue manager's.
+    Raises `ConfigurationError` for a URL that leads nowhere or a client package that cannot be used, and what the storage says
+    of a folder it cannot have: in use by another process, of a newer version, not a queue manager's.
     """
     location = locate(url)
+    if location.kind == "client":
+        return _client(url, load() if settings is None else settings, clock)
     if location.kind == "served":
         from mqflow.embedded.served import ServedQueueManager  # noqa: PLC0415 - only who asks pays
 
@@ -108,7 +114,21 @@ def open_queue_manager(url: str, *, clock: Clock = SYSTEM_CLOCK, runner: Runner 
         raise
 
 
-def reach_queue_manager(url: str) -> OpenQueueManager:
+def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
+    from mqflow.bindings import dialects  # noqa: PLC0415 - only who asks pays
+    from mqflow.bindings.errors import ClientPackageError  # noqa: PLC0415 - as above
+    from mqflow.bindings.queue_manager import BoundQueueManager  # noqa: PLC0415 - as above
+
+    options = client_options(url, settings)
+    package = urlsplit(url).scheme
+    try:
+        dialect = dialects.load_any() if package == "auto" else dialects.load(package)
+        return BoundQueueManager(dialect, options, clock=clock)
+    except ClientPackageError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQueueManager:
     """Return the queue manager the URL leads to: opened here, or through the process that has it open and serves it.
 
     Raises what `open_queue_manager` does.
@@ -116,7 +136,7 @@ def reach_queue_manager(url: str) -> OpenQueueManager:
     from mqflow.embedded.folder import FolderInUseError  # noqa: PLC0415 - only who asks pays
 
     try:
-        return open_queue_manager(url)
+        return open_queue_manager(url, settings=settings)
     except FolderInUseError:
         location = locate(url)
         if location.path is None or not (location.path / SERVED_SOCKET).is_socket():

@@ -65,7 +65,7 @@ class Running:
         self._ledger: DecisionLedger | None = None
         if queue_manager is None:
             url = self.settings.url_over(declared.url)
-            queue_manager = self._opened = open_queue_manager(url, clock=clock, runner=runner)
+            queue_manager = self._opened = open_queue_manager(url, settings=self.settings, clock=clock, runner=runner)
             self._ledger = open_ledger(url, self.settings.ledger, clock=clock, runner=runner)
         self.queue_manager: Final = queue_manager
         self._clock: Final = clock

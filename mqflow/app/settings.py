@@ -20,6 +20,7 @@ __all__ = (
     "Secret",
     "Settings",
     "SettingsError",
+    "TLSSettings",
     "load",
     "shown_key",
 )
@@ -61,6 +62,21 @@ class LedgerSettings(Struct, frozen=True, kw_only=True):
     entries_max: _Count = 200_000
 
 
+class TLSSettings(Struct, frozen=True, kw_only=True):
+    """How the channel to IBM MQ is protected. The names are MQ's."""
+
+    #: SSLCIPH: the cipher spec of the channel, ANY_TLS12_OR_HIGHER say; empty for a channel without TLS.
+    cipher_spec: str = ""
+    #: SSLKEYR: the key repository, a file of certificates and keys.
+    key_repository: str = ""
+    #: A file whose content, without the line end, opens the key repository; empty where a stash file does.
+    key_repository_password_file: str = ""
+    #: CERTLABL: which certificate of the key repository to show.
+    certificate_label: str = ""
+    #: SSLPEER: what the name in the queue manager's certificate must match, "CN=mq.example" say.
+    peer_name: str = ""
+
+
 class ListenerSettings(Struct, frozen=True, kw_only=True):
     """What one listener is told from outside; None leaves what its decorator says."""
 
@@ -84,6 +100,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     password: Secret | None = None
     #: A file whose content, without the line end, is the password.
     password_file: str = ""
+    #: A file with a JSON web token, instead of user and password (IBM MQ through ibmmq); read again for each connection.
+    token_file: str = ""
+    tls: TLSSettings = TLSSettings()
     #: What the queue manager is told this application is called (PutApplName); empty for the application's own name.
     application_name: str = ""
     #: After SIGTERM handlers have this many seconds to finish; keep it below the orchestrator's grace period.

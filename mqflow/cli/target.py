@@ -56,7 +56,7 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
         raise ConfigurationError(
             f"{settings.url}: there is nothing at {location.path} yet; `mqflow mqsc` makes a queue manager there."
         )
-    queue_manager = reach_queue_manager(settings.url)
+    queue_manager = reach_queue_manager(settings.url, settings=settings)
     try:
         yield queue_manager
     finally:

@@ -120,8 +120,8 @@ def _told_to_stop(code: int) -> int:
 def _served(url: str) -> Iterator[str]:
     """Own the queue manager of the URL and serve it; give the URL it is reached by. Closed last."""
     location = locate(url)
-    if location.kind == "served":
-        yield url  # another process owns it and serves it already
+    if location.kind in {"served", "client"}:
+        yield url  # another process, or IBM MQ, serves it already
         return
     with tempfile.TemporaryDirectory(prefix="mqflow-") as folder:
         queue_manager = open_queue_manager(url)

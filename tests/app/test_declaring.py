@@ -120,7 +120,7 @@ def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable
     ("url", "said"),
     [
         ("kafka://somewhere", "leads nowhere. A URL is embedded:FOLDER"),
-        ("ibmmq://host:1414/QM1/CH", "has no ibmmq binding yet"),
+        ("ibmmq://host:1414/QM1", "a host needs a channel"),
         ("embedded:./data?qmgr=no%20name", "cannot be the name of a queue manager"),
         ("embedded:./data?queue=QM1", "queue is not known in a URL; only qmgr=NAME is"),
         ("", "leads nowhere"),

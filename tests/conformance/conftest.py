@@ -16,7 +16,9 @@ from mqflow.embedded.serving import Server, serve
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import MemoryStore, Store
 from mqflow.verbs import Connection
+from tests.client_packages import PACKAGES
 from tests.conformance.programs import Program
+from tests.conformance.through_packages import through
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - only directories of our own making are used below it
@@ -84,14 +86,23 @@ def _kill(connection: Connection) -> None:
     connection.abandon()
 
 
-MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory, "sqlite": _on_sqlite, "served": _served}
+def _through(package: str, _: Path) -> Iterator[QueueManagerUnderTest]:
+    for under_test in _embedded(MemoryStore):
+        yield from through(package, under_test)
+
+
+MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory, "sqlite": _on_sqlite, "served": _served} | {
+    package: partial(_through, package) for package in PACKAGES
+}
 
 
 @pytest.fixture(params=MAKERS)
 def queue_manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QueueManagerUnderTest]:
     made = MAKERS[request.param](tmp_path)
     under_test = next(made)
-    why = under_test.differences.get(request.node.originalname)
+    test: str = request.node.originalname
+    given = request.node.callspec.id.removeprefix(str(request.param)).removeprefix("-")
+    why = under_test.differences.get(test) or under_test.differences.get(f"{test}[{given}]")
     if why is not None:
         pytest.skip(f"declared difference: {why}")
     yield under_test

@@ -50,7 +50,7 @@ class QueueManagerUnderTest:
     clock: ManualClock | None = None
     #: Stop, and start again on what survived; None where a test cannot.
     restart: "Callable[[], QueueManagerUnderTest] | None" = None
-    #: Test name -> why this queue manager is right to do otherwise.
+    #: Test name, or test name and parameters -> why this queue manager is right to do otherwise.
     differences: Mapping[str, str] = field(default_factory=dict)
 
     @property

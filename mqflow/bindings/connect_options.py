@@ -1,0 +1,155 @@
+"""What a connection to IBM MQ is asked for, and the structures that say it: MQCD, MQSCO, and the fields of MQCNO and MQCSP.
+
+A secret is a function that gives it: it is read for each connection (files are exchanged under a running application), held in
+memory while MQCONNX runs, and overwritten then. Knows no package.
+"""
+
+import ctypes
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from msgspec import Struct
+
+from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.structures import MQCD, MQSCO
+from mqflow.mqi.names import padded
+
+__all__ = ("MESSAGE_BYTES_MAX", "ConnectOptions", "Prepared", "prepare")
+
+MESSAGE_BYTES_MAX: Final = 104_857_600
+"""What this end of the channel allows (MAXMSGL at its most): what the queue manager's end allows decides."""
+
+_HANDLE_SHARE_NO_BLOCK: Final = 0x80
+_LOCAL_BINDING: Final = 0x400
+_CLIENT_BINDING: Final = 0x800
+_RECONNECT_DISABLED: Final = 0x0200_0000
+_LATIN: Final = "latin-1"
+_CONNECTION_NAME_CHARS: Final = 264
+
+ReadSecret = Callable[[], str]
+
+
+class ConnectOptions(Struct, frozen=True, kw_only=True):
+    """How to reach a queue manager. Secrets are not in it, only the way to them."""
+
+    #: The queue manager; "" for the default one, "*GROUP" for any of a group.
+    queue_manager: str = ""
+    #: SVRCONN channel and its hosts, tried in order; without a channel, IBM's client finds its own way.
+    channel: str = ""
+    hosts: tuple[tuple[str, int], ...] = ()
+    #: A client channel definition table, for IBM's client to read: file:, http:, ftp: (CCDTUrl).
+    ccdt_url: str = ""
+    #: "local" through shared memory, "client" through a channel, "" as the library that is installed does.
+    binding: Literal["", "local", "client"] = ""
+    user: str = ""
+    password: ReadSecret | None = None
+    #: A JSON web token, instead of user and password (IBM MQ 9.3.4).
+    token: ReadSecret | None = None
+    #: SSLCIPH of the channel, "ANY_TLS12_OR_HIGHER"; empty for no TLS.
+    cipher_spec: str = ""
+    #: KeyRepository: the key file, by IBM's rules with or without its ending.
+    key_repository: str = ""
+    key_repository_password: ReadSecret | None = None
+    certificate_label: str = ""
+    #: SSLPEER: what the distinguished name of the queue manager's certificate must match.
+    peer_name: str = ""
+
+    @property
+    def connection_name(self) -> str:
+        """The hosts as MQ writes them (CONNAME): ``mq1.example(1414),mq2.example(1414)``."""
+        return ",".join(f"{host}({port})" for host, port in self.hosts)
+
+    @property
+    def cno_options(self) -> int:
+        """MQCNO.Options: handles for any thread, one at a time; no reconnection below ours; the binding asked for."""
+        options = _HANDLE_SHARE_NO_BLOCK | _RECONNECT_DISABLED
+        match self.binding:
+            case "local":
+                return options | _LOCAL_BINDING
+            case "client":
+                return options | _CLIENT_BINDING
+            case _:
+                return options | (_CLIENT_BINDING if self.channel or self.ccdt_url else 0)
+
+
+class Prepared:
+    """What MQCONNX is given, for as long as the `with` block lasts; the secrets are overwritten at its end."""
+
+    def __init__(self, options: ConnectOptions, application_name: str, user: str) -> None:
+        self._kept: list[ctypes.Array[ctypes.c_char]] = []
+        self.name: Final = padded(options.queue_manager, 48)
+        self.options: Final = options.cno_options
+        self.application_name: Final = application_name.encode(_LATIN, "replace")[:28]
+        self.ccdt_url: Final = options.ccdt_url.encode()
+        # Somebody else than the one whose password is known has none.
+        own = user in {"", options.user}
+        self.user: Final = (user or options.user).encode()
+        self.password: Final = _secret("password", options.password) if own and options.password else b""
+        self.token: Final = _secret("token", options.token) if own and options.token else b""
+        self.channel: Final = self._channel(options)
+        self.tls: Final = self._tls(options)
+
+    def pointer(self, value: bytes) -> int:
+        """Return the address of a copy of the value that lives as long as this; 0 for an empty one."""
+        if not value:
+            return 0
+        self._kept.append(ctypes.create_string_buffer(value))
+        return ctypes.addressof(self._kept[-1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for kept in self._kept:
+            ctypes.memset(kept, 0, len(kept))
+
+    def _channel(self, options: ConnectOptions) -> bytes | None:
+        if not options.channel:
+            return None
+        peer_name = options.peer_name.encode()
+        return MQCD.pack(
+            ChannelName=options.channel.encode(_LATIN),
+            ConnectionName=_connection_name(options),
+            MaxMsgLength=MESSAGE_BYTES_MAX,
+            SSLCipherSpec=options.cipher_spec.encode(_LATIN),
+            SSLPeerNamePtr=self.pointer(peer_name),
+            SSLPeerNameLength=len(peer_name),
+            CertificateLabel=options.certificate_label.encode(_LATIN),
+        )
+
+    def _tls(self, options: ConnectOptions) -> bytes | None:
+        if not (options.key_repository or options.certificate_label or options.key_repository_password):
+            return None
+        password = (
+            _secret("key repository password", options.key_repository_password) if options.key_repository_password else b""
+        )
+        return MQSCO.pack(
+            Version=6 if password else 5,  # version 6 needs a client of 9.3, and only the password needs version 6
+            KeyRepository=options.key_repository.encode(),
+            CertificateLabel=options.certificate_label.encode(_LATIN),
+            KeyRepoPasswordPtr=self.pointer(password),
+            KeyRepoPasswordLength=len(password),
+        )
+
+
+def prepare(options: ConnectOptions, application_name: str = "", user: str = "") -> Prepared:
+    """Return what MQCONNX is given. Reads the secrets; raises `ClientPackageError` where one cannot be read."""
+    return Prepared(options, application_name, user)
+
+
+def _secret(what: str, read: ReadSecret) -> bytes:
+    try:
+        return read().encode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientPackageError(f"The {what} cannot be read: {error}.") from error
+
+
+def _connection_name(options: ConnectOptions) -> bytes:
+    name = options.connection_name.encode(_LATIN)
+    if len(name) > _CONNECTION_NAME_CHARS:
+        raise ClientPackageError(
+            f"The hosts of {options.queue_manager or 'the queue manager'} take {len(name)} characters as a connection name, "
+            f"and MQ has room for {_CONNECTION_NAME_CHARS}: name fewer of them, or use a CCDT."
+        )
+    return name

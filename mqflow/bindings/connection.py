@@ -1,0 +1,312 @@
+"""A connection to IBM MQ through a client package: the verbs of the seam, each one call of the MQI on bytes.
+
+Nothing of the package's own objects is held, so nothing of theirs can disconnect, and so commit, when it is collected. One call
+at a time: a second one meanwhile is refused with 2219 before it reaches the package, whose receive buffers are not made for two
+threads. Knows no event loop; decides nothing about messages.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn
+
+from mqflow.ambient import Clock
+from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
+from mqflow.bindings.dialects import Dialect
+from mqflow.bindings.handles import LITTLE_ENDIAN, BoundHandle, GetPlan, fits, plan_get, same_message, with_wait
+from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, fresh
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, padded
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, Inquired, Put
+
+__all__ = ("BoundConnection",)
+
+_OK: Final = int(CompletionCode.OK)
+_FAILED: Final = int(CompletionCode.FAILED)
+_GONE: Final = frozenset(
+    {
+        Reason.CONNECTION_BROKEN,
+        Reason.CONNECTION_STOPPING,
+        Reason.Q_MGR_STOPPING,
+        Reason.Q_MGR_NOT_AVAILABLE,
+        Reason.CONNECTION_ERROR,
+        Reason.HCONN_ERROR,
+    }
+)
+"""After these the handle leads nowhere; the queue manager has backed out what was open, or will."""
+
+
+class BoundConnection:
+    """Hconn: offers `verbs.Connection`. Any thread may use it, one call at a time."""
+
+    def __init__(self, dialect: Dialect, hconn: int, name: str, clock: Clock) -> None:
+        self.queue_manager_name = name
+        self._mqi = dialect
+        self._hconn = hconn
+        self._clock = clock
+        self._turn = threading.Lock()
+        # Why no verb may be called any more: 2018 once disconnected.
+        self._ended = False
+        # A verb said that the connection is gone.
+        self._lost = False
+
+    def open(
+        self,
+        name: str,
+        options: OpenOption,
+        *,
+        object_type: ObjectType = ObjectType.Q,
+        queue_manager: str = "",
+        dynamic_name: str = "AMQ.*",
+        alternate_user: str = "",
+    ) -> BoundHandle:
+        """Return a handle on the object (MQOPEN)."""
+        od = self._object("MQOPEN", name, object_type, queue_manager, alternate_user, dynamic_name)
+        self._begin("MQOPEN", name)
+        try:
+            hobj, opened, completion, reason = self._mqi.open(self._hconn, od, int(options))
+        finally:
+            self._turn.release()
+        if completion == _FAILED:
+            self._refuse(completion, reason, "MQOPEN", name)
+        found = MQOD.text(opened, "ObjectName") if object_type == ObjectType.Q else name
+        return BoundHandle(self, hobj, found, OpenOption(options), MQOD.text(opened, "ResolvedQName"))
+
+    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+        """Close it (MQCLOSE); a temporary dynamic queue goes with the handle that made it."""
+        self._begin("MQCLOSE", handle)
+        try:
+            completion, reason = self._mqi.close(self._hconn, handle.number, int(options))
+        finally:
+            self._turn.release()
+        if completion != _OK:
+            self._refuse(completion, reason, "MQCLOSE", handle.name)
+        handle.open = False
+
+    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+        """Put a message (MQPUT)."""
+        md, pmo = self._to_put(descriptor, options, context, "MQPUT", body)
+        self._begin("MQPUT", handle)
+        try:
+            answered = self._mqi.put(self._hconn, handle.number, md, pmo, bytes(body))
+        finally:
+            self._turn.release()
+        return self._was_put(answered, "MQPUT", handle.name)
+
+    def put1(
+        self,
+        name: str,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: Any = None,
+        queue_manager: str = "",
+        alternate_user: str = "",
+    ) -> Put:
+        """Open, put one message, close (MQPUT1)."""
+        od = self._object("MQPUT1", name, ObjectType.Q, queue_manager, alternate_user)
+        md, pmo = self._to_put(descriptor, options, context, "MQPUT1", body)
+        self._begin("MQPUT1", name)
+        try:
+            answered = self._mqi.put1(self._hconn, od, md, pmo, bytes(body))
+        finally:
+            self._turn.release()
+        return self._was_put(answered, "MQPUT1", name)
+
+    def get(self, handle: Any, options: GetOptions) -> Got | None:
+        """Return the next message that matches (MQGET), or None where there is none within the wait (2033).
+
+        Without `buffer_bytes_max` a message of any length comes whole. Giving up a browse lock returns None too.
+        """
+        self._begin("MQGET", handle)
+        try:
+            plan: GetPlan | None = handle.plan
+            if plan is None or plan.options is not options:
+                plan = handle.plan = self._planned(handle, options)
+            if not plan.sizes_itself:
+                assert options.buffer_bytes_max is not None  # noqa: S101 - that is what it means
+                return self._get_once(handle, plan, options.buffer_bytes_max)
+            got = self._get_once(handle, plan, handle.room)
+            if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
+                return got
+            return self._get_with_room(handle, plan, got)
+        finally:
+            self._turn.release()
+
+    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+        """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
+        unknown = [selector for selector in selectors if selector >= FIRST_CHARACTER_SELECTOR and selector not in CHARS]
+        if unknown:
+            detail = f"mqflow does not know how long the attribute {unknown[0]} is"
+            raise error_for(Reason.SELECTOR_ERROR, "MQINQ", handle.name, self.queue_manager_name, detail)
+        self._begin("MQINQ", handle)
+        try:
+            found, completion, reason = self._mqi.inquire(self._hconn, handle.number, selectors)
+        finally:
+            self._turn.release()
+        if completion == _FAILED:
+            self._refuse(completion, reason, "MQINQ", handle.name)
+        return Inquired({selector: _value(selector, value) for selector, value in found.items()}, reason)
+
+    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+        """Change attributes (MQSET): put and get inhibition, trigger control. Through pymqi, one after the other."""
+        said = {
+            selector: int(value) if selector < FIRST_CHARACTER_SELECTOR else padded(str(value), CHARS.get(selector, 0))
+            for selector, value in values.items()
+        }
+        self._begin("MQSET", handle)
+        try:
+            completion, reason = self._mqi.set(self._hconn, handle.number, said)
+        finally:
+            self._turn.release()
+        if completion != _OK:
+            self._refuse(completion, reason, "MQSET", handle.name)
+
+    def commit(self) -> None:
+        """End the unit of work for good (MQCMIT): when this returns, it is durable."""
+        self._begin("MQCMIT", "")
+        try:
+            completion, reason = self._mqi.commit(self._hconn)
+        finally:
+            self._turn.release()
+        if completion != _OK:
+            self._refuse(completion, reason, "MQCMIT", "")
+
+    def backout(self) -> None:
+        """Undo the unit of work (MQBACK)."""
+        self._begin("MQBACK", "")
+        try:
+            completion, reason = self._mqi.backout(self._hconn)
+        finally:
+            self._turn.release()
+        if completion != _OK:
+            self._refuse(completion, reason, "MQBACK", "")
+
+    def disconnect(self) -> None:
+        """End the connection (MQDISC). **Commits an open unit of work**; quiet where a verb said already that it is gone."""
+        self._begin("MQDISC", "")
+        try:
+            self._ended = True
+            completion, reason = self._mqi.disconnect(self._hconn)
+        finally:
+            self._turn.release()
+        if completion != _OK and not self._lost:
+            self._refuse(completion, reason, "MQDISC", "")
+
+    def _begin(self, verb: str, what: Any) -> None:
+        """Take the turn of this call. Raises 2219 while another call is not over, 2018 and 2019 for handles that are none."""
+        if not self._turn.acquire(blocking=False):
+            detail = "Another call of this connection is not over yet"
+            raise error_for(Reason.CALL_IN_PROGRESS, verb, _name_of(what), self.queue_manager_name, detail)
+        reason = 0
+        if self._ended:
+            reason = Reason.HCONN_ERROR
+        elif not isinstance(what, str) and not (isinstance(what, BoundHandle) and what.connection is self and what.open):
+            reason = Reason.HOBJ_ERROR
+        if reason:
+            self._turn.release()
+            raise error_for(reason, verb, _name_of(what), self.queue_manager_name)
+
+    def _object(
+        self, verb: str, name: str, kind: ObjectType, queue_manager: str, alternate_user: str, dynamic_name: str = "AMQ.*"
+    ) -> bytes:
+        """Return the MQOD. A name that is too long for its field is refused here: cut, it would be another's."""
+        for text, reason in (
+            (name, Reason.OBJECT_NAME_ERROR),
+            (queue_manager, Reason.OBJECT_Q_MGR_NAME_ERROR),
+            (dynamic_name, Reason.DYNAMIC_Q_NAME_ERROR),
+        ):
+            if len(text) > OBJECT_NAME_CHARS_MAX:
+                raise error_for(reason, verb, name, self.queue_manager_name)
+        return MQOD.pack(
+            ObjectType=int(kind),
+            ObjectName=padded(name, OBJECT_NAME_CHARS_MAX),
+            ObjectQMgrName=padded(queue_manager, OBJECT_NAME_CHARS_MAX),
+            DynamicQName=padded(dynamic_name, OBJECT_NAME_CHARS_MAX),
+            AlternateUserId=padded(alternate_user, 12),
+        )
+
+    def _refuse(self, completion: int, reason: int, verb: str, name: str) -> NoReturn:
+        self._lost = self._lost or reason in _GONE
+        error = error_for(reason, verb, name, self.queue_manager_name)
+        error.completion = CompletionCode.WARNING if completion == CompletionCode.WARNING else CompletionCode.FAILED
+        raise error
+
+    def _planned(self, handle: BoundHandle, options: GetOptions) -> GetPlan:
+        if fits(options):
+            return plan_get(options)
+        detail = "An identifier to match is not 24 bytes long"
+        raise error_for(Reason.MD_ERROR, "MQGET", handle.name, self.queue_manager_name, detail)
+
+    def _get_once(self, handle: BoundHandle, plan: GetPlan, room: int) -> Got | None:
+        body, md, gmo, length, completion, reason = self._mqi.get(
+            self._hconn, handle.number, fresh(plan.md), fresh(plan.gmo), room
+        )
+        if completion == _FAILED or reason == Reason.NO_MSG_LOCKED:
+            if reason == Reason.NO_MSG_AVAILABLE:
+                return None
+            self._refuse(completion, reason, "MQGET", handle.name)
+        if plan.options.options & GetOption.UNLOCK:
+            return None
+        # A warning comes with a message, and most of them have taken it off the queue: it is told beside the data.
+        return Got(
+            descriptor=MessageDescriptor.from_bytes(md, little_endian=LITTLE_ENDIAN),
+            body=body,
+            reason=reason,
+            data_bytes=length,
+            resolved_queue=MQGMO.text(gmo, "ResolvedQName"),
+            message_token=MQGMO.raw(gmo, "MsgToken"),
+        )
+
+    def _get_with_room(self, handle: BoundHandle, plan: GetPlan, got: Got) -> Got | None:
+        """Get the very message that had no room; where somebody else has taken it meanwhile, the next, within the wait."""
+        wait_ms = plan.options.wait_ms if plan.options.options & GetOption.WAIT else 0
+        ends_at = self._clock.monotonic() + wait_ms / 1_000
+        while True:
+            room = handle.make_room(got.data_bytes, converted=plan.converts)
+            again = self._get_once(handle, plan_get(same_message(plan.options, got.descriptor)), room)
+            if again is None:
+                left_ms = wait_ms if wait_ms == WAIT_UNLIMITED else max(0, round((ends_at - self._clock.monotonic()) * 1_000))
+                again = self._get_once(handle, plan_get(with_wait(plan.options, left_ms)), handle.room)
+            if again is None or again.reason != Reason.TRUNCATED_MSG_FAILED:
+                return again
+            got = again
+
+    def _to_put(
+        self, descriptor: MessageDescriptor, options: PutOption, context: Any, verb: str, body: Any
+    ) -> tuple[bytes, bytes]:
+        if isinstance(body, str):
+            detail = "A body is bytes: encode a text, and say in the descriptor's ccsid how"
+            raise error_for(Reason.BUFFER_ERROR, verb, queue_manager=self.queue_manager_name, detail=detail)
+        if not fits(descriptor):
+            detail = "An identifier is not 24 bytes long, or Format or ReplyToQ is longer than its field"
+            raise error_for(Reason.MD_ERROR, verb, queue_manager=self.queue_manager_name, detail=detail)
+        if context is not None and not (isinstance(context, BoundHandle) and context.connection is self):
+            detail = "The input handle belongs to another connection"
+            raise error_for(Reason.CONTEXT_HANDLE_ERROR, verb, _name_of(context), self.queue_manager_name, detail)
+        pmo = MQPMO.pack(Options=int(options), Context=context.number if context is not None else 0)
+        return descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), pmo
+
+    def _was_put(self, answered: tuple[bytes, bytes, int, int], verb: str, name: str) -> Put:
+        md, pmo, completion, reason = answered
+        if completion == _FAILED:
+            self._refuse(completion, reason, verb, name)
+        return Put(
+            descriptor=MessageDescriptor.from_bytes(md, little_endian=LITTLE_ENDIAN),
+            resolved_queue=MQPMO.text(pmo, "ResolvedQName"),
+            resolved_queue_manager=MQPMO.text(pmo, "ResolvedQMgrName"),
+            reason=reason,
+        )
+
+
+def _value(selector: int, value: int | bytes) -> int | str:
+    if isinstance(value, int):
+        return value
+    return value.split(b"\0", 1)[0].decode("latin-1").ljust(CHARS[selector])
+
+
+def _name_of(what: Any) -> str:
+    return what if isinstance(what, str) else str(getattr(what, "name", what))

@@ -1,0 +1,122 @@
+"""What the adapter keeps for an open object, and how a get is said in bytes."""
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from mqflow.bindings.structures import MQGMO
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
+from mqflow.verbs import GetOptions
+
+if TYPE_CHECKING:
+    from mqflow.bindings.connection import BoundConnection
+
+__all__ = ("LITTLE_ENDIAN", "BoundHandle", "GetPlan", "fits", "plan_get", "same_message", "with_wait")
+
+LITTLE_ENDIAN: Final = sys.byteorder == "little"
+
+_FIRST_ROOM: Final = 65_536
+_KEPT_ROOM_MAX: Final = 4_194_304
+_FORMAT_CHARS: Final = 8
+_EXPANSION: Final = 4
+"""How many bytes one can become when text is converted, at the most."""
+_FORCE_MQRFH2: Final = int(GetOption.PROPERTIES_FORCE_MQRFH2)
+_PROPERTIES: Final = int(
+    GetOption.PROPERTIES_FORCE_MQRFH2
+    | GetOption.NO_PROPERTIES
+    | GetOption.PROPERTIES_IN_HANDLE
+    | GetOption.PROPERTIES_COMPATIBILITY
+)
+
+
+class BoundHandle:
+    """Hobj. Offers `verbs.ObjectHandle`."""
+
+    __slots__ = ("connection", "name", "number", "open", "options", "plan", "resolved_queue", "room")
+
+    def __init__(self, connection: "BoundConnection", number: int, name: str, options: OpenOption, resolved_queue: str) -> None:
+        self.connection = connection
+        self.number = number
+        self.name = name
+        self.options = options
+        self.resolved_queue = resolved_queue
+        self.open = True
+        #: How many bytes the next get has room for.
+        self.room = _FIRST_ROOM
+        #: Of the last get: a listener gets with the same options for ever.
+        self.plan: GetPlan | None = None
+
+    def make_room(self, data_bytes: int, *, converted: bool) -> int:
+        """Return the room that a message of so many bytes needs, and keep it for the next unless it is a giant's."""
+        needed = data_bytes * _EXPANSION if converted else data_bytes
+        room = 1 << max(needed, 2 * self.room if data_bytes <= self.room else 1).bit_length()
+        self.room = max(self.room, min(room, _KEPT_ROOM_MAX))
+        return room
+
+
+class GetPlan:
+    """The MQMD and MQGMO of a get, to be made fresh for each call."""
+
+    __slots__ = ("converts", "gmo", "md", "options", "sizes_itself")
+
+    def __init__(self, options: GetOptions, md: bytes, gmo: bytes, *, sizes_itself: bool) -> None:
+        self.options = options
+        self.md = md
+        self.gmo = gmo
+        #: The caller takes any length: what does not fit is got again, with room.
+        self.sizes_itself = sizes_itself
+        self.converts = bool(options.options & GetOption.CONVERT)
+
+
+def plan_get(options: GetOptions) -> GetPlan:
+    """Return what the options mean in bytes."""
+    sizes_itself = options.buffer_bytes_max is None
+    said = int(options.options)
+    if sizes_itself:
+        said &= ~int(GetOption.ACCEPT_TRUNCATED_MSG)  # the caller never meant to lose the rest of it
+    if not said & _PROPERTIES:
+        said |= _FORCE_MQRFH2  # as the queue defines, PROPCTL might drop them
+    descriptor = MessageDescriptor(
+        message_id=options.message_id,
+        correlation_id=options.correlation_id,
+        group_id=options.group_id,
+        sequence_number=options.sequence_number,
+        offset=options.offset,
+        encoding=options.encoding,
+        ccsid=options.ccsid,
+    )
+    gmo = MQGMO.pack(
+        Options=said,
+        WaitInterval=options.wait_ms,
+        MatchOptions=int(options.match),
+        MsgToken=options.message_token,
+    )
+    return GetPlan(options, descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), gmo, sizes_itself=sizes_itself)
+
+
+def fits(said: MessageDescriptor | GetOptions) -> bool:
+    """Return whether the identifiers, and of a descriptor Format and ReplyToQ, fit their fields: cut, they would be others."""
+    ids = len(said.message_id) == len(said.correlation_id) == len(said.group_id) == len(NO_ID)
+    if isinstance(said, GetOptions):
+        return ids
+    return ids and len(said.format) <= _FORMAT_CHARS and len(said.reply_to_queue) <= OBJECT_NAME_CHARS_MAX
+
+
+def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:
+    """Return the options that get the message which was too long, and no other: by MsgId and CorrelId, without a wait."""
+    return replace(
+        options,
+        options=options.options & ~GetOption.WAIT,
+        wait_ms=0,
+        match=options.match | MatchOption.MSG_ID | MatchOption.CORREL_ID,
+        message_id=found.message_id,
+        correlation_id=found.correlation_id,
+    )
+
+
+def with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
+    """Return the same for what is left of the wait."""
+    return replace(options, options=options.options if wait_ms else options.options & ~GetOption.WAIT, wait_ms=wait_ms)

@@ -1,0 +1,157 @@
+"""The URLs of IBM MQ, and what the settings add: who connects, and how the channel is protected."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqflow.app.client_urls import client_options, where_to
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.locate import locate
+from mqflow.app.settings import Secret, Settings, TLSSettings, load
+from mqflow.bindings.connect_options import ConnectOptions, prepare
+from mqflow.bindings.errors import ClientPackageError
+
+URL = "ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN"
+
+
+def asked(**fields: Any) -> ConnectOptions:
+    return ConnectOptions(**{"queue_manager": "QM1", "channel": "APP.SVRCONN"} | fields)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (URL, asked(hosts=(("mq.example", 1414),))),
+        ("pymqi://mq.example(1415)/QM1?channel=APP.SVRCONN", asked(hosts=(("mq.example", 1415),))),
+        ("auto://mq.example/QM1?channel=APP.SVRCONN", asked(hosts=(("mq.example", 1414),))),
+        ("ibmmq://a:1414,b:1415,c/QM1?channel=APP.SVRCONN", asked(hosts=(("a", 1414), ("b", 1415), ("c", 1414)))),
+        ("ibmmq://[::1]:1415/QM1?channel=APP.SVRCONN", asked(hosts=(("::1", 1415),))),
+        ("ibmmq://[fe80::1]/QM1?channel=APP.SVRCONN", asked(hosts=(("fe80::1", 1414),))),
+        ("ibmmq://mq.example:1414?channel=APP.SVRCONN", asked(queue_manager="", hosts=(("mq.example", 1414),))),
+        ("ibmmq:///QM1", asked(channel="")),
+        ("ibmmq:///", asked(queue_manager="", channel="")),
+        ("ibmmq:///QM1?binding=local", asked(channel="", binding="local")),
+        ("ibmmq:///*GROUP?ccdt=file:///etc/mq/ccdt.json", asked(queue_manager="*GROUP", channel="", ccdt_url="file:///etc/mq/ccdt.json")),
+        ("ibmmq:///A%2FB%25C", asked(queue_manager="A/B%C", channel="")),
+    ],
+)  # fmt: skip
+def test_a_url_says_where_the_queue_manager_is(url: str, expected: ConnectOptions) -> None:
+    assert expected == where_to(url)
+    assert ("client", expected.queue_manager) == (locate(url).kind, locate(url).queue_manager)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("ibmmq://mq.example:1414/QM1", "a host needs a channel: ?channel=APP.SVRCONN"),
+        ("ibmmq:///QM1?channel=APP.SVRCONN", "the channel APP.SVRCONN needs a host: ibmmq://mq.example:1414/QMGR"),
+        ("ibmmq://mq.example:x/QM1?channel=A", "'mq.example:x' is no host and port; write mq.example:1414"),
+        ("ibmmq://mq.example:70000/QM1?channel=A", "is no host and port"),
+        ("ibmmq://a,,b/QM1?channel=A", "'' is no host and port"),
+        ("ibmmq://a(1414/QM1?channel=A", "is no host and port"),
+        ("ibmmq://mq.example/QM1?channel=TWENTY.ONE.CHARACTERS", "cannot be the name of a channel: 1 to 20"),
+        ("ibmmq://mq.example/QM-1?channel=A", "'QM-1' cannot be the name of a queue manager"),
+        ("ibmmq://mq.example/QM1/A.SVRCONN?channel=A#x", None),
+        ("ibmmq://mq.example/QM1?chanel=A", "chanel is not known in this URL; channel, ccdt, binding are"),
+        ("ibmmq://mq.example/QM1?channel=A&ccdt=file:///x", "two ways to say where"),
+        ("ibmmq:///QM1?binding=remote", "binding=remote is not known; local and client are"),
+        ("ibmmq://mq.example/QM1?channel=A&binding=local", "a local binding has no channel"),
+    ],
+)
+def test_a_url_that_does_not_make_sense_says_what_would(url: str, said: str | None) -> None:
+    if said is None:  # a name with a slash in it is one that MQ knows
+        assert "QM1/A.SVRCONN" == where_to(url).queue_manager
+        return
+
+    with pytest.raises(ConfigurationError) as refused:
+        locate(url)
+
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ibmmq://app:hunter2@mq.example/QM1?channel=A",
+        "ibmmq://app@mq.example/QM1?channel=A",
+        "ibmmq://mq.example/QM1?channel=A&password=hunter2",
+        "ibmmq://mq.example/QM1?channel=A&user=app&token=hunter2",
+    ],
+)
+def test_who_connects_is_no_part_of_a_url_and_is_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        locate(url)
+
+    assert "set user and password_file (or token_file) in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_the_settings_say_who_connects_and_how_the_channel_is_protected(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("hunter2\n")
+    (tmp_path / "keys").write_text("swordfish\n")
+    environment = {
+        "MQFLOW_USER": "app",
+        "MQFLOW_PASSWORD_FILE": str(tmp_path / "password"),
+        "MQFLOW_TLS_CIPHER_SPEC": "ANY_TLS12_OR_HIGHER",
+        "MQFLOW_TLS_KEY_REPOSITORY": "/keys/app.p12",
+        "MQFLOW_TLS_KEY_REPOSITORY_PASSWORD_FILE": str(tmp_path / "keys"),
+        "MQFLOW_TLS_CERTIFICATE_LABEL": "app",
+        "MQFLOW_TLS_PEER_NAME": "CN=mq.example",
+    }
+
+    options = client_options(URL, load(environment=environment, folder=tmp_path))
+
+    assert ("app", "ANY_TLS12_OR_HIGHER", "/keys/app.p12") == (options.user, options.cipher_spec, options.key_repository)
+    assert ("app", "CN=mq.example") == (options.certificate_label, options.peer_name)
+    assert options.password is not None
+    assert options.key_repository_password is not None
+    assert ("hunter2", "swordfish") == (options.password(), options.key_repository_password())
+
+
+def test_a_secret_that_was_exchanged_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("first")
+    options = client_options(URL, Settings(token_file=str(file)))
+    assert options.token is not None
+
+    before = options.token()
+    file.write_text("second")
+
+    assert ("first", "second") == (before, options.token())
+
+
+def test_no_secret_shows() -> None:
+    options = client_options(URL, Settings(user="app", password=Secret("hunter2")))
+
+    with prepare(options) as wanted:
+        assert "hunter2" not in repr(options) + repr(wanted) + repr(vars(wanted).keys())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (Settings(password=Secret("x")), "There is a password, but no user"),
+        (Settings(user="app", token_file="t"), "two ways to say who connects"),  # noqa: S106 - a file's name
+        (Settings(tls=TLSSettings(key_repository="k")), "tls.key_repository without tls.cipher_spec is not used"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused(settings: Settings, said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        client_options(URL, settings)
+
+    assert said in str(refused.value)
+
+
+def test_a_secret_that_cannot_be_read_says_which(tmp_path: Path) -> None:
+    options = client_options(URL, Settings(token_file=str(tmp_path / "missing")))
+
+    with pytest.raises(ClientPackageError, match="The token cannot be read"):
+        prepare(options)
+
+
+def test_more_hosts_than_a_connection_name_has_room_for_are_refused() -> None:
+    hosts = ",".join(f"a-rather-long-name-{number}.mq.example:1414" for number in range(9))
+
+    with pytest.raises(ClientPackageError, match="MQ has room for 264"):
+        prepare(where_to(f"ibmmq://{hosts}/QM1?channel=A"))

@@ -1,0 +1,88 @@
+"""The conformance tests through pymqi and ibmmq: unmodified, on the stand-in library, on the embedded queue manager in memory.
+
+In the process of the tests, so that a test sees both ends. What the packages cannot do is declared, by test and reason.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mqflow.bindings import dialects
+from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.queue_manager import BoundQueueManager
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.standin import install
+from mqflow.verbs import Connection
+from tests.client_packages import import_here
+from tests.conformance.under_test import QueueManagerUnderTest
+
+__all__ = ("DIFFERENCES", "through")
+
+_OF_THE_MQI = {
+    "test_what_is_not_offered_says_so": "the MQI answers with a reason, and with no words",
+    "test_there_are_no_objects_of_other_types[8]": "the stand-in library refuses topics before the queue manager sees them",
+}
+_NO_APPLICATION_NAME = "pymqi's MQCNO is of version 5, which has no application name"
+DIFFERENCES: Mapping[str, Mapping[str, str]] = {
+    "ibmmq": _OF_THE_MQI,
+    "pymqi": _OF_THE_MQI
+    | {
+        "test_by_default_the_queue_manager_fills_everything_in": _NO_APPLICATION_NAME,
+        "test_set_identity_takes_the_identity_only": _NO_APPLICATION_NAME,
+        "test_pass_identity_passes_the_identity_on_only": _NO_APPLICATION_NAME,
+        "test_names_longer_than_their_field_are_cut": _NO_APPLICATION_NAME,
+        "test_a_set_that_is_refused_changes_nothing": "pymqi sets one attribute after the other",
+    },
+}
+"""By package: test name, or test name and parameters -> why the package, or the MQI under it, is right to do otherwise."""
+
+
+class _Behind:
+    """The embedded queue manager as the library calls it; remembers what it connected last."""
+
+    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
+        self._queue_manager = queue_manager
+        self.newest: EmbeddedConnection | None = None
+
+    @property
+    def name(self) -> str:
+        return self._queue_manager.name
+
+    def connect(self, *, application_name: str = "", user: str = "") -> EmbeddedConnection:
+        self.newest = self._queue_manager.connect(application_name=application_name, user=user)
+        return self.newest
+
+
+class _InFront:
+    """The queue manager as the tests connect to it; knows which connection of the library is behind which of theirs."""
+
+    def __init__(self, bound: BoundQueueManager, behind: _Behind) -> None:
+        self._bound = bound
+        self._behind = behind
+        self._pairs: dict[Any, EmbeddedConnection] = {}
+
+    @property
+    def name(self) -> str:
+        return self._bound.name
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        connection = self._bound.connect(application_name=application_name, user=user)
+        assert self._behind.newest is not None
+        self._pairs[connection] = self._behind.newest
+        return connection
+
+    def kill(self, connection: Connection) -> None:
+        self._pairs[connection].abandon()
+
+
+def through(package: str, under_test: QueueManagerUnderTest) -> Iterator[QueueManagerUnderTest]:
+    """Give the embedded queue manager as the package reaches it."""
+    embedded = under_test.queue_manager
+    assert isinstance(embedded, EmbeddedQueueManager)
+    behind = _Behind(embedded)
+    import_here(package)
+    with install(behind):
+        options = ConnectOptions(queue_manager=embedded.name, channel="APP.SVRCONN", hosts=(("mq.example", 1414),))
+        front = _InFront(BoundQueueManager(dialects.load(package), options), behind)
+        yield replace(under_test, queue_manager=front, kill=front.kill, differences=DIFFERENCES[package])
