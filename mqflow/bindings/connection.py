@@ -13,18 +13,23 @@ from mqflow.ambient import Clock
 from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
 from mqflow.bindings.dialects import Dialect
 from mqflow.bindings.handles import LITTLE_ENDIAN, BoundHandle, GetPlan, fits, plan_get, same_message, with_wait
-from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, fresh
+from mqflow.bindings.strings import Strings
+from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, MQSRO, fresh
+from mqflow.bindings.subscribing import BoundSubscription, answered, asked, signed
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, padded
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, Inquired, Put
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, Inquired, Put, Subscribed
 
 __all__ = ("BoundConnection",)
 
 _OK: Final = int(CompletionCode.OK)
 _FAILED: Final = int(CompletionCode.FAILED)
+_HANDLES: Final = (BoundHandle, BoundSubscription)
+_SEND_PUBLICATIONS: Final = 1  # MQSR_ACTION_PUBLICATION
 _GONE: Final = frozenset(
     {
         Reason.CONNECTION_BROKEN,
@@ -61,9 +66,12 @@ class BoundConnection:
         queue_manager: str = "",
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
+        object_string: str = "",
     ) -> BoundHandle:
         """Return a handle on the object (MQOPEN)."""
-        od = self._object("MQOPEN", name, object_type, queue_manager, alternate_user, dynamic_name)
+        strings = Strings()  # what it holds must live until the call is over
+        topic = strings.given("ObjectString", object_string)
+        od = self._object("MQOPEN", name, object_type, queue_manager, alternate_user, dynamic_name, topic)
         self._begin("MQOPEN", name)
         try:
             hobj, opened, completion, reason = self._mqi.open(self._hconn, od, int(options))
@@ -72,10 +80,10 @@ class BoundConnection:
         if completion == _FAILED:
             self._refuse(completion, reason, "MQOPEN", name)
         found = MQOD.text(opened, "ObjectName") if object_type == ObjectType.Q else name
-        return BoundHandle(self, hobj, found, OpenOption(options), MQOD.text(opened, "ResolvedQName"))
+        return BoundHandle(self, hobj, found or object_string, OpenOption(options), MQOD.text(opened, "ResolvedQName"))
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
-        """Close it (MQCLOSE); a temporary dynamic queue goes with the handle that made it."""
+        """Close an object or a subscription (MQCLOSE)."""
         self._begin("MQCLOSE", handle)
         try:
             completion, reason = self._mqi.close(self._hconn, handle.number, int(options))
@@ -103,11 +111,15 @@ class BoundConnection:
         options: PutOption,
         *,
         context: Any = None,
+        object_type: ObjectType = ObjectType.Q,
         queue_manager: str = "",
         alternate_user: str = "",
+        object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
-        od = self._object("MQPUT1", name, ObjectType.Q, queue_manager, alternate_user)
+        strings = Strings()  # as in `open`
+        topic = strings.given("ObjectString", object_string)
+        od = self._object("MQPUT1", name, object_type, queue_manager, alternate_user, "AMQ.*", topic)
         md, pmo = self._to_put(descriptor, options, context, "MQPUT1", body)
         self._begin("MQPUT1", name)
         try:
@@ -165,6 +177,37 @@ class BoundConnection:
         if completion != _OK:
             self._refuse(completion, reason, "MQSET", handle.name)
 
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+        """Make, resume or alter a subscription (MQSUB)."""
+        strings = Strings()
+        sd = asked(descriptor, strings)
+        self._begin("MQSUB", descriptor.name if queue is None else queue)
+        try:
+            given = queue.number if queue is not None else 0
+            said, hobj, hsub, completion, reason = self._mqi.subscribe(self._hconn, sd, given)
+        finally:
+            self._turn.release()
+        if completion == _FAILED:
+            self._refuse(completion, reason, "MQSUB", descriptor.name or descriptor.object_string or descriptor.object_name)
+        subscribed = answered(descriptor, said, strings)
+        name = subscribed.name or subscribed.topic_string
+        if queue is None:
+            queue = BoundHandle(self, signed(hobj), name, OpenOption.INPUT_AS_Q_DEF, "")
+        handle = BoundSubscription(self, signed(hsub), name)
+        return Subscribed(handle=handle, queue=queue, descriptor=subscribed, reason=reason)
+
+    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+        """Have what is retained sent again (MQSUBRQ); return how many. pymqi has no such call: 2298."""
+        self._begin("MQSUBRQ", handle)
+        try:
+            sro = MQSRO.pack(Options=int(options))
+            said, completion, reason = self._mqi.request(self._hconn, handle.number, _SEND_PUBLICATIONS, sro)
+        finally:
+            self._turn.release()
+        if completion == _FAILED:
+            self._refuse(completion, reason, "MQSUBRQ", handle.name)
+        return MQSRO.number(said, "NumPubs")
+
     def commit(self) -> None:
         """End the unit of work for good (MQCMIT): when this returns, it is durable."""
         self._begin("MQCMIT", "")
@@ -204,14 +247,21 @@ class BoundConnection:
         reason = 0
         if self._ended:
             reason = Reason.HCONN_ERROR
-        elif not isinstance(what, str) and not (isinstance(what, BoundHandle) and what.connection is self and what.open):
+        elif not isinstance(what, str) and not (isinstance(what, _HANDLES) and what.connection is self and what.open):
             reason = Reason.HOBJ_ERROR
         if reason:
             self._turn.release()
             raise error_for(reason, verb, _name_of(what), self.queue_manager_name)
 
     def _object(
-        self, verb: str, name: str, kind: ObjectType, queue_manager: str, alternate_user: str, dynamic_name: str = "AMQ.*"
+        self,
+        verb: str,
+        name: str,
+        kind: ObjectType,
+        queue_manager: str,
+        alternate_user: str,
+        dynamic_name: str,
+        object_string: Mapping[str, int],
     ) -> bytes:
         """Return the MQOD. A name that is too long for its field is refused here: cut, it would be another's."""
         for text, reason in (
@@ -227,6 +277,7 @@ class BoundConnection:
             ObjectQMgrName=padded(queue_manager, OBJECT_NAME_CHARS_MAX),
             DynamicQName=padded(dynamic_name, OBJECT_NAME_CHARS_MAX),
             AlternateUserId=padded(alternate_user, 12),
+            **object_string,
         )
 
     def _refuse(self, completion: int, reason: int, verb: str, name: str) -> NoReturn:

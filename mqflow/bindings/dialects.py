@@ -74,6 +74,14 @@ class Dialect(Protocol):
         """MQSET: numbers, and characters padded to their length."""
         ...
 
+    def subscribe(self, hconn: int, sd: bytes, hobj: int) -> tuple[bytes, int, int, int, int]:
+        """MQSUB: MQSD, Hobj and Hsub."""
+        ...
+
+    def request(self, hconn: int, hsub: int, action: int, sro: bytes) -> tuple[bytes, int, int]:
+        """MQSUBRQ: MQSRO."""
+        ...
+
     def commit(self, hconn: int) -> Ended:
         """MQCMIT."""
         ...

@@ -49,6 +49,8 @@ class _Ibmmq:
         self.put = extension.MQPUT
         self.put1 = extension.MQPUT1
         self.get = extension.MQGET
+        self.subscribe = extension.MQSUB
+        self.request = extension.MQSUBRQ
         self.commit = extension.MQCMIT
         self.backout = extension.MQBACK
 

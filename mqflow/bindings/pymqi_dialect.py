@@ -42,6 +42,7 @@ class _Pymqi:
         self.put = extension.MQPUT
         self.put1 = extension.MQPUT1
         self.get = extension.MQGET
+        self.subscribe = extension.MQSUB
         self.commit = extension.MQCMIT
         self.backout = extension.MQBACK
 
@@ -76,6 +77,10 @@ class _Pymqi:
             values[selector] = value if isinstance(value, int) else value[: CHARS[selector]]
             worst = (completion, reason) if reason else worst
         return values, worst[0], worst[1]
+
+    def request(self, hconn: int, hsub: int, action: int, sro: bytes) -> tuple[bytes, int, int]:  # noqa: ARG002 - see below
+        """MQSUBRQ is not in pymqi: 2298."""
+        return sro, CompletionCode.FAILED, Reason.FUNCTION_NOT_SUPPORTED
 
     def set(self, hconn: int, hobj: int, values: Mapping[int, int | bytes]) -> Ended:
         """MQSET of one after the other: where one is refused, those before it are set."""

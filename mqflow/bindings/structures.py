@@ -10,7 +10,7 @@ from typing import Final
 
 from mqflow.mqi.names import stripped
 
-__all__ = ("MQCD", "MQCNO", "MQCSP", "MQGMO", "MQOD", "MQPMO", "MQSCO", "Structure", "fresh")
+__all__ = ("MQCD", "MQCNO", "MQCSP", "MQGMO", "MQOD", "MQPMO", "MQSCO", "MQSD", "MQSRO", "Structure", "fresh")
 
 Value = int | bytes | tuple[int, ...]
 
@@ -309,3 +309,26 @@ MQCD: Final = Structure(
     ("DefReconnect", "i", 0),
     ("CertificateLabel", "64s", b""),
 )
+
+MQSD: Final = Structure(
+    344,
+    ("StrucId", "4s", b"SD  "),
+    ("Version", "i", 1),
+    ("Options", "i", 0),
+    ("ObjectName", "48s", b""),
+    ("AlternateUserId", "12s", b""),
+    ("AlternateSecurityId", "40s", b""),
+    ("SubExpiry", "i", -1),
+    *_string("ObjectString"),
+    *_string("SubName"),
+    *_string("SubUserData"),
+    ("SubCorrelId", "24s", b""),
+    ("PubPriority", "i", -3),
+    ("PubAccountingToken", "32s", b""),
+    ("PubApplIdentityData", "32s", b""),
+    *_string("SelectionString"),
+    ("SubLevel", "i", 1),
+    *_string("ResObjectString"),
+)
+
+MQSRO: Final = Structure(16, ("StrucId", "4s", b"SRO "), ("Version", "i", 1), ("Options", "i", 0), ("NumPubs", "i", 0))

@@ -16,7 +16,8 @@ URL = "ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN"
 
 
 def asked(**fields: Any) -> ConnectOptions:
-    return ConnectOptions(**{"queue_manager": "QM1", "channel": "APP.SVRCONN"} | fields)
+    usual: dict[str, Any] = {"queue_manager": "QM1", "channel": "APP.SVRCONN"}
+    return ConnectOptions(**(usual | fields))
 
 
 @pytest.mark.parametrize(
