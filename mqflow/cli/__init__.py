@@ -23,6 +23,7 @@ _COMMANDS: Final = {
     "explain": "Say what applies to each listener, and where it was set.",
     "init": "Make a new application, with a test and a Containerfile.",
     "doctor": "Look for what is wrong here.",
+    "ccdt": "Say which channels would be tried, in which order, and why.",
     "standin": "Run programs that use ibmmq or pymqi without IBM MQ.",
 }
 """The module of each is `mqflow.cli.<name>`, its object there `command`."""
