@@ -21,9 +21,13 @@ import pytest
 
 from mqflow.testing.standin import StandInKit
 
-__all__ = ("ROOT", "Child", "Program", "environment", "in_package", "only_in", "serve")
+__all__ = ("ENDED", "ROOT", "Child", "Plant", "Program", "environment", "in_package", "only_in", "serve")
 
 ROOT = Path(__file__).parents[2]
+
+ENDED = "the process ended with"
+
+Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 class Program:
@@ -125,17 +129,22 @@ class Child:
 
     def run(self, file: Path, name: str) -> None:
         """Run one test there; fail as it failed."""
+        if failure := self.failure_of(file, name):
+            pytest.fail(failure, pytrace=False)
+
+    def failure_of(self, file: Path, name: str, plant: Plant | None = None) -> str:
+        """Run one test there, with a defect planted if there is one; return how it failed, or nothing."""
         process = self._process = self._process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps([str(file), name]) + "\n")
+        planted = (plant.__module__, plant.__name__) if plant else None
+        process.stdin.write(json.dumps([str(file), name, planted]) + "\n")
         process.stdin.flush()
         answer = process.stdout.readline()
         if not answer:
             self.close()
-            pytest.fail(f"the process ended with {process.returncode}", pytrace=False)
-        if failure := json.loads(answer):
-            pytest.fail(failure, pytrace=False)
+            return f"{ENDED} {process.returncode}"
+        return str(json.loads(answer))
 
     def close(self) -> None:
         if self._process is not None:
@@ -160,16 +169,19 @@ def serve(package: str) -> None:
     modules: dict[str, ModuleType] = {}
     mq = None
     for line in sys.stdin:
-        file, name = json.loads(line)
+        file, name, planted = json.loads(line)
         if file not in modules:
             modules[file] = _loaded(file)
         failure = ""
-        try:
-            with closing(StandInKit()) as kit:
-                mq = mq or importlib.import_module(package)
-                getattr(modules[file], name).inner(Program(mq, kit))
-        except BaseException as error:  # noqa: BLE001 - the parent is told, and fails
-            failure = "".join(traceback.format_exception(error, limit=-4))
+        with pytest.MonkeyPatch.context() as patch:
+            if planted:
+                getattr(importlib.import_module(planted[0]), planted[1])(patch)
+            try:
+                with closing(StandInKit()) as kit:
+                    mq = mq or importlib.import_module(package)
+                    getattr(modules[file], name).inner(Program(mq, kit))
+            except BaseException as error:  # noqa: BLE001 - the parent is told, and fails
+                failure = "".join(traceback.format_exception(error, limit=-4))
         answers.write(json.dumps(failure) + "\n")
         answers.flush()
 
