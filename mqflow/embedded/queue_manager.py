@@ -11,11 +11,12 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
-from mqflow.ambient import SYSTEM_CLOCK, Clock
+from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.embedded.administration import Administration
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.definitions import Definitions
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.settling import stop
 from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
 from mqflow.embedded.system_objects import SYSTEM_QUEUES
@@ -40,7 +41,13 @@ class EmbeddedQueueManager:
     inline: Final = True
 
     def __init__(
-        self, name: str, *, store: Store | None = None, clock: Clock = SYSTEM_CLOCK, dead_letter_queue: str = ""
+        self,
+        name: str,
+        *,
+        store: Store | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        dead_letter_queue: str = "",
+        runner: Runner = THREADS,
     ) -> None:
         if not is_object_name(name):
             raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=f"{name!r} is no name")
@@ -56,6 +63,8 @@ class EmbeddedQueueManager:
         self._closed = False
         if known is None:
             self._create()
+        self._command_server = CommandServer(self._machine, self._definitions, self._connection(APPLICATION, ""), runner)
+        self._command_server.start()
 
     @property
     def name(self) -> str:
@@ -84,12 +93,7 @@ class EmbeddedQueueManager:
             if machine.stopped or machine.quiescing:
                 reason = Reason.Q_MGR_NOT_AVAILABLE if machine.stopped else Reason.Q_MGR_QUIESCING
                 raise error_for(reason, "MQCONNX", queue_manager=machine.name)
-            connection = EmbeddedConnection(
-                machine,
-                application_name=(application_name or _program())[:_APPLICATION_CHARS],
-                user=(user or _login())[:_USER_CHARS],
-                number=machine.identifiers.number(),
-            )
+            connection = self._connection(application_name, user)
             machine.connections.add(connection)
             return connection
 
@@ -120,7 +124,8 @@ class EmbeddedQueueManager:
             self._closed = True
             stop(self._machine, Reason.Q_MGR_STOPPING)
         if not already:
-            # Without the lock: the store's thread takes it to finish the commits under way.
+            # Without the lock: the command server and the store's thread take it to finish what is under way.
+            self._command_server.join()
             self._machine.store.close()
 
     def __enter__(self) -> Self:
@@ -128,6 +133,14 @@ class EmbeddedQueueManager:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _connection(self, application_name: str, user: str) -> EmbeddedConnection:
+        return EmbeddedConnection(
+            self._machine,
+            application_name=(application_name or _program())[:_APPLICATION_CHARS],
+            user=(user or _login())[:_USER_CHARS],
+            number=self._machine.identifiers.number(),
+        )
 
     def _create(self) -> None:
         machine = self._machine

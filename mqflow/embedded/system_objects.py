@@ -15,6 +15,9 @@ _TEMPORARY_DYNAMIC: Final = 3
 
 SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEAD.LETTER.QUEUE", max_depth=999_999_999),
+    QueueAttributes(
+        name="SYSTEM.ADMIN.COMMAND.QUEUE", description="Commands for the queue manager", harden_get_backout=True, max_depth=3000
+    ),
     QueueAttributes(name="SYSTEM.DEFAULT.LOCAL.QUEUE"),
     QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),

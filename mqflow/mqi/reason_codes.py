@@ -7,6 +7,8 @@ Source: the constants that IBM's own Python package publishes; level 9.4.
 
 from enum import IntEnum
 
+from mqflow.mqi.pcf_codes import PCFReason
+
 __all__ = ("CompletionCode", "Reason", "reason_name")
 
 
@@ -565,8 +567,10 @@ class Reason(IntEnum):
 
 
 def reason_name(reason: int) -> str:
-    """Return ``MQRC_GET_INHIBITED (2016)``, or ``MQRC 2999`` for a number this table does not know."""
-    try:
-        return f"{Reason(reason).mq_name} ({int(reason)})"
-    except ValueError:
-        return f"MQRC {int(reason)}"
+    """Return ``MQRC_GET_INHIBITED (2016)``, or ``MQRC 2999`` for a number that no table knows; MQRCCF_* are known as well."""
+    for table in (Reason, PCFReason):
+        try:
+            return f"{table(reason).mq_name} ({int(reason)})"
+        except ValueError:
+            continue
+    return f"MQRC {int(reason)}"

@@ -35,7 +35,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "execute", "run")
+__all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "carry_out", "execute", "run")
 
 EXIT_FAILED: Final = 10
 """What runmqsc exits with when a command of the script failed."""
@@ -122,14 +122,14 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
     try:
         if isinstance(action, Display):
             return Response(verdict=Verdict.DONE, command=command, records=_display(action, administration))
-        return Response(verdict=Verdict.DONE, command=command, text=_carry_out(action, administration))
+        return Response(verdict=Verdict.DONE, command=command, text=carry_out(action, administration))
     except MQIError as error:
         number = _NUMBERS.get(error.reason, "")
         text = f"{number}: {error}" if number else str(error)
         return Response(verdict=Verdict.FAILED, command=command, text=text, reason=int(error.reason))
 
 
-def _carry_out(action: Act, administration: Administration) -> str:
+def carry_out(action: Act, administration: Administration) -> str:
     """Do it, and return the sentence that says it is done."""
     match action:
         case Define():

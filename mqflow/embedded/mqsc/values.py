@@ -10,7 +10,7 @@ from mqflow.embedded.mqsc.lexer import RefusedError, Token
 from mqflow.mqi.attributes import AttributeSpec, QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.names import is_object_name
 
-__all__ = ("accepted", "printable", "quoted", "read_flag", "read_value", "word_of")
+__all__ = ("accepted", "printable", "quoted", "read_flag", "read_value", "typed", "word_of")
 
 _DIGITS_MAX: Final = 10
 _BOOLEANS: Final = frozenset(
@@ -24,7 +24,7 @@ def read_value(spec: AttributeSpec, token: Token) -> Value:
     if spec.chars:
         return _text(spec, text, token)
     if spec.words is not None and text.upper() in spec.words:
-        return _typed(spec, spec.words[text.upper()])
+        return typed(spec, spec.words[text.upper()])
     digits = text.removeprefix("-")
     if spec.low < spec.high and digits.isdecimal() and digits.isascii() and len(digits) <= _DIGITS_MAX:
         number = int(text)
@@ -35,7 +35,7 @@ def read_value(spec: AttributeSpec, token: Token) -> Value:
 
 def read_flag(spec: AttributeSpec, word: str) -> Value:
     """Return what one word of a pair says: SHARE, NOSHARE."""
-    return _typed(spec, (spec.words or {})[word])
+    return typed(spec, (spec.words or {})[word])
 
 
 def accepted(spec: AttributeSpec) -> str:
@@ -73,13 +73,14 @@ def printable(text: str) -> str:
     return "".join(" " if unicodedata.category(character)[0] in "CZ" else character for character in text)
 
 
+def typed(spec: AttributeSpec, number: int) -> Value:
+    """Return the number as the record keeps it: true or false where the field is one of these."""
+    return bool(number) if spec.field in _BOOLEANS else number
+
+
 def _text(spec: AttributeSpec, text: str, token: Token) -> str:
     if spec.object_name and text and not is_object_name(text):
         raise RefusedError(token, f"{spec.keyword}('{text}') is not a name. {spec.keyword} takes {accepted(spec)}.")
     if len(text) > spec.chars:
         raise RefusedError(token, f"{spec.keyword} is {len(text)} characters long. It takes {accepted(spec)}.")
     return text
-
-
-def _typed(spec: AttributeSpec, number: int) -> Value:
-    return bool(number) if spec.field in _BOOLEANS else number

@@ -114,37 +114,37 @@ def keyword_table(specs: Iterable[AttributeSpec]) -> Attributes:
 
 _YES_NO: Final = {"NO": 0, "YES": 1}
 _WHOSE: Final = (
-    AttributeSpec("name", "QUEUE", 0, chars=48, object_name=True, read_only=True),
+    AttributeSpec("name", "QUEUE", 2016, chars=48, object_name=True, read_only=True),
     AttributeSpec("type", "TYPE", 0, chars=8, read_only=True),
 )
 
 QUEUES: Final = {kind: keyword_table(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds) for kind in KINDS.values()}
 QUEUE_MANAGER: Final = keyword_table(QUEUE_MANAGER_ATTRIBUTES)
-# Selector 0: MQINQ knows no status.
+# MQINQ knows no status; the numbers are those of PCF (MQIACF_*, MQCACF_*), 0 where a response of PCF has it otherwise.
 QUEUE_STATUS: Final = keyword_table(
     (
         *_WHOSE,
-        AttributeSpec("depth", "CURDEPTH", 0, high=_COUNT_MAX),
-        AttributeSpec("open_input_count", "IPPROCS", 0, high=_COUNT_MAX),
-        AttributeSpec("open_output_count", "OPPROCS", 0, high=_COUNT_MAX),
-        AttributeSpec("uncommitted", "UNCOM", 0, words=_YES_NO),
-        AttributeSpec("oldest_message_age_s", "MSGAGE", 0, high=_COUNT_MAX),
-        AttributeSpec("last_get_date", "LGETDATE", 0, chars=12),
-        AttributeSpec("last_get_time", "LGETTIME", 0, chars=8),
-        AttributeSpec("last_put_date", "LPUTDATE", 0, chars=12),
-        AttributeSpec("last_put_time", "LPUTTIME", 0, chars=8),
+        AttributeSpec("depth", "CURDEPTH", 3, high=_COUNT_MAX),
+        AttributeSpec("open_input_count", "IPPROCS", 17, high=_COUNT_MAX),
+        AttributeSpec("open_output_count", "OPPROCS", 18, high=_COUNT_MAX),
+        AttributeSpec("uncommitted", "UNCOM", 1027, words=_YES_NO),
+        AttributeSpec("oldest_message_age_s", "MSGAGE", 1227, high=_COUNT_MAX),
+        AttributeSpec("last_get_date", "LGETDATE", 3130, chars=12),
+        AttributeSpec("last_get_time", "LGETTIME", 3131, chars=8),
+        AttributeSpec("last_put_date", "LPUTDATE", 3128, chars=12),
+        AttributeSpec("last_put_time", "LPUTTIME", 3129, chars=8),
     )
 )
 HANDLE_STATUS: Final = keyword_table(
     (
         *_WHOSE,
-        AttributeSpec("application", "APPLTAG", 0, chars=28),
-        AttributeSpec("user", "USERID", 0, chars=12),
-        AttributeSpec("connection", "CONNAME", 0, chars=264),
+        AttributeSpec("application", "APPLTAG", 3058, chars=28),
+        AttributeSpec("user", "USERID", 3025, chars=12),
+        AttributeSpec("connection", "CONNAME", 3506, chars=264),
         AttributeSpec("input_mode", "INPUT", 0, chars=8),
-        AttributeSpec("browse", "BROWSE", 0, words=_YES_NO),
-        AttributeSpec("inquire", "INQUIRE", 0, words=_YES_NO),
-        AttributeSpec("output", "OUTPUT", 0, words=_YES_NO),
-        AttributeSpec("set", "SET", 0, words=_YES_NO),
+        AttributeSpec("browse", "BROWSE", 1102, words=_YES_NO),
+        AttributeSpec("inquire", "INQUIRE", 1101, words=_YES_NO),
+        AttributeSpec("output", "OUTPUT", 1099, words=_YES_NO),
+        AttributeSpec("set", "SET", 1100, words=_YES_NO),
     )
 )

@@ -1,0 +1,128 @@
+"""Which PCF command does what, and how what came of it is answered.
+
+Knows commands, reasons and the order of responses; knows no queue and no thread.
+Source: IBM, "Standard responses" (an OK response; a data response for each object; an error response for each error and a last
+one that says MQRCCF_COMMAND_FAILED), "MQCFH - PCF header".
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.pcf import managers, queues
+from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.request import Request
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Format
+from mqflow.mqi.pcf import CFH, CFIN, PCFError, PCFMessage
+from mqflow.mqi.pcf_codes import CommandCode, ParameterId, PCFReason, StructureType
+from mqflow.mqi.pcf_reading import parse
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+
+__all__ = ("answer", "failed")
+
+Command = Callable[[Request, Administration], Iterable[Row]]
+
+_COMMANDS: Final[Mapping[CommandCode, Command]] = {
+    CommandCode.PING_Q_MGR: managers.ping,
+    CommandCode.INQUIRE_Q_MGR: managers.inquire,
+    CommandCode.CHANGE_Q_MGR: managers.change,
+    CommandCode.ESCAPE: managers.escape,
+    CommandCode.CREATE_Q: queues.create,
+    CommandCode.COPY_Q: queues.copy,
+    CommandCode.CHANGE_Q: queues.change,
+    CommandCode.DELETE_Q: queues.delete,
+    CommandCode.CLEAR_Q: queues.clear,
+    CommandCode.INQUIRE_Q: queues.inquire,
+    CommandCode.INQUIRE_Q_NAMES: queues.inquire_names,
+    CommandCode.INQUIRE_Q_STATUS: queues.inquire_status,
+}
+
+_REASONS: Final[Mapping[int, int]] = {
+    Reason.OBJECT_ALREADY_EXISTS: PCFReason.OBJECT_ALREADY_EXISTS,
+    Reason.OBJECT_TYPE_ERROR: PCFReason.OBJECT_WRONG_TYPE,
+    Reason.OBJECT_IN_USE: PCFReason.OBJECT_OPEN,
+    Reason.ITEM_VALUE_ERROR: PCFReason.ATTR_VALUE_ERROR,
+    Reason.OBJECT_NAME_ERROR: PCFReason.OBJECT_NAME_ERROR,
+}
+"""What a verb calls one way and a command another. Other reasons are the same."""
+
+
+class _Failure(Struct, frozen=True):
+    reason: int
+    parameter: int = 0
+    rows: tuple[Row, ...] = ()
+
+
+def answer(descriptor: MessageDescriptor, body: bytes, administration: Administration) -> tuple[PCFMessage, ...]:
+    """Carry the command out and return its responses, in order; what is wrong with it is a response like any other."""
+    header = CFH(type=StructureType.RESPONSE)
+    try:
+        message = _read(descriptor, body)
+        header = message.header
+        rows = _carried_out(message, descriptor.user_identifier, administration)
+    except managers.EscapeFailedError as error:
+        return _failed(header, _Failure(int(error.reason), rows=error.rows))
+    except PCFError as error:
+        return _failed(header, _Failure(int(error.reason), error.parameter))
+    except MQIError as error:
+        return _failed(header, _Failure(_REASONS.get(error.reason, int(error.reason))))
+    if not rows:
+        return (PCFMessage(_response(header)),)
+    last = len(rows)
+    return tuple(PCFMessage(_response(header, number, last=number == last), row) for number, row in enumerate(rows, start=1))
+
+
+def failed(reason: int) -> tuple[PCFMessage, ...]:
+    """Return the responses to a command that ended as no command should."""
+    error = PCFMessage(_response(CFH(), last=False, reason=Reason.UNEXPECTED_ERROR), (CFIN(ParameterId.ERROR_ID, int(reason)),))
+    return (error, PCFMessage(_response(CFH(), 2, reason=PCFReason.COMMAND_FAILED)))
+
+
+def _read(descriptor: MessageDescriptor, body: bytes) -> PCFMessage:
+    if descriptor.format != Format.ADMIN:
+        raise PCFError(PCFReason.MD_FORMAT_ERROR, detail=f"Format is {descriptor.format!r}, not {Format.ADMIN!r}")
+    return parse(body, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
+
+
+def _carried_out(message: PCFMessage, user: str, administration: Administration) -> tuple[Row, ...]:
+    header = message.header
+    if header.type not in {StructureType.COMMAND, StructureType.COMMAND_XR}:
+        raise PCFError(PCFReason.CFH_TYPE_ERROR, detail=f"{header.type!r} is no command")
+    if header.sequence_number != 1:
+        raise PCFError(PCFReason.CFH_MSG_SEQ_NUMBER_ERR, detail=f"MsgSeqNumber is {header.sequence_number}, not 1")
+    if not header.last:
+        raise PCFError(PCFReason.CFH_CONTROL_ERROR, detail="A command is one message, so Control is MQCFC_LAST")
+    if header.command not in set(CommandCode):
+        raise PCFError(PCFReason.CFH_COMMAND_ERROR, detail=f"Command {header.command} is not known")
+    code = CommandCode(header.command)
+    command = _COMMANDS.get(code)
+    if command is None:
+        detail = f"MQCMD_{code.name} is a command of MQ that the embedded queue manager does not offer"
+        raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail)
+    return tuple(command(Request(code, message.parameters, user=user), administration))
+
+
+def _failed(header: CFH, failure: _Failure) -> tuple[PCFMessage, ...]:
+    """An error response, and the last one that says that the command failed."""
+    rows = failure.rows or ((CFIN(ParameterId.PARAMETER_ID, failure.parameter),) if failure.parameter else (),)
+    errors = [
+        PCFMessage(_response(header, number, last=False, reason=failure.reason), row)
+        for number, row in enumerate(rows, start=1)
+    ]
+    return (*errors, PCFMessage(_response(header, len(errors) + 1, reason=PCFReason.COMMAND_FAILED)))
+
+
+def _response(request: CFH, number: int = 1, *, last: bool = True, reason: int = 0) -> CFH:
+    return CFH(
+        type=StructureType.RESPONSE,
+        version=request.version,
+        command=request.command,
+        sequence_number=number,
+        last=last,
+        completion=CompletionCode.FAILED if reason else CompletionCode.OK,
+        reason=reason,
+    )

@@ -1,0 +1,76 @@
+"""The PCF commands about the queue manager, and MQSC carried in PCF.
+
+Source: IBM, "Change Queue Manager", "Inquire Queue Manager", "Ping Queue Manager", "Escape" and their responses.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import asdict
+
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.mqsc.commands import AlterQueueManager, Value
+from mqflow.embedded.mqsc.interpreter import Verdict, carry_out, run
+from mqflow.embedded.mqsc.report import lines_of
+from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.request import Request, stranger
+from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.values import value_from
+from mqflow.mqi.attributes import QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.pcf import CFIN, CFST, PCFError
+from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+
+__all__ = ("EscapeFailedError", "change", "escape", "inquire", "ping")
+
+Q_MGR_NAME: Final = 2015
+_MQSC: Final = 1
+_SETTABLE: Final = {spec.selector: spec for spec in QUEUE_MANAGER_ATTRIBUTES if not spec.read_only}
+
+
+class EscapeFailedError(PCFError):
+    """A command of MQSC failed; what it said is sent all the same."""
+
+    def __init__(self, reason: int, rows: tuple[Row, ...]) -> None:
+        super().__init__(reason, "MQSC command")
+        self.rows = rows
+
+
+def ping(request: Request, _administration: Administration) -> Iterable[Row]:
+    """MQCMD_PING_Q_MGR: it is there."""
+    request.check((), (), filters=False)
+    return ()
+
+
+def inquire(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_Q_MGR: one response."""
+    request.check((), {ParameterId.Q_MGR_ATTRS}, filters=False)
+    selectors = wanted(request, ParameterId.Q_MGR_ATTRS, (Q_MGR_NAME,))
+    return responses([(asdict(administration.queue_manager), QUEUE_MANAGER_ATTRIBUTES)], selectors, None)
+
+
+def change(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CHANGE_Q_MGR."""
+    request.check((), None, filters=False)
+    values: dict[str, Value] = {}
+    for identifier, parameter in request.parameters.items():
+        if identifier == ParameterId.FORCE:
+            continue
+        spec = _SETTABLE.get(identifier)
+        if spec is None:
+            raise stranger(parameter, f"Parameter {identifier} is no attribute of the queue manager that can be set")
+        values[spec.field] = value_from(spec, parameter)
+    carry_out(AlterQueueManager(values), administration)
+    return ()
+
+
+def escape(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_ESCAPE: a command of MQSC as text; a response for each text it is answered with."""
+    request.check((ParameterId.ESCAPE_TYPE, ParameterId.ESCAPE_TEXT), (), filters=False)
+    request.choice(ParameterId.ESCAPE_TYPE, (_MQSC,), 0, PCFReason.ESCAPE_TYPE_ERROR)
+    results = run(request.text(ParameterId.ESCAPE_TEXT), administration)
+    texts = [text for response in results.responses for text in lines_of(response)]
+    rows = tuple((CFIN(ParameterId.ESCAPE_TYPE, _MQSC), CFST(ParameterId.ESCAPE_TEXT, text)) for text in texts)
+    for response in results.responses:
+        if response.verdict is not Verdict.DONE:
+            raise EscapeFailedError(response.reason or PCFReason.PARM_SYNTAX_ERROR, rows)
+    return rows

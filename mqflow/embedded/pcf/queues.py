@@ -1,0 +1,200 @@
+"""The PCF commands about queues: what they say becomes an action of MQSC, or rows of attributes.
+
+Knows the parameters of each command; the rules of queues are the queue manager's.
+Source: IBM, "Change, Copy, and Create Queue", "Delete Queue", "Clear Queue", "Inquire Queue", "Inquire Queue Names",
+"Inquire Queue Status" and their responses.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from mqflow.embedded.administration import Administration, QueueStatus
+from mqflow.embedded.mqsc.commands import Alter, Clear, Define, Delete, Value
+from mqflow.embedded.mqsc.display import matches
+from mqflow.embedded.mqsc.interpreter import carry_out
+from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_STATUS
+from mqflow.embedded.pcf.request import Request, stranger
+from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.values import value_from
+from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
+from mqflow.mqi.options import QueueType
+from mqflow.mqi.pcf import CFIL, CFIN, CFSL, Parameter, PCFError
+from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("Row", "change", "clear", "copy", "create", "delete", "inquire", "inquire_names", "inquire_status")
+
+Row = tuple[Parameter, ...]
+"""What one response says."""
+
+Q_NAME: Final = 2016
+Q_TYPE: Final = 20
+_ALL_TYPES: Final = 1001
+_CLUSTER: Final = 7
+_KINDS: Final = frozenset({QueueType.LOCAL, QueueType.MODEL, QueueType.ALIAS})
+_NOT_HERE: Final = frozenset({int(QueueType.REMOTE), _CLUSTER})
+_YES_NO: Final = (0, 1)
+
+_SETTABLE: Final[Mapping[QueueType, Mapping[int, AttributeSpec]]] = {
+    kind: {spec.selector: spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds and not spec.read_only} for kind in _KINDS
+}
+_SHOWN: Final[Mapping[QueueType, tuple[AttributeSpec, ...]]] = {
+    kind: tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds) for kind in _KINDS
+}
+
+
+def create(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CREATE_Q."""
+    request.check((Q_NAME, Q_TYPE), None, filters=False)
+    kind = _kind(request)
+    replacing = _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
+    values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE})
+    carry_out(Define(kind, request.name(Q_NAME), values, replace=replacing), administration)
+    return ()
+
+
+def copy(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_COPY_Q."""
+    request.check((ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME, Q_TYPE), None, filters=False)
+    kind = _kind(request)
+    replacing = _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
+    own = {ParameterId.FROM_Q_NAME, ParameterId.TO_Q_NAME, Q_TYPE, ParameterId.REPLACE, ParameterId.FORCE}
+    source, target = request.name(ParameterId.FROM_Q_NAME), request.name(ParameterId.TO_Q_NAME)
+    carry_out(Define(kind, target, _values(request, kind, own), source, replacing), administration)
+    return ()
+
+
+def change(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CHANGE_Q."""
+    request.check((Q_NAME, Q_TYPE), None, filters=False)
+    kind = _kind(request)
+    forced = _yes(request, ParameterId.FORCE, PCFReason.FORCE_VALUE_ERROR)
+    values = _values(request, kind, {Q_NAME, Q_TYPE, ParameterId.FORCE})
+    carry_out(Alter(kind, request.name(Q_NAME), values, forced), administration)
+    return ()
+
+
+def delete(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_DELETE_Q; of whatever kind the queue is, unless the command names one."""
+    request.check((Q_NAME,), {Q_TYPE, ParameterId.PURGE, ParameterId.IGNORE_STATE, _AUTH_REC}, filters=False)
+    name = request.name(Q_NAME)
+    found = administration.queue(name)
+    kind = _kind(request) if request.has(Q_TYPE) else QueueType.LOCAL if found is None else found.kind
+    purge = _yes(request, ParameterId.PURGE, PCFReason.PURGE_VALUE_ERROR)
+    ignoring = _yes(request, ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
+    carry_out(Delete(kind, name, purge, ignoring), administration)
+    return ()
+
+
+def clear(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CLEAR_Q."""
+    request.check((Q_NAME,), (), filters=False)
+    carry_out(Clear(request.name(Q_NAME)), administration)
+    return ()
+
+
+def inquire(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_Q: a response for each queue."""
+    request.check((Q_NAME,), {Q_TYPE, ParameterId.Q_ATTRS}, filters=True)
+    selectors = wanted(request, ParameterId.Q_ATTRS, (Q_NAME, Q_TYPE))
+    rows = ((asdict(queue), _SHOWN[queue.kind]) for queue in _matching(request, administration))
+    return _some(responses(rows, selectors, request.filter), request)
+
+
+def inquire_names(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_Q_NAMES: one response, with the names and the types."""
+    request.check((Q_NAME,), {Q_TYPE}, filters=False)
+    found = tuple(_matching(request, administration))
+    if not found:
+        raise _unknown(request)
+    names, kinds = (queue.name for queue in found), (int(queue.kind) for queue in found)
+    return ((CFSL(ParameterId.Q_NAMES, tuple(names)), CFIL(ParameterId.Q_TYPES, tuple(kinds))),)
+
+
+def inquire_status(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_Q_STATUS: a response for each local queue, or for each handle of each."""
+    request.check((Q_NAME,), {ParameterId.Q_STATUS_TYPE, ParameterId.Q_STATUS_ATTRS}, filters=True)
+    choices = (ParameterId.Q_STATUS, ParameterId.Q_HANDLE)
+    kind = request.choice(ParameterId.Q_STATUS_TYPE, choices, ParameterId.Q_STATUS, PCFReason.PARM_VALUE_ERROR)
+    pattern = request.pattern(Q_NAME)
+    queues = [queue for queue in administration.queues() if matches(pattern, queue.name)]
+    if queues and not pattern.endswith("*") and queues[0].kind is not QueueType.LOCAL:
+        detail = f"{pattern} is no local queue, and only these have a status"
+        raise PCFError(PCFReason.Q_TYPE_ERROR, detail=detail, parameter=Q_NAME)
+    local = [administration.queue_status(queue.name) for queue in queues if queue.kind is QueueType.LOCAL]
+    if not local:
+        raise _unknown(request)
+    selectors = wanted(request, ParameterId.Q_STATUS_ATTRS, (Q_NAME, ParameterId.Q_STATUS_TYPE))
+    rows = _status_rows(local) if kind == ParameterId.Q_STATUS else _handle_rows(local)
+    found = [(CFIN(ParameterId.Q_STATUS_TYPE, kind), *row) for row in responses(rows, selectors, request.filter)]
+    if not found:
+        detail = f"No handle of {pattern} is open" if kind == ParameterId.Q_HANDLE else "No queue is as the filter says"
+        raise PCFError(PCFReason.Q_STATUS_NOT_FOUND, detail=detail, parameter=Q_NAME)
+    return found
+
+
+_AUTH_REC: Final = 1412
+"""MQIACF_AUTH_REC_TYPE of Delete Queue: whether the authority records go as well; they do."""
+_STATUS: Final = tuple(QUEUE_STATUS.values())
+_INPUT: Final = {"NO": 0, "SHARED": 1, "EXCL": 2}
+"""MQQSO_*."""
+_HANDLES: Final = (*HANDLE_STATUS.values(), AttributeSpec("input", "INPUT", 1098, words=_INPUT))
+
+
+def _status_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
+    for status in statuses:
+        yield asdict(status) | {"type": None, "uncommitted": bool(status.uncommitted)}, _STATUS
+
+
+def _handle_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
+    for status in statuses:
+        for handle in status.handles:
+            yield asdict(handle) | {"name": status.name, "type": None, "input": _INPUT[handle.input_mode]}, _HANDLES
+
+
+def _matching(request: Request, administration: Administration) -> Iterator[QueueAttributes]:
+    pattern = request.pattern(Q_NAME)
+    types = (*_KINDS, *_NOT_HERE, _ALL_TYPES)
+    kind = request.choice(Q_TYPE, types, _ALL_TYPES, PCFReason.Q_TYPE_ERROR)
+    for queue in administration.queues():
+        if matches(pattern, queue.name) and kind in {_ALL_TYPES, queue.kind}:
+            yield queue
+
+
+def _some(rows: Iterable[Row], request: Request) -> Iterable[Row]:
+    found = tuple(rows)
+    if not found:
+        raise _unknown(request)
+    return found
+
+
+def _unknown(request: Request) -> PCFError:
+    detail = f"There is no queue {request.text(Q_NAME)} of that kind, or none that the filter lets through"
+    return PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=detail, parameter=Q_NAME)
+
+
+def _kind(request: Request) -> QueueType:
+    kind = request.choice(Q_TYPE, (*_KINDS, *_NOT_HERE), 0, PCFReason.Q_TYPE_ERROR)
+    if kind in _NOT_HERE:
+        detail = "The embedded queue manager has local queues, models and aliases; there are no channels to others"
+        raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail, parameter=Q_TYPE)
+    return QueueType(kind)
+
+
+def _yes(request: Request, identifier: int, reason: PCFReason) -> bool:
+    return bool(request.choice(identifier, _YES_NO, 0, reason))
+
+
+def _values(request: Request, kind: QueueType, own: set[int]) -> dict[str, Value]:
+    """What the command sets: every parameter that is none of its own has to be an attribute of such a queue."""
+    values: dict[str, Value] = {}
+    for identifier, parameter in request.parameters.items():
+        if identifier in own:
+            continue
+        spec = _SETTABLE[kind].get(identifier)
+        if spec is None:
+            raise stranger(parameter, f"Parameter {identifier} is no attribute of a {kind.name.lower()} queue that can be set")
+        values[spec.field] = value_from(spec, parameter)
+    return values

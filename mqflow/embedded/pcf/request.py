@@ -1,0 +1,162 @@
+"""One PCF command, checked against what it may say: required parameters first and in order, none twice, no stranger.
+
+Pure. Knows structures and their reasons; knows no command.
+Source: IBM, "How the definitions are shown" (the order of parameters); the MQRCCF_* reasons.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from mqflow.mqi.names import is_object_name
+from mqflow.mqi.pcf import (
+    CFBF,
+    CFBS,
+    CFGR,
+    CFIF,
+    CFIL,
+    CFIL64,
+    CFIN,
+    CFIN64,
+    CFSF,
+    CFSL,
+    CFST,
+    Parameter,
+    PCFError,
+)
+from mqflow.mqi.pcf_codes import CommandCode, PCFReason
+
+__all__ = ("Filter", "Request", "stranger")
+
+Filter = CFIF | CFSF | CFBF
+
+_STRANGER: Final[Mapping[type[Parameter], PCFReason]] = {
+    CFIN: PCFReason.CFIN_PARM_ID_ERROR,
+    CFIN64: PCFReason.CFIN_PARM_ID_ERROR,
+    CFST: PCFReason.CFST_PARM_ID_ERROR,
+    CFBS: PCFReason.CFBS_PARM_ID_ERROR,
+    CFIL: PCFReason.CFIL_PARM_ID_ERROR,
+    CFIL64: PCFReason.CFIL_PARM_ID_ERROR,
+    CFSL: PCFReason.CFSL_PARM_ID_ERROR,
+    CFIF: PCFReason.CFIF_PARM_ID_ERROR,
+    CFSF: PCFReason.CFSF_PARM_ID_ERROR,
+    CFBF: PCFReason.CFBF_PARM_ID_ERROR,
+    CFGR: PCFReason.CFGR_PARM_ID_ERROR,
+}
+_TWICE: Final[Mapping[type[Parameter], PCFReason]] = {
+    CFST: PCFReason.CFST_DUPLICATE_PARM,
+    CFSL: PCFReason.CFSL_DUPLICATE_PARM,
+    CFBS: PCFReason.CFBS_DUPLICATE_PARM,
+}
+
+
+def stranger(parameter: Parameter, detail: str = "") -> PCFError:
+    """Return the error that says: this parameter is none of the command's, or of another type there."""
+    identifier = parameter.parameter
+    detail = detail or f"Parameter {identifier} does not belong to the command, as a {type(parameter).__name__}"
+    return PCFError(_STRANGER[type(parameter)], detail=detail, parameter=identifier)
+
+
+class Request:
+    """A command and its parameters, by identifier."""
+
+    def __init__(self, command: CommandCode, parameters: Iterable[Parameter], *, user: str = "") -> None:
+        self.command = command
+        #: Whose authority it is carried out with: the user of the message.
+        self.user = user
+        self.filter: Filter | None = None
+        self._parameters: dict[int, Parameter] = {}
+        for parameter in parameters:
+            self._keep(parameter)
+
+    @property
+    def parameters(self) -> Mapping[int, Parameter]:
+        """All but the filter, in the order in which they were sent."""
+        return self._parameters
+
+    def check(self, required: Sequence[int], optional: Collection[int] | None, *, filters: bool) -> None:
+        """Refuse what the command does not take; `optional` None leaves the rest to whoever reads it."""
+        sent = tuple(self._parameters.values())
+        if len(sent) < len(required):
+            detail = f"{len(sent)} parameters were sent, and {', '.join(map(str, map(int, required)))} are required"
+            raise PCFError(PCFReason.PARM_COUNT_TOO_SMALL, detail=detail, parameter=required[len(sent)])
+        for wanted, found in zip(required, sent, strict=False):
+            if found.parameter == wanted:
+                continue
+            if wanted in self._parameters:
+                detail = f"Parameter {wanted:d} is required before {found.parameter}"
+                raise PCFError(PCFReason.PARM_SEQUENCE_ERROR, detail=detail, parameter=found.parameter)
+            raise stranger(found, f"Parameter {wanted:d} is required here, and {found.parameter} was sent")
+        for parameter in sent[len(required) :]:
+            if optional is not None and parameter.parameter not in optional:
+                raise stranger(parameter)
+        if self.filter is not None and not filters:
+            raise stranger(self.filter)
+
+    def has(self, identifier: int) -> bool:
+        """Whether the parameter was sent."""
+        return identifier in self._parameters
+
+    def number(self, identifier: int, default: int) -> int:
+        """Return a number, or the default where it was not sent."""
+        parameter = self._parameters.get(identifier)
+        if parameter is None:
+            return default
+        if not isinstance(parameter, CFIN | CFIN64):
+            raise stranger(parameter)
+        return parameter.value
+
+    def choice(self, identifier: int, choices: Collection[int], default: int, reason: PCFReason) -> int:
+        """Return one of the numbers, or the default; refuse any other with this reason."""
+        value = self.number(identifier, default)
+        if value not in choices:
+            detail = f"Parameter {identifier:d} is {value}; {', '.join(str(int(choice)) for choice in choices)} are accepted"
+            raise PCFError(reason, detail=detail, parameter=identifier)
+        return value
+
+    def text(self, identifier: int, default: str = "") -> str:
+        """Return a text without the blanks at its end, or the default where it was not sent."""
+        parameter = self._parameters.get(identifier)
+        if parameter is None:
+            return default
+        if not isinstance(parameter, CFST):
+            raise stranger(parameter)
+        return parameter.value.rstrip(" \0")
+
+    def name(self, identifier: int, reason: PCFReason = PCFReason.OBJECT_NAME_ERROR) -> str:
+        """Return the name of an object."""
+        name = self.text(identifier)
+        if not is_object_name(name):
+            raise PCFError(reason, detail=f"{name!r} is no name of an object", parameter=identifier)
+        return name
+
+    def pattern(self, identifier: int, reason: PCFReason = PCFReason.OBJECT_NAME_ERROR) -> str:
+        """Return a name, or a generic one that ends in an asterisk."""
+        pattern = self.text(identifier)
+        if pattern != "*" and not is_object_name(pattern.removesuffix("*")):
+            raise PCFError(reason, detail=f"{pattern!r} is no name and no generic name", parameter=identifier)
+        return pattern
+
+    def numbers(self, identifier: int) -> tuple[int, ...] | None:
+        """Return a list of numbers, each of them once; None where it was not sent."""
+        parameter = self._parameters.get(identifier)
+        if parameter is None:
+            return None
+        if not isinstance(parameter, CFIL | CFIL64):
+            raise stranger(parameter)
+        if len(set(parameter.value)) < len(parameter.value):
+            detail = f"A number stands twice in the list of parameter {identifier:d}"
+            raise PCFError(PCFReason.CFIL_DUPLICATE_VALUE, detail=detail, parameter=identifier)
+        return parameter.value
+
+    def _keep(self, parameter: Parameter) -> None:
+        if isinstance(parameter, Filter):
+            if self.filter is not None:
+                detail = "A command takes one filter"
+                raise PCFError(PCFReason.FILTER_ERROR, detail=detail, parameter=parameter.parameter)
+            self.filter = parameter
+        elif parameter.parameter in self._parameters:
+            reason = _TWICE.get(type(parameter), PCFReason.CFIN_DUPLICATE_PARM)
+            detail = f"Parameter {parameter.parameter} was sent twice"
+            raise PCFError(reason, detail=detail, parameter=parameter.parameter)
+        else:
+            self._parameters[parameter.parameter] = parameter

@@ -1,0 +1,98 @@
+"""Which attributes a response has, and which objects a filter lets through.
+
+Pure. Source: IBM, MQCFIF and MQCFSF (operators; the attribute of a filter is always returned), MQIACF_ALL.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Final
+
+from mqflow.embedded.mqsc.display import matches
+from mqflow.embedded.pcf.request import Filter, Request
+from mqflow.embedded.pcf.values import parameter_of
+from mqflow.mqi.attributes import AttributeSpec
+from mqflow.mqi.pcf import CFBF, CFIF, CFSF, Parameter, PCFError
+from mqflow.mqi.pcf_codes import FilterOperator, ParameterId, PCFReason
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("holds", "responses", "wanted")
+
+_COMPARE: Final[Mapping[int, Callable[[Any, Any], bool]]] = {
+    FilterOperator.LESS: lt,
+    FilterOperator.EQUAL: eq,
+    FilterOperator.NOT_GREATER: le,
+    FilterOperator.GREATER: gt,
+    FilterOperator.NOT_EQUAL: ne,
+    FilterOperator.NOT_LESS: ge,
+}
+_IN_LISTS: Final[Mapping[int, tuple[bool, bool]]] = {
+    FilterOperator.CONTAINS: (True, False),
+    FilterOperator.EXCLUDES: (False, False),
+    FilterOperator.CONTAINS_GEN: (True, True),
+    FilterOperator.EXCLUDES_GEN: (False, True),
+}
+"""Whether an item must be there, and whether it is generic."""
+_SELECTOR_MAX: Final = 9_000
+"""MQIA, MQCA, MQIACF, MQCACF, MQIACH, MQCACH, MQIAMO, MQCAMO, MQBACF, MQGACF: all lie below."""
+
+
+def wanted(request: Request, attributes: int, always: Collection[int]) -> frozenset[int] | None:
+    """Return the selectors to answer, those of `always` and of the filter among them; None for all there are.
+
+    A selector that MQ may have and this queue manager has not is not answered; refuses with 2067 what is no selector at all.
+    """
+    asked = request.numbers(attributes)
+    if asked is None or ParameterId.ALL in asked:
+        return None
+    for selector in asked:
+        if not 0 < selector < _SELECTOR_MAX:
+            detail = f"{selector} in the list of parameter {attributes:d} is no attribute"
+            raise PCFError(Reason.SELECTOR_ERROR, detail=detail, parameter=selector)
+    by_filter = () if request.filter is None else (request.filter.parameter,)
+    return frozenset((*asked, *always, *by_filter))
+
+
+def responses(
+    rows: Iterable[tuple[Mapping[str, Any], Iterable[AttributeSpec]]],
+    selectors: frozenset[int] | None,
+    condition: Filter | None,
+) -> Iterator[tuple[Parameter, ...]]:
+    """Yield the parameters of each object that the filter lets through: the attributes it has of those that are wanted."""
+    for row, specs in rows:
+        found = {spec.selector: spec for spec in specs if spec.selector and row[spec.field] is not None}
+        if condition is not None and not _passes(condition, row, found):
+            continue
+        yield tuple(
+            parameter_of(spec, row[spec.field])
+            for selector, spec in found.items()
+            if selectors is None or selector in selectors
+        )
+
+
+def holds(condition: Filter, value: object) -> bool:
+    """Return whether the value is what the filter says; refuses an operator that is for something else."""
+    operand = condition.value
+    if isinstance(operand, str):
+        operand = operand.rstrip(" \0")
+    if isinstance(value, tuple) and condition.operator in _IN_LISTS:
+        present, generic = _IN_LISTS[condition.operator]
+        return present == any(matches(str(operand), str(item)) if generic else item == operand for item in value)
+    if condition.operator in _COMPARE and isinstance(value, type(operand) | bool):
+        return bool(_COMPARE[condition.operator](value, operand))
+    if condition.operator in {FilterOperator.LIKE, FilterOperator.NOT_LIKE} and isinstance(operand, str):
+        return matches(operand, str(value)) == (condition.operator == FilterOperator.LIKE)
+    detail = f"Operator {condition.operator} does not compare parameter {condition.parameter}"
+    raise PCFError(_OPERATOR_ERROR[type(condition)], detail=detail, parameter=condition.parameter)
+
+
+def _passes(condition: Filter, row: Mapping[str, Any], found: Mapping[int, AttributeSpec]) -> bool:
+    spec = found.get(condition.parameter)
+    # An object that does not have the attribute is not what the filter looks for.
+    return spec is not None and holds(condition, row[spec.field])
+
+
+_OPERATOR_ERROR: Final[Mapping[type[Filter], PCFReason]] = {
+    CFIF: PCFReason.CFIF_OPERATOR_ERROR,
+    CFSF: PCFReason.CFSF_OPERATOR_ERROR,
+    CFBF: PCFReason.CFBF_OPERATOR_ERROR,
+}

@@ -1,0 +1,156 @@
+"""The command server: takes commands off SYSTEM.ADMIN.COMMAND.QUEUE, has them carried out, and puts the responses.
+
+It waits like any getter, and has a thread only while there are commands: a command changes definitions, which waits for the
+disk, and may come from the very thread that the disk answers on. What a command does is in `commands`.
+Source: IBM, "Message descriptor for a response" (priority, persistence and identity context are the command's) and "The reply
+message descriptor" (replies are put outside syncpoint). That what cannot be answered goes to the dead-letter queue is ours.
+"""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.ambient import Runner, Running
+from mqflow.embedded import getting
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.get_rules import plan_get
+from mqflow.embedded.handle import EmbeddedHandle
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.pcf.commands import answer, failed
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.waiting import wait
+from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import ApplicationType, Encoding, Format, GetOption, OpenOption, PutOption
+from mqflow.mqi.pcf import PCFMessage, to_bytes
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.moved import to_dead_letter_queue
+from mqflow.policy.reply import reply_descriptor
+from mqflow.verbs import GetOptions, Got
+
+__all__ = ("APPLICATION", "COMMAND_QUEUE", "CommandServer")
+
+COMMAND_QUEUE: Final = "SYSTEM.ADMIN.COMMAND.QUEUE"
+APPLICATION: Final = "mqflow command server"
+
+_GET: Final = GetOptions(options=GetOption.SYNCPOINT)
+_OPEN: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT
+_PUT: Final = PutOption.NO_SYNCPOINT | PutOption.PASS_IDENTITY_CONTEXT
+
+
+class CommandServer:
+    """One queue manager's. It is no connection that a quiescing queue manager waits for."""
+
+    def __init__(
+        self, machine: Machine, administration: Administration, connection: EmbeddedConnection, runner: Runner
+    ) -> None:
+        self._machine = machine
+        self._administration = administration
+        self._connection = connection
+        self._runner = runner
+        self._handle: EmbeddedHandle | None = None
+        self._thread: Running | None = None
+
+    def start(self) -> None:
+        """Wait for commands; those that are there already are carried out now."""
+        if self._machine.queues.get(COMMAND_QUEUE) is not None:
+            self._handle = self._connection.open(COMMAND_QUEUE, _OPEN)
+            if not self._waits():
+                self._wake()
+
+    def join(self) -> None:
+        """Wait until the command under way, if any, is over. Call it without the machine's lock."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _wake(self) -> None:
+        """Called with the machine's lock, so it only hands over."""
+        if not self._machine.stopped:
+            self._thread = self._runner.start(self._work, f"mqflow command server {self._machine.name}")
+
+    def _work(self) -> None:
+        # A verb fails for good only with the queue manager, and that ends this as well.
+        with suppress(MQIError):
+            while not self._machine.stopped:
+                self._carry_out_all()
+                if self._waits():
+                    return
+
+    def _waits(self) -> bool:
+        """Whether there is nothing to do: from now on, an arrival starts the thread again. False: there is something."""
+        machine, handle = self._machine, self._handle
+        if handle is None:
+            return True
+        plan = plan_get(_GET)
+        with machine.lock:
+            if machine.stopped or handle.queue is None:
+                return True
+            # Where the queue is inhibited for gets, whoever alters it wakes all who wait.
+            with suppress(Refusal):
+                queue = getting.check_get(machine, handle, plan)
+                if getting.find(machine, handle, queue, plan) is not None:
+                    return False
+            wait(handle, handle.queue, plan, self._wake)
+            return True
+
+    def _carry_out_all(self) -> None:
+        while True:
+            try:
+                got = self._connection.get(self._handle, _GET)
+            except MQIError as error:
+                if error.reason == Reason.OBJECT_CHANGED:
+                    self._connection.close(self._handle)
+                    self._handle = self._connection.open(COMMAND_QUEUE, _OPEN)
+                    continue
+                if error.reason in {Reason.GET_INHIBITED, Reason.Q_MGR_QUIESCING}:
+                    return
+                raise
+            if got is None:
+                return
+            self._reply(got)
+            # Only now: a command that a crash cut off is carried out again, and answered.
+            self._connection.commit()
+
+    def _reply(self, command: Got) -> None:
+        descriptor = command.descriptor
+        try:
+            responses = answer(descriptor, command.body, self._administration)
+        except Exception:  # noqa: BLE001 - a defect here must be an answer: the one who asked waits, and the next one too
+            responses = failed(Reason.UNEXPECTED_ERROR)
+        if not descriptor.reply_to_queue:
+            if responses[-1].header.completion:
+                self._dead_letter(descriptor, command.body, responses[0].header.reason, COMMAND_QUEUE)
+            return
+        for response in responses:
+            self._put(descriptor, response)
+
+    def _put(self, request: MessageDescriptor, response: PCFMessage) -> None:
+        ccsid = self._machine.attributes.ccsid
+        body = to_bytes(response, encoding=Encoding.NATIVE, ccsid=ccsid)
+        descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=CCSID_Q_MGR)
+        name, queue_manager = request.reply_to_queue, request.reply_to_queue_manager
+        try:
+            self._connection.put1(name, descriptor, body, _PUT, context=self._handle, queue_manager=queue_manager)
+        except MQIError as error:
+            self._dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, name)
+
+    def _dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
+        """Keep what nobody was told; where there is no dead-letter queue, or it refuses, it is gone."""
+        machine = self._machine
+        if not machine.attributes.dead_letter_queue:
+            return
+        dead, data = to_dead_letter_queue(
+            descriptor,
+            body,
+            reason=reason,
+            queue=queue,
+            queue_manager=machine.name,
+            application_name=APPLICATION,
+            application_type=ApplicationType.QMGR,
+            now=datetime.fromtimestamp(machine.clock.wall(), UTC),
+        )
+        with suppress(MQIError):
+            self._connection.put1(machine.attributes.dead_letter_queue, dead, data, _PUT, context=self._handle)

@@ -1,0 +1,51 @@
+"""One attribute's value, from a PCF parameter to its record and back; the table's row says everything about it."""
+
+from typing import Final
+
+from mqflow.embedded.mqsc.commands import Value
+from mqflow.embedded.mqsc.values import accepted, typed
+from mqflow.embedded.pcf.request import stranger
+from mqflow.mqi.attributes import AttributeSpec
+from mqflow.mqi.names import is_object_name
+from mqflow.mqi.pcf import CFIN, CFIN64, CFST, Parameter, PCFError
+from mqflow.mqi.pcf_codes import PCFReason
+
+__all__ = ("parameter_of", "value_from")
+
+_PADDED_CHARS_MAX: Final = 264
+"""Longer texts (topic strings, peer names) are sent as long as they are; a connection name is padded."""
+
+
+def parameter_of(spec: AttributeSpec, value: object) -> Parameter:
+    """Return the value as a response has it: a text is padded with blanks to the length of the attribute."""
+    match value:
+        case str() if spec.chars <= _PADDED_CHARS_MAX:
+            return CFST(spec.selector, value.ljust(spec.chars))
+        case str():
+            return CFST(spec.selector, value)
+        case int():
+            return CFIN(spec.selector, int(value))
+        case _:
+            raise TypeError(f"{spec.keyword} is {value!r}, which no PCF parameter holds")
+
+
+def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
+    """Return what the attribute is set to. Refuses what it does not take with 4005, and another type with its reason."""
+    if spec.chars:
+        if not isinstance(parameter, CFST):
+            raise stranger(parameter)
+        text = parameter.value.rstrip(" \0")
+        if len(text) > spec.chars or (spec.object_name and text and not is_object_name(text)):
+            raise _refused(spec, text)
+        return text
+    if not isinstance(parameter, CFIN | CFIN64):
+        raise stranger(parameter)
+    number = parameter.value
+    if number in (spec.words or {}).values() or (spec.low < spec.high and spec.low <= number <= spec.high):
+        return typed(spec, number)
+    raise _refused(spec, number)
+
+
+def _refused(spec: AttributeSpec, value: object) -> PCFError:
+    detail = f"{spec.keyword}({value}) is not valid; it takes {accepted(spec)}"
+    return PCFError(PCFReason.ATTR_VALUE_ERROR, detail=detail, parameter=spec.selector)

@@ -1,0 +1,92 @@
+"""PCF by the packages' own classes: pymqi.PCFExecute and ibmmq.PCFExecute on the command server, unmodified."""
+
+from typing import Any
+
+import pytest
+
+from tests.standin.harness import Program, in_package, only_in
+
+pytestmark = pytest.mark.xdist_group("standin")
+
+
+def pcf(program: Program) -> Any:
+    return program.mq.PCFExecute(program.manager, response_wait_interval=20_000)
+
+
+def names(program: Program, results: list[dict[int, Any]]) -> list[bytes]:
+    return [result[program.c.MQCA_Q_NAME].strip() for result in results]
+
+
+@in_package
+def test_the_queue_manager_answers_a_ping(program: Program) -> None:
+    assert not any(pcf(program).MQCMD_PING_Q_MGR())
+
+
+@only_in("pymqi", "ibmmq has no is_connected")
+def test_a_connected_queue_manager_is_connected(program: Program) -> None:
+    assert program.manager.is_connected
+
+
+@in_package
+def test_a_queue_is_created_changed_inquired_and_deleted(program: Program) -> None:
+    mq, c, commands = program.mq, program.c, pcf(program)
+    name = {c.MQCA_Q_NAME: b"MADE.BY.PCF"}
+
+    commands.MQCMD_CREATE_Q({**name, c.MQIA_Q_TYPE: c.MQQT_LOCAL, c.MQIA_MAX_Q_DEPTH: 7})
+    commands.MQCMD_CHANGE_Q({**name, c.MQIA_Q_TYPE: c.MQQT_LOCAL, c.MQCA_Q_DESC: b"by hand"})
+
+    (found,) = commands.MQCMD_INQUIRE_Q(name)
+    assert (7, b"by hand") == (found[c.MQIA_MAX_Q_DEPTH], found[c.MQCA_Q_DESC].strip())
+    commands.MQCMD_DELETE_Q({**name, mq.CMQCFC.MQIACF_PURGE: mq.CMQCFC.MQPO_YES})
+    error = program.refused(c.MQRC_UNKNOWN_OBJECT_NAME, lambda: commands.MQCMD_INQUIRE_Q(name))
+    assert c.MQCC_FAILED == error.comp
+
+
+@in_package
+def test_a_create_of_a_queue_that_is_there_is_refused_with_its_reason(program: Program) -> None:
+    c, commands = program.c, pcf(program)
+    arguments = {c.MQCA_Q_NAME: b"Q", c.MQIA_Q_TYPE: c.MQQT_LOCAL}
+
+    program.refused(program.mq.CMQCFC.MQRCCF_OBJECT_ALREADY_EXISTS, lambda: commands.MQCMD_CREATE_Q(arguments))
+
+    assert [b"Q"] == names(program, commands.MQCMD_INQUIRE_Q({c.MQCA_Q_NAME: b"Q"}))
+
+
+@in_package
+def test_structures_and_filters_of_the_packages_are_understood(program: Program) -> None:
+    mq, c = program.mq, program.c
+    program.open().put(b"one")
+    arguments = [
+        mq.CFST(Parameter=c.MQCA_Q_NAME, String=b"*"),
+        mq.CFIN(Parameter=c.MQIA_Q_TYPE, Value=c.MQQT_LOCAL),
+        mq.CFIL(Parameter=mq.CMQCFC.MQIACF_Q_ATTRS, Values=[c.MQCA_Q_DESC]),
+    ]
+    deep = mq.CFIF(Parameter=c.MQIA_CURRENT_Q_DEPTH, Operator=mq.CMQCFC.MQCFOP_GREATER, FilterValue=0)
+
+    results = pcf(program).MQCMD_INQUIRE_Q(arguments, [deep])
+
+    # The command is not over while it is carried out, so it counts as a message on the command queue.
+    assert [b"Q", b"SYSTEM.ADMIN.COMMAND.QUEUE"] == names(program, results)
+    # The name, the type and the attribute of the filter come whether asked for or not.
+    assert {c.MQCA_Q_NAME, c.MQIA_Q_TYPE, c.MQCA_Q_DESC, c.MQIA_CURRENT_Q_DEPTH} == set(results[0])
+
+
+@in_package
+def test_a_filter_by_text_takes_a_generic_value(program: Program) -> None:
+    mq, c = program.mq, program.c
+    program.kit.define("A", descr="Orders of today")
+    like = mq.Filter(c.MQCA_Q_DESC).like(b"Orders*")
+
+    results = pcf(program).MQCMD_INQUIRE_Q({c.MQCA_Q_NAME: b"*"}, [like])
+
+    assert [b"A"] == names(program, results)
+
+
+@in_package
+def test_the_queue_manager_says_what_it_is_set_to_and_is_changed(program: Program) -> None:
+    c, commands = program.c, pcf(program)
+
+    commands.MQCMD_CHANGE_Q_MGR({c.MQCA_Q_MGR_DESC: b"changed by PCF"})
+
+    (found,) = commands.MQCMD_INQUIRE_Q_MGR({program.mq.CMQCFC.MQIACF_Q_MGR_ATTRS: [c.MQCA_Q_MGR_DESC]})
+    assert (b"QM1", b"changed by PCF") == (found[c.MQCA_Q_MGR_NAME].strip(), found[c.MQCA_Q_MGR_DESC].strip())
