@@ -6,6 +6,7 @@ from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
 from mqflow.mqi.descriptor_extension import DescriptorExtension
 from mqflow.mqi.options import Encoding
+from mqflow.mqi.properties import PropertyType, PropertyValue
 from mqflow.mqi.rfh2 import NAME_VALUE_CCSIDS, RFH2, Folder, Property
 
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -21,6 +22,23 @@ property_names = st.lists(element_names, min_size=1, max_size=4).map(".".join)
 values = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.binary(max_size=20) | texts
 )
+
+
+def property_values() -> st.SearchStrategy[tuple[PropertyType, PropertyValue]]:
+    """A value of each type of message property, with its type."""
+    of_types: dict[PropertyType, st.SearchStrategy[PropertyValue]] = {
+        PropertyType.NULL: st.none(),
+        PropertyType.BOOLEAN: st.booleans(),
+        PropertyType.BYTE_STRING: st.binary(max_size=20),
+        PropertyType.FLOAT32: st.floats(allow_nan=False, width=32),
+        PropertyType.FLOAT64: st.floats(allow_nan=False),
+        PropertyType.STRING: texts,
+    }
+    for bits, kind in zip(
+        (8, 16, 32, 64), (PropertyType.INT8, PropertyType.INT16, PropertyType.INT32, PropertyType.INT64), strict=True
+    ):
+        of_types[kind] = st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
+    return st.one_of([st.tuples(st.just(kind), values_of) for kind, values_of in of_types.items()])
 
 
 def fields(chars: int) -> st.SearchStrategy[str]:
