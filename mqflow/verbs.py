@@ -73,6 +73,9 @@ class GetOptions(Struct, frozen=True, kw_only=True):
     #: With `GetOption.CONVERT`: the character set and encoding wanted.
     ccsid: int = CCSID_Q_MGR
     encoding: int = Encoding.NATIVE
+    #: Whether the caller takes properties apart from the body (MsgHandle): they are in `Got.properties` then, unless an option
+    #: says otherwise, or PROPCTL(FORCE) without one.
+    message_handle: bool = False
 
 
 class Got(Struct, frozen=True, kw_only=True, gc=False):
@@ -81,13 +84,16 @@ class Got(Struct, frozen=True, kw_only=True, gc=False):
     descriptor: MessageDescriptor
     #: Cut to `buffer_bytes_max` when `reason` is 2079 or 2080.
     body: bytes
-    #: 0, or the reason of a warning: 2080 left the message on the queue, 2079 and the conversion warnings did not.
+    #: 0, or the reason of a warning: 2080 left the message on the queue; 2079, 2421 and the conversion warnings did not.
     reason: int = Reason.NONE
     #: DataLength: how long the whole body is.
     data_bytes: int
     #: The local queue it came from, behind an alias.
     resolved_queue: str = ""
     message_token: bytes = bytes(16)
+    #: With `message_handle`, the properties that were taken out of the body, as an MQRFH2: `mqi.property_headers.from_header`
+    #: reads it. Empty where there are none.
+    properties: bytes = b""
 
 
 class Put(Struct, frozen=True, kw_only=True, gc=False):

@@ -60,7 +60,8 @@ class Consumer:
         Transacted, it is in the open unit of work until `commit` or `backout`; otherwise it is off its queue for good. A poison
         message is moved on the way, in the same unit of work, and the next one is returned.
         """
-        wanted = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING, wait_ms=wait_ms)
+        as_it_is = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+        wanted = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | as_it_is, wait_ms=wait_ms)
         while True:
             exchange = await self._session.exchange(None, self._handle, wanted, most=1)
             if exchange.get_error is not None:

@@ -131,7 +131,10 @@ class Running:
             put = await self._send(session)(replace(request, descriptor=descriptor))
             await session.settle(Settlement.COMMIT)
             wanted = GetOptions(
-                options=GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING,
+                options=GetOption.NO_SYNCPOINT
+                | GetOption.WAIT
+                | GetOption.FAIL_IF_QUIESCING
+                | GetOption.PROPERTIES_FORCE_MQRFH2,
                 wait_ms=round(timeout_s * 1_000),
                 match=MatchOption.CORREL_ID,
                 correlation_id=put.descriptor.message_id,

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 from mqflow.ambient import Clock
 from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
 from mqflow.bindings.dialects import Dialect
-from mqflow.bindings.handles import LITTLE_ENDIAN, BoundHandle, GetPlan, fits, plan_get, same_message, with_wait
+from mqflow.bindings.handles import LITTLE_ENDIAN, BoundHandle, GetPlan, fits, plan_get, same_message, wants_handle, with_wait
 from mqflow.bindings.strings import Strings
 from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, MQSRO, fresh
 from mqflow.bindings.subscribing import BoundSubscription, answered, asked, signed
@@ -287,6 +287,9 @@ class BoundConnection:
         raise error
 
     def _planned(self, handle: BoundHandle, options: GetOptions) -> GetPlan:
+        if wants_handle(options):
+            detail = "This adapter makes no message handles: PROPERTIES_FORCE_MQRFH2 gives the same properties in the data"
+            raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQGET", handle.name, self.queue_manager_name, detail)
         if fits(options):
             return plan_get(options)
         detail = "An identifier to match is not 24 bytes long"

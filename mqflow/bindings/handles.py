@@ -14,7 +14,7 @@ from mqflow.verbs import GetOptions
 if TYPE_CHECKING:
     from mqflow.bindings.connection import BoundConnection
 
-__all__ = ("LITTLE_ENDIAN", "BoundHandle", "GetPlan", "fits", "plan_get", "same_message", "with_wait")
+__all__ = ("LITTLE_ENDIAN", "BoundHandle", "GetPlan", "fits", "plan_get", "same_message", "wants_handle", "with_wait")
 
 LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
@@ -23,13 +23,7 @@ _KEPT_ROOM_MAX: Final = 4_194_304
 _FORMAT_CHARS: Final = 8
 _EXPANSION: Final = 4
 """How many bytes one can become when text is converted, at the most."""
-_FORCE_MQRFH2: Final = int(GetOption.PROPERTIES_FORCE_MQRFH2)
-_PROPERTIES: Final = int(
-    GetOption.PROPERTIES_FORCE_MQRFH2
-    | GetOption.NO_PROPERTIES
-    | GetOption.PROPERTIES_IN_HANDLE
-    | GetOption.PROPERTIES_COMPATIBILITY
-)
+_HANDLE_IGNORED: Final = int(GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY)
 
 
 class BoundHandle:
@@ -77,8 +71,6 @@ def plan_get(options: GetOptions) -> GetPlan:
     said = int(options.options)
     if sizes_itself:
         said &= ~int(GetOption.ACCEPT_TRUNCATED_MSG)  # the caller never meant to lose the rest of it
-    if not said & _PROPERTIES:
-        said |= _FORCE_MQRFH2  # as the queue defines, PROPCTL might drop them
     descriptor = MessageDescriptor(
         message_id=options.message_id,
         correlation_id=options.correlation_id,
@@ -95,6 +87,11 @@ def plan_get(options: GetOptions) -> GetPlan:
         MsgToken=options.message_token,
     )
     return GetPlan(options, descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), gmo, sizes_itself=sizes_itself)
+
+
+def wants_handle(options: GetOptions) -> bool:
+    """Return whether properties are to come apart from the body, which takes a message handle that is not made here."""
+    return options.message_handle and not int(options.options) & _HANDLE_IGNORED
 
 
 def fits(said: MessageDescriptor | GetOptions) -> bool:

@@ -21,8 +21,9 @@ from mqflow.verbs import Connection, GetOptions, Got
 
 __all__ = ("command",)
 
-_FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
-_NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
+_AS_IT_IS: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+_FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _AS_IT_IS)
+_NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | _AS_IT_IS)
 
 
 @click.command("browse")

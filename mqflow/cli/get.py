@@ -48,7 +48,10 @@ def command(queue: str, limit: int, wait_s: float, message_id: str | None, as_js
 
 def _options(wait_s: float, message_id: str | None) -> GetOptions:
     return GetOptions(
-        options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | (GetOption.WAIT if wait_s else GetOption.NONE),
+        options=GetOption.SYNCPOINT
+        | GetOption.FAIL_IF_QUIESCING
+        | GetOption.PROPERTIES_FORCE_MQRFH2
+        | (GetOption.WAIT if wait_s else GetOption.NONE),
         wait_ms=round(wait_s * 1_000),
         match=MatchOption.MSG_ID if message_id else MatchOption.NONE,
         message_id=message_id_from(message_id) if message_id else NO_ID,

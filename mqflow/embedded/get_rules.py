@@ -1,7 +1,7 @@
 """What an MQGET asks for, worked out once for each `GetOptions`: what it matches, whether it takes, how it reaches the message.
 
-Pure: refuses what a queue manager refuses (2046, 2090, 2247) and knows no queue.
-Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247.
+Pure: refuses what a queue manager refuses (2046, 2090, 2247, 2460) and knows no queue.
+Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2460.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from mqflow.embedded.refusal import Refusal
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.options import Encoding, GetOption, MatchOption
+from mqflow.mqi.property_headers import PropertyControl
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
 
@@ -81,6 +82,11 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     buffer_bytes_max: int | None = None
     ccsid: int = CCSID_Q_MGR
     encoding: int = Encoding.NATIVE
+    #: What becomes of message properties; None is as PROPCTL says.
+    properties: PropertyControl | None
+    #: Whether they go apart from the body whatever PROPCTL says, and whether they can.
+    in_handle: bool
+    message_handle: bool = False
 
     @property
     def looks_only(self) -> bool:
@@ -120,20 +126,15 @@ _MARKS: Final = {
     GetOption.UNMARK_BROWSE_HANDLE: Mark.UNMARK_HANDLE,
     GetOption.UNMARK_BROWSE_CO_OP: Mark.UNMARK_CO_OP,
 }
-_PROPERTIES: Final = (
-    GetOption.PROPERTIES_FORCE_MQRFH2
-    | GetOption.NO_PROPERTIES
-    | GetOption.PROPERTIES_IN_HANDLE
-    | GetOption.PROPERTIES_COMPATIBILITY
-)
+_CONTROLS: Final = {
+    GetOption.PROPERTIES_FORCE_MQRFH2: PropertyControl.FORCE_MQRFH2,
+    GetOption.NO_PROPERTIES: PropertyControl.NONE,
+    GetOption.PROPERTIES_IN_HANDLE: PropertyControl.ALL,
+    GetOption.PROPERTIES_COMPATIBILITY: PropertyControl.COMPATIBILITY,
+}
 _ALONE_WITH_UNLOCK: Final = GetOption.UNLOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
 _NOT_HERE: Final = (
-    GetOption.LOGICAL_ORDER
-    | GetOption.COMPLETE_MSG
-    | GetOption.ALL_MSGS_AVAILABLE
-    | GetOption.ALL_SEGMENTS_AVAILABLE
-    | GetOption.NO_PROPERTIES
-    | GetOption.PROPERTIES_IN_HANDLE
+    GetOption.LOGICAL_ORDER | GetOption.COMPLETE_MSG | GetOption.ALL_MSGS_AVAILABLE | GetOption.ALL_SEGMENTS_AVAILABLE
 )
 _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
 _ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
@@ -147,11 +148,14 @@ def plan_get(options: GetOptions) -> GetPlan:
     """Return what the options ask for.
 
     Refuses with 2046 options that exclude each other, 2090 a wait below -1, 2247 unknown match options, 2298 what the embedded
-    queue manager does not offer. Without a syncpoint option the get is outside the unit of work, as on Multiplatforms.
+    queue manager does not offer, 2460 properties in a message handle where there is none. Without a syncpoint option the get is
+    outside the unit of work, as on Multiplatforms.
     """
     plan = _plan_of(int(options.options))
     if plan.waits and options.wait_ms < WAIT_UNLIMITED:
         raise Refusal(Reason.WAIT_INTERVAL_ERROR, f"{options.wait_ms} ms; 0 or more, or -1 for ever")
+    if plan.in_handle and not options.message_handle:
+        raise Refusal(Reason.HMSG_ERROR, "PROPERTIES_IN_HANDLE needs a message handle")
     return replace(
         plan,
         match=_match(options) if plan.reach in _MATCHING else None,
@@ -159,6 +163,7 @@ def plan_get(options: GetOptions) -> GetPlan:
         buffer_bytes_max=options.buffer_bytes_max,
         ccsid=options.ccsid,
         encoding=options.encoding,
+        message_handle=options.message_handle,
     )
 
 
@@ -188,6 +193,8 @@ def _plan_of(bits: int) -> GetPlan:
         accept_truncated=bool(asked & GetOption.ACCEPT_TRUNCATED_MSG),
         convert=bool(asked & GetOption.CONVERT),
         fail_if_quiescing=bool(asked & GetOption.FAIL_IF_QUIESCING),
+        properties=_only(asked, _CONTROLS, "property options"),
+        in_handle=bool(asked & GetOption.PROPERTIES_IN_HANDLE),
     )
 
 
@@ -198,8 +205,6 @@ def _refuse_conflicts(asked: GetOption) -> None:
         raise Refusal(Reason.OPTIONS_ERROR, f"{asked & _ZOS_ONLY!r} is for z/OS only")
     if asked & _NOT_HERE:
         raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, f"The embedded queue manager does not offer {asked & _NOT_HERE!r}")
-    if (asked & _PROPERTIES).bit_count() > 1:
-        raise Refusal(Reason.OPTIONS_ERROR, f"{asked & _PROPERTIES!r} exclude each other")
     if asked & GetOption.UNLOCK and asked & ~_ALONE_WITH_UNLOCK:
         raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK goes with nothing else, here {asked!r}")
 

@@ -1,8 +1,9 @@
 """MQGET: the message found, taken or looked at, and handed out.
 
-Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080.
+Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
 
+from functools import partial
 from typing import Final, assert_never
 
 from msgspec.structs import replace
@@ -18,7 +19,8 @@ from mqflow.embedded.store import MessageRemoved
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.conversion import convert
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import OpenOption, Persistence, Report
+from mqflow.mqi.options import Format, OpenOption, Persistence, Report
+from mqflow.mqi.property_headers import Parted, PropertyControl, part, projected, to_header
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import Got
 
@@ -30,6 +32,7 @@ _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _DELIVERY: Final = int(Report.COD_MASK)
 _EXPIRATION: Final = int(Report.EXPIRATION_MASK)
 _PERSISTENT: Final = int(Persistence.PERSISTENT)
+_MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
 
 
 def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
@@ -87,7 +90,7 @@ def get_message(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> tupl
         message = find(machine, handle, queue, plan)
     if message is None:
         return None, None
-    got = _handed_out(machine, queue, message, plan)
+    got = _handed_out(machine, handle, queue, message, plan)
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return got, None
     if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
@@ -158,9 +161,13 @@ def _discard(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> Non
         machine.store.write((MessageRemoved(message.serial),), None)
 
 
-def _handed_out(machine: Machine, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
-    descriptor, body, reason = _aged(machine, message), message.body or b"", int(Reason.NONE)
-    body_bytes = len(body)
+def _handed_out(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
+    descriptor, body, warning, properties = _aged(machine, message), message.body or b"", int(Reason.NONE), b""
+    if descriptor.format in _MAY_HAVE_PROPERTIES:
+        parted = _parted(machine, handle, queue, descriptor, body, plan)
+        descriptor, body, warning = parted.descriptor, parted.body, parted.reason
+        properties = to_header(parted.properties)
+    reason, body_bytes = int(Reason.NONE), len(body)
     if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
         body = body[: plan.buffer_bytes_max]
         reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else Reason.TRUNCATED_MSG_FAILED
@@ -178,11 +185,26 @@ def _handed_out(machine: Machine, queue: LocalQueue, message: QueuedMessage, pla
     return Got(
         descriptor=descriptor,
         body=body,
-        reason=reason,
+        reason=reason or warning,
         data_bytes=body_bytes,
         resolved_queue=queue.attributes.name,
         message_token=message.serial.to_bytes(16, "big"),
+        properties=properties,
     )
+
+
+def _parted(
+    machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes, plan: GetPlan
+) -> Parted:
+    """The message as this get shows it: its properties where they stand, apart, or not at all.
+
+    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): PROPCTL is that of the name opened.
+    """
+    first = queue.attributes if handle.alias is None else handle.alias.attributes
+    control = PropertyControl(first.property_control) if plan.properties is None else plan.properties
+    as_defined = plan.properties is None and control is not PropertyControl.FORCE_MQRFH2
+    show = part if plan.in_handle or (plan.message_handle and as_defined) else partial(projected, control=control)
+    return show(descriptor, body, queue_manager_ccsid=machine.attributes.ccsid)
 
 
 def _aged(machine: Machine, message: QueuedMessage) -> MessageDescriptor:

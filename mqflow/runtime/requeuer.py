@@ -27,7 +27,9 @@ from mqflow.verbs import GetOptions, Got, ObjectHandle
 
 __all__ = ("INPUT", "Requeuer", "Task")
 
-_UNDER_CURSOR: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
+# A message that is moved keeps its properties, whatever PROPCTL hides.
+_AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+_UNDER_CURSOR: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
 INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 
 
@@ -154,7 +156,7 @@ class Requeuer:
 
 def _wanted(task: Task, how: GetOption) -> GetOptions:
     return GetOptions(
-        options=how | GetOption.FAIL_IF_QUIESCING,
+        options=how | _AS_IT_IS,
         match=MatchOption.MSG_ID | MatchOption.CORREL_ID,
         message_id=task.message_id,
         correlation_id=task.correlation_id,

@@ -34,7 +34,8 @@ __all__ = ("SessionLost", "Worker")
 
 _WAIT_MS: Final = 5_000
 _GET: Final = GetOptions(
-    options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING,
+    # Properties as they are, whatever PROPCTL hides: a handler reads them, and a message that is moved keeps them.
+    options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
     wait_ms=_WAIT_MS,
 )
 _EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE

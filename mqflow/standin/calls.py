@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin import connecting, consuming, messages, objects, properties
+from mqflow.standin import connecting, consuming, message_handles, messages, objects, properties
 from mqflow.standin.connecting import Host
 from mqflow.standin.memory import number_at, write_number
 
@@ -93,10 +93,10 @@ def _verbs(*, client: bool) -> Mapping[str, Verb]:
         "MQCMIT": _commit,
         "MQCONN": partial(connecting.connect, client=client),
         "MQCONNX": partial(connecting.connect_with_options, client=client),
-        "MQCRTMH": properties.create_handle,
+        "MQCRTMH": message_handles.create_handle,
         "MQCTL": consuming.control,
         "MQDISC": _disconnect,
-        "MQDLTMH": properties.delete_handle,
+        "MQDLTMH": message_handles.delete_handle,
         "MQDLTMP": properties.delete_property,
         "MQGET": messages.get,
         "MQINQ": objects.inquire,

@@ -20,7 +20,7 @@ from mqflow.verbs import Connection, QueueManager
 
 if TYPE_CHECKING:
     from mqflow.standin.consuming import Consumers
-    from mqflow.standin.properties import MessageHandle
+    from mqflow.standin.message_handles import MessageHandle
 
 __all__ = (
     "NOT_CONNECTED",

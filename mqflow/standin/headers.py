@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from mqflow.mqi.descriptor import MQMD2_BYTES
+from mqflow.mqi.property_types import PropertyType
 from mqflow.standin.calls import BAGS, SIGNATURES
 from mqflow.standin.layouts import (
     MQCD,
@@ -28,7 +29,6 @@ from mqflow.standin.layouts import (
     Layout,
 )
 from mqflow.standin.library import write_for_linker
-from mqflow.standin.property_values import Type
 
 __all__ = ("write_headers", "write_kit")
 
@@ -132,7 +132,7 @@ def _calls_header() -> str:
     parts.append("typedef struct { MQCHAR StrucId[4]; MQLONG Version; MQLONG Options; } MQBO;\ntypedef MQCD *PMQCD;\n")
     parts += [f"#define {name}_DEFAULT {values}\n" for name, values in _DEFAULTS.items()]
     parts.append(_defines({f"MQCMDL_LEVEL_{level}": level for level in _LEVELS}))
-    parts.append(_defines(_CONSTANTS | {f"MQTYPE_{kind.name}": int(kind) for kind in Type}))
+    parts.append(_defines(_CONSTANTS | {f"MQTYPE_{kind.name}": int(kind) for kind in PropertyType}))
     for name, signature in SIGNATURES.items():
         arguments = ", ".join(_ARGUMENTS[kind] for kind in signature)
         parts.append(f"void {name}({arguments}, MQLONG *, MQLONG *);\n")

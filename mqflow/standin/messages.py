@@ -12,25 +12,21 @@ from msgspec.structs import replace
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption
+from mqflow.mqi.properties import Action, Properties, carried
+from mqflow.mqi.property_headers import from_header, with_properties
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.connecting import Hconn, Host
 from mqflow.standin.descriptors import read_descriptor, with_extension, without_extension, write_descriptor
 from mqflow.standin.layouts import MQGMO, MQOD, MQPMO
 from mqflow.standin.memory import Structure, read, structure_at, write, write_number
+from mqflow.standin.message_handles import MessageHandle, handle_of
 from mqflow.standin.objects import check_offered, count_put
-from mqflow.standin.properties import Held, MessageHandle, handle_of
-from mqflow.standin.property_headers import Action, carried, properties_bytes, taken, with_properties
 from mqflow.verbs import Connection, GetOptions, Got, Put
 
 __all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put_one", "request_from")
 
 _DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
-_PROPERTIES: Final = (
-    GetOption.PROPERTIES_FORCE_MQRFH2
-    | GetOption.NO_PROPERTIES
-    | GetOption.PROPERTIES_IN_HANDLE
-    | GetOption.PROPERTIES_COMPATIBILITY
-)
+_HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY
 TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
 """The warnings that come with less data than there are."""
 _ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
@@ -52,18 +48,16 @@ _SEGMENT: Final = int(MessageFlag.SEGMENT)
 
 
 class Request:
-    """An MQGET, understood: the options for the seam, and what becomes of the properties."""
+    """An MQGET, understood: the options for the seam, and where the properties go."""
 
-    __slots__ = ("handle", "options", "strip", "version")
+    __slots__ = ("handle", "options", "version")
 
-    def __init__(self, options: GetOptions, version: int, handle: MessageHandle | None, *, strip: bool) -> None:
+    def __init__(self, options: GetOptions, version: int, handle: MessageHandle | None) -> None:
         self.options = options
         #: Of the MQMD.
         self.version = version
-        #: Where the properties go.
+        #: Holds the properties that do not stay in the data.
         self.handle = handle
-        #: Whether they go out of the data.
-        self.strip = strip
 
 
 def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:
@@ -122,43 +116,35 @@ def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int
 
 
 def request_from(host: Host, number: int, md_at: int, gmo: Structure, bytes_max: int | None) -> Request:
-    """Return what MQMD and MQGMO ask for. Raises 2046, 2256, 2460 or what the MQMD is refused with."""
+    """Return what MQMD and MQGMO ask for. Raises 2256, 2460 or what the MQMD is refused with."""
     descriptor, version = read_descriptor(md_at, "MQGET")
     options = gmo.number("Options")
-    asked = GetOption(options) & _PROPERTIES
-    if asked.bit_count() > 1:
-        raise error_for(Reason.OPTIONS_ERROR, "MQGET", detail=f"{asked!r} exclude each other")
     hmsg = gmo.number("MsgHandle")
-    in_handle = asked == GetOption.PROPERTIES_IN_HANDLE or (hmsg != 0 and not asked)
-    if in_handle and gmo.version < MQGMO.fields["MsgHandle"].since:
+    if options & GetOption.PROPERTIES_IN_HANDLE and gmo.version < MQGMO.fields["MsgHandle"].since:
         detail = f"MQGMO_PROPERTIES_IN_HANDLE needs an MQGMO of version 4, not {gmo.version}"
         raise error_for(Reason.WRONG_GMO_VERSION, "MQGET", detail=detail)
+    # Where properties stay in the data, or are not wanted, a message handle is not looked at.
+    handle = handle_of(host, number, hmsg, "MQGET") if hmsg and not options & _HANDLE_IGNORED else None
     return Request(
         _get_options(
-            options & ~int(_PROPERTIES),
+            options,
             gmo.number("WaitInterval"),
             gmo.number("MatchOptions", _DEFAULT_MATCH),
             descriptor,
             gmo.raw("MsgToken"),
             bytes_max,
+            message_handle=handle is not None,
         ),
         version,
-        handle_of(host, number, hmsg, "MQGET") if in_handle else None,
-        strip=in_handle or asked == GetOption.NO_PROPERTIES,
+        handle,
     )
 
 
 def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int, bytes]:
     """Fill in MQMD and MQGMO, and the message handle if there is one; return the reason of a warning, and the data."""
     descriptor, body, reason = got.descriptor, got.body, got.reason
-    if request.strip:
-        try:
-            descriptor, body, properties = taken(descriptor, body)
-        except MQIError:
-            # Data that only look like properties stay what they are.
-            properties, reason = [], reason or Reason.RFH_FORMAT_ERROR
-        if request.handle is not None:
-            request.handle.replace_all(properties)
+    if request.handle is not None:
+        request.handle.hold(from_header(got.properties), descriptor)
     if request.version == 1 and not reason and request.options.buffer_bytes_max is not None:
         descriptor, body = with_extension(descriptor, body, request.options.buffer_bytes_max)
     write_descriptor(md_at, descriptor, 1 if request.version == 1 else 2)
@@ -175,27 +161,8 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
 
 
 def next_message(connection: Connection, handle: object, request: Request, *, wait: bool = True) -> Got | None:
-    """Get; where the properties go out of the data, only what is left needs room in the buffer."""
-    options = request.options if wait else _at_once(request.options)
-    if not request.strip or options.buffer_bytes_max is None:
-        return connection.get(handle, options)
-    careful = replace(options, options=options.options & ~GetOption.ACCEPT_TRUNCATED_MSG)
-    while True:
-        got = connection.get(handle, careful)
-        if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
-            return got
-        # It stayed. Look at all of it but the last byte, so that it stays again, and see how long the properties are.
-        this = replace(_at_once(options), match=options.match | MatchOption.MSG_TOKEN, message_token=got.message_token)
-        without_last = replace(
-            this, options=this.options & ~GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=got.data_bytes - 1
-        )
-        looked = connection.get(handle, without_last)
-        if looked is None:
-            continue  # somebody else took it
-        properties = properties_bytes(looked.descriptor, looked.body + b"\0")
-        taken_now = connection.get(handle, replace(this, buffer_bytes_max=options.buffer_bytes_max + properties))
-        if taken_now is not None:
-            return replace(taken_now, data_bytes=taken_now.data_bytes - properties)
+    """Get, and where it is not to wait, whatever the request says, at once."""
+    return connection.get(handle, request.options if wait else _at_once(request.options))
 
 
 def _put(
@@ -233,19 +200,16 @@ def _answers_early(hconn: Hconn, options: int) -> bool:
     return not hconn.local and options & _ASYNC_UNDER_SYNCPOINT == _ASYNC
 
 
-def _properties(host: Host, hconn: Hconn, pmo: Structure) -> list[Held]:
+def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
     original, new = pmo.number("OriginalMsgHandle"), pmo.number("NewMsgHandle")
     if not original and not new:
-        return []
+        return ()
     try:
         action = Action(pmo.number("Action"))
     except ValueError:
         raise error_for(Reason.ACTION_ERROR, "MQPUT", detail=f"MQPMO.Action {pmo.number('Action')}") from None
-    return carried(
-        handle_of(host, hconn.number, original, "MQPUT").properties if original else [],
-        handle_of(host, hconn.number, new, "MQPUT").properties if new else [],
-        action,
-    )
+    of_original = handle_of(host, hconn.number, original, "MQPUT").used() if original else ()
+    return carried(of_original, handle_of(host, hconn.number, new, "MQPUT").used() if new else (), action)
 
 
 def _body(length: int, buffer_at: int, verb: str) -> bytes:
@@ -274,7 +238,14 @@ def _at_once(options: GetOptions) -> GetOptions:
 
 @lru_cache(maxsize=256)
 def _get_options(
-    options: int, wait_ms: int, match: int, descriptor: MessageDescriptor, token: bytes, bytes_max: int | None
+    options: int,
+    wait_ms: int,
+    match: int,
+    descriptor: MessageDescriptor,
+    token: bytes,
+    bytes_max: int | None,
+    *,
+    message_handle: bool,
 ) -> GetOptions:
     """Return the same record for the same request: the queue manager works out a record once."""
     return GetOptions(
@@ -290,4 +261,5 @@ def _get_options(
         buffer_bytes_max=bytes_max,
         ccsid=descriptor.ccsid,
         encoding=descriptor.encoding,
+        message_handle=message_handle,
     )

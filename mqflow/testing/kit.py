@@ -37,8 +37,8 @@ __all__ = ("Found", "MQSCError", "QueueManagerKit")
 
 E = TypeVar("E")
 
-_GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT)
-_BROWSE: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.BROWSE_NEXT)
+_GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+_BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
 

@@ -19,7 +19,12 @@ from tests.conformance.under_test import QueueManagerUnderTest
 
 __all__ = ("DIFFERENCES", "through")
 
+_NO_MESSAGE_HANDLE = "the adapter makes no message handles, and says so"
 _OF_THE_MQI = {
+    "test_a_message_handle_takes_all_properties_whatever_the_queue_says": _NO_MESSAGE_HANDLE,
+    "test_only_a_queue_with_force_keeps_them_out_of_a_message_handle": _NO_MESSAGE_HANDLE,
+    "test_data_without_their_properties_are_converted": _NO_MESSAGE_HANDLE,
+    "test_a_message_without_properties_has_none_in_a_handle_either": _NO_MESSAGE_HANDLE,
     "test_what_is_not_offered_says_so": "the MQI answers with a reason, and with no words",
     "test_there_are_no_objects_of_other_types[8]": "the stand-in library refuses topics before the queue manager sees them",
 }

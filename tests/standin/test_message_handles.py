@@ -116,7 +116,12 @@ def test_a_property_is_converted_only_where_that_is_asked_for(program: Program) 
     converting = mq.IMPO(Options=c.MQIMPO_CONVERT_TYPE)
 
     assert 5 == handle.properties.get("amount", impo=converting, property_type=c.MQTYPE_INT32)
-    program.refused(c.MQRC_PROP_CONV_NOT_SUPPORTED, lambda: handle.properties.get("amount", property_type=c.MQTYPE_INT32))
+    assert "5" == handle.properties.get("amount", property_type=c.MQTYPE_INT32)
+    handle.properties.set("amount", "five")
+    program.refused(
+        c.MQRC_PROP_NUMBER_FORMAT_ERROR,
+        lambda: handle.properties.get("amount", impo=converting, property_type=c.MQTYPE_INT32),
+    )
 
 
 @in_package
@@ -137,3 +142,86 @@ def test_data_that_only_look_like_properties_come_as_they_are_with_a_warning(pro
     error = program.refused(c.MQRC_RFH_FORMAT_ERROR, lambda: queue.get(100, md, program.gmo(c.MQGMO_NO_PROPERTIES)))
 
     assert (b"RFH no header at all", b"MQHRF2  ") == (error.message, md.Format)
+
+
+@in_package
+def test_a_name_that_is_reserved_is_2442_where_names_are_validated(program: Program) -> None:
+    mq, c = program.mq, program.c
+    handle, free = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager, mq.CMHO(Options=c.MQCMHO_NO_VALIDATION))
+
+    program.refused(c.MQRC_PROPERTY_NAME_ERROR, lambda: handle.properties.set(b"JMSAnything", "x"))
+    program.refused(c.MQRC_PROPERTY_TYPE_ERROR, lambda: handle.properties.set(b"a", "x", property_type=3))
+    free.properties.set(b"JMSAnything", "x")
+
+    assert "x" == free.properties.get(b"usr.JMSAnything")
+
+
+@in_package
+def test_what_a_property_is_copied_into_travels_with_it(program: Program) -> None:
+    queue, mq, c = program.open(), program.mq, program.c
+    first, received = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager)
+    for name, copied in ((b"forwarded", c.MQCOPY_FORWARD), (b"answered", c.MQCOPY_REPLY), (b"usual", c.MQCOPY_DEFAULT)):
+        first.properties.set(name, "x", pd=mq.PD(CopyOptions=copied))
+    in_handle = program.gmo(c.MQGMO_PROPERTIES_IN_HANDLE, MsgHandle=received.msg_handle)
+    queue.put(b"first", program.md(), mq.PMO(Version=3, OriginalMsgHandle=first.msg_handle))
+
+    queue.get(None, program.md(), in_handle)
+    queue.put(b"reply", program.md(), mq.PMO(Version=3, OriginalMsgHandle=received.msg_handle, Action=c.MQACTP_REPLY))
+    queue.get(None, program.md(), in_handle)
+
+    assert "x" == received.properties.get(b"answered")
+    program.refused(c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: received.properties.get(b"forwarded"))
+    program.refused(c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: received.properties.get(b"usual"))
+
+
+@in_package
+def test_the_queue_says_what_a_get_without_a_handle_sees(program: Program) -> None:
+    program.kit.define("HIDDEN", propctl="NONE")
+    queue, mq, md = program.open(name="HIDDEN"), program.mq, program.md()
+    sent, received = mq.MessageHandle(program.manager), mq.MessageHandle(program.manager)
+    sent.properties.set(b"colour", "blue")
+    for _ in range(2):
+        queue.put(b"body", program.md(Format=b"MQSTR   "), mq.PMO(Version=3, NewMsgHandle=sent.msg_handle))
+
+    assert (b"body", b"MQSTR   ") == (queue.get(None, md, program.gmo()), md.Format)
+    assert b"body" == queue.get(None, program.md(), program.gmo(MsgHandle=received.msg_handle))
+    assert "blue" == received.properties.get(b"colour")
+
+
+@in_package
+def test_the_fields_of_the_descriptor_are_properties_of_a_message_got(program: Program) -> None:
+    queue, mq, c = program.open(), program.mq, program.c
+    handle, md = mq.MessageHandle(program.manager), program.md()
+    queue.put(b"body", program.md(Priority=7))
+
+    queue.get(None, md, program.gmo(c.MQGMO_PROPERTIES_IN_HANDLE, MsgHandle=handle.msg_handle))
+
+    assert (7, md.MsgId) == (handle.properties.get(b"Root.MQMD.Priority"), handle.properties.get(b"JMSMessageID"))
+
+
+@only_in("ibmmq", "pymqi has no name in return")
+def test_a_property_is_shown_by_its_synonym_and_another_name_begins_anew(program: Program) -> None:
+    c, handle = program.c, program.mq.MessageHandle(program.manager)
+    for name in ("one", "JMSType", "two"):
+        handle.properties.set(name, name)
+
+    found = [handle.properties.get("%", impo_options=c.MQIMPO_INQ_NEXT)[1] for _ in range(3)]
+    anew = handle.properties.get("JMS%", impo_options=c.MQIMPO_INQ_NEXT)
+
+    assert (["one", "JMSType", "two"], ("JMSType", "JMSType")) == (found, anew)
+
+
+@only_in("ibmmq", "pymqi passes no options for where to set")
+def test_a_property_is_set_and_deleted_at_the_cursor(program: Program) -> None:
+    mq, c, handle = program.mq, program.c, program.mq.MessageHandle(program.manager)
+    under, before = mq.SMPO(Options=c.MQSMPO_SET_PROP_UNDER_CURSOR), mq.SMPO(Options=c.MQSMPO_SET_PROP_BEFORE_CURSOR)
+    program.refused(c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: handle.properties.set("x", "x", smpo=under))
+    handle.properties.set("a", "1")
+
+    handle.properties.get("a")
+    handle.properties.set("b", "2", smpo=under)
+    handle.properties.set("c", "3", smpo=before)
+
+    assert "2" == handle.properties.get("%", impo_options=c.MQIMPO_INQ_PROP_UNDER_CURSOR)[0]
+    assert ("3", "c") == handle.properties.get("%", impo_options=c.MQIMPO_INQ_FIRST)
+    program.refused(c.MQRC_PROPERTY_NOT_AVAILABLE, lambda: handle.properties.get("a"))

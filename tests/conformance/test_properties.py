@@ -1,0 +1,183 @@
+"""What a get makes of message properties, by PROPCTL and by its options. What is a property, and where, is tested with `mqi`.
+
+Source: IBM q103350 (PropertyControl), q096760 (MsgHandle), "MQ Get Message Options" (property options), rc2421, rc2460.
+"""
+
+import pytest
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Format, GetOption, PutOption
+from mqflow.mqi.properties import MessageProperty, PropertyType
+from mqflow.mqi.property_headers import PropertyControl, from_header, with_properties
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Got
+from tests.conformance.programs import Program
+from tests.conformance.under_test import QueueManagerUnderTest, refused
+
+COLOUR = MessageProperty(name="usr.colour", type=PropertyType.STRING, value="blue")
+SIZE = MessageProperty(name="mq_usr.size", type=PropertyType.INT32, value=5)
+TEXT = MessageDescriptor(format=Format.STRING, ccsid=1208)
+
+IN_HANDLE = GetOption.PROPERTIES_IN_HANDLE
+NO_PROPERTIES = GetOption.NO_PROPERTIES
+FORCE = GetOption.PROPERTIES_FORCE_MQRFH2
+COMPATIBILITY = GetOption.PROPERTIES_COMPATIBILITY
+
+
+def put(program: Program, queue: str, *properties: MessageProperty, body: bytes = b"body") -> tuple[MessageDescriptor, bytes]:
+    """Put a text with these properties, and return it as it was put."""
+    descriptor, data = with_properties(TEXT, body, properties)
+    program.connection.put(program.handle(queue), descriptor, data, PutOption.NO_SYNCPOINT)
+    return descriptor, data
+
+
+def shown(got: Got) -> tuple[str, bytes, int, int]:
+    return got.descriptor.format, got.body, got.data_bytes, got.reason
+
+
+BARE = ("MQSTR", b"body", 4, Reason.NONE)
+
+# property_control is the queue's; which properties the message has; whether they are to be seen.
+BY_QUEUE = (
+    (PropertyControl.ALL, (COLOUR,), True),
+    (PropertyControl.ALL, (SIZE,), True),
+    (PropertyControl.FORCE_MQRFH2, (SIZE,), True),
+    (PropertyControl.V6COMPAT, (SIZE,), True),
+    (PropertyControl.NONE, (COLOUR,), False),
+    (PropertyControl.COMPATIBILITY, (COLOUR, SIZE), True),
+    (PropertyControl.COMPATIBILITY, (SIZE,), False),
+)
+
+
+@pytest.mark.parametrize(("control", "properties", "seen"), BY_QUEUE)
+def test_a_get_that_says_nothing_shows_properties_as_the_queue_defines(
+    queue_manager: QueueManagerUnderTest,
+    program: Program,
+    control: PropertyControl,
+    properties: tuple[MessageProperty, ...],
+    seen: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    queue_manager.define("Q", property_control=int(control))
+    descriptor, data = put(program, "Q", *properties)
+    got = program.got("Q")
+
+    whole = (descriptor.format, data, len(data), Reason.NONE)
+    assert (whole if seen else BARE, b"") == (shown(got), got.properties)
+
+
+BY_OPTION = (
+    (NO_PROPERTIES, (COLOUR,), False),
+    (FORCE, (SIZE,), True),
+    (COMPATIBILITY, (COLOUR,), True),
+    (COMPATIBILITY, (SIZE,), False),
+)
+
+
+@pytest.mark.parametrize("control", PropertyControl)
+@pytest.mark.parametrize(("option", "properties", "seen"), BY_OPTION)
+def test_an_option_of_the_get_stands_over_the_queue(
+    queue_manager: QueueManagerUnderTest,
+    program: Program,
+    control: PropertyControl,
+    option: GetOption,
+    properties: tuple[MessageProperty, ...],
+    seen: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    queue_manager.define("Q", property_control=int(control))
+    _, data = put(program, "Q", *properties)
+
+    assert (data if seen else b"body") == program.got("Q", option, message_handle=True).body
+
+
+@pytest.mark.parametrize("control", [control for control in PropertyControl if control is not PropertyControl.FORCE_MQRFH2])
+def test_a_message_handle_takes_all_properties_whatever_the_queue_says(
+    queue_manager: QueueManagerUnderTest, program: Program, control: PropertyControl
+) -> None:
+    queue_manager.define("Q", property_control=int(control))
+    put(program, "Q", SIZE, COLOUR)
+    got = program.got("Q", message_handle=True)
+
+    assert (BARE, (SIZE, COLOUR)) == (shown(got), from_header(got.properties))
+
+
+def test_only_a_queue_with_force_keeps_them_out_of_a_message_handle(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
+    queue_manager.define("Q", property_control=int(PropertyControl.FORCE_MQRFH2))
+    _, data = put(program, "Q", COLOUR)
+    put(program, "Q", COLOUR)
+
+    forced, asked = program.got("Q", message_handle=True), program.got("Q", IN_HANDLE, message_handle=True)
+    assert (data, b"") == (forced.body, forced.properties)
+    assert (b"body", (COLOUR,)) == (asked.body, from_header(asked.properties))
+
+
+def test_properties_in_a_handle_need_one(queue: str, program: Program) -> None:
+    """2460."""
+    with refused(Reason.HMSG_ERROR):
+        program.get(queue, IN_HANDLE)
+
+
+def test_options_for_properties_exclude_each_other(queue: str, program: Program) -> None:
+    """2046."""
+    with refused(Reason.OPTIONS_ERROR):
+        program.get(queue, NO_PROPERTIES | FORCE)
+
+
+def test_the_alias_it_was_opened_by_says_what_a_get_shows(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    queue_manager.define("Q", property_control=int(PropertyControl.ALL))
+    queue_manager.define_alias("ALIAS", "Q", property_control=int(PropertyControl.NONE))
+    put(program, "Q", COLOUR)
+    handle = program.open("ALIAS")
+
+    assert BARE == shown(program.got(handle))
+
+
+def test_room_for_the_data_is_enough_where_properties_are_not_among_them(queue: str, program: Program) -> None:
+    put(program, queue, COLOUR, body=b"0123456789")
+    _, data = put(program, queue, COLOUR)
+
+    failed = program.got(queue, NO_PROPERTIES, buffer_bytes_max=9)
+    assert (Reason.TRUNCATED_MSG_FAILED, b"012345678", 10) == (failed.reason, failed.body, failed.data_bytes)
+    fitted = program.got(queue, NO_PROPERTIES, buffer_bytes_max=10)
+    assert (Reason.NONE, b"0123456789") == (fitted.reason, fitted.body)
+    whole = program.got(queue, GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=10)
+    assert (Reason.TRUNCATED_MSG_ACCEPTED, data[:10], len(data)) == (whole.reason, whole.body, whole.data_bytes)
+
+
+def test_what_a_browse_hides_stays_in_the_message(queue: str, program: Program) -> None:
+    _, data = put(program, queue, COLOUR)
+
+    assert b"body" == program.got(queue, GetOption.BROWSE_FIRST | NO_PROPERTIES).body
+    assert data == program.got(queue).body
+
+
+def test_data_without_their_properties_are_converted(queue: str, program: Program) -> None:
+    descriptor, data = with_properties(TEXT, "ü".encode(), (COLOUR,))
+    program.connection.put(program.handle(queue), descriptor, data, PutOption.NO_SYNCPOINT)
+    got = program.got(queue, GetOption.CONVERT | IN_HANDLE, message_handle=True, ccsid=819)
+
+    assert ("MQSTR", b"\xfc", 819, (COLOUR,)) == (
+        got.descriptor.format,
+        got.body,
+        got.descriptor.ccsid,
+        from_header(got.properties),
+    )
+
+
+@pytest.mark.parametrize(("option", "reason"), [(NO_PROPERTIES, Reason.RFH_FORMAT_ERROR), (FORCE, Reason.NONE)])
+def test_data_that_only_look_like_properties_come_as_they_are(
+    queue: str, program: Program, option: GetOption, reason: Reason
+) -> None:
+    """2421, where the get had to look."""
+    program.put(queue, b"RFH no header", format="MQHRF2")
+
+    assert ("MQHRF2", b"RFH no header", 13, reason) == shown(program.got(queue, option))
+    assert program.get(queue) is None
+
+
+def test_a_message_without_properties_has_none_in_a_handle_either(queue: str, program: Program) -> None:
+    put(program, queue)
+    got = program.got(queue, IN_HANDLE, message_handle=True)
+
+    assert (BARE, b"") == (shown(got), got.properties)
