@@ -7,6 +7,9 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 __all__ = ("SYSTEM_CLOCK", "SYSTEM_RANDOM", "THREADS", "Clock", "Random", "Runner", "Running")
@@ -21,6 +24,10 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Seconds since some moment; never goes back."""
+        ...
+
+    def monotonic_epoch(self) -> bytes:
+        """Return the name, 16 bytes, of the moment `monotonic` counts from: who has the same name may compare."""
         ...
 
 
@@ -58,6 +65,17 @@ class _SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def monotonic_epoch(self) -> bytes:
+        return _start_of_this_machine()
+
+
+@cache
+def _start_of_this_machine() -> bytes:
+    """Linux names each of its starts, and has one monotonic clock for all processes; elsewhere each has its own."""
+    with suppress(OSError, ValueError):
+        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", ""))
+    return random.SystemRandom().randbytes(16)
 
 
 class _Threads:

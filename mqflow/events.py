@@ -14,6 +14,10 @@ from mqflow.policy.disposition import Disposition, Outcome, Settlement
 __all__ = (
     "Attempt",
     "Decided",
+    "DelayProcessorStarted",
+    "DelayProcessorStopped",
+    "DelayedDelivered",
+    "DelayedRefused",
     "Delivered",
     "Disposed",
     "Event",
@@ -180,6 +184,42 @@ class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
     downtime_ms: float
 
 
+class DelayProcessorStarted(Struct, frozen=True, kw_only=True, tag=True):
+    """A delay processor has opened the staging queue; messages that are due are delivered."""
+
+    queue: str
+
+
+class DelayProcessorStopped(Struct, frozen=True, kw_only=True, tag=True):
+    """A delay processor cannot go on, and says why; it starts again by itself when it can."""
+
+    queue: str
+    why: str
+    reason: int
+
+
+class DelayedDelivered(Struct, frozen=True, kw_only=True, tag=True):
+    """A delayed message was put where it is for. It is there when the unit of work, which ends next, is committed."""
+
+    #: Where it was put: the target, not the staging queue.
+    queue: str
+    message_id: bytes
+    delay_ms: int
+    #: How long after it was due.
+    late_ms: int
+
+
+class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
+    """A delayed message was refused by its queue when it was due; what became of it instead. `Return` is: tried again later."""
+
+    queue: str
+    message_id: bytes
+    disposition: Disposition
+    #: The reason of the refused put, and its sentence.
+    reason: int
+    detail: str = ""
+
+
 class Warned(Struct, frozen=True, kw_only=True, tag=True):
     """Something an operator should know, in a sentence: a queue without backout settings, a handle that leaked."""
 
@@ -203,6 +243,10 @@ Event = (
     | Settled
     | InDoubt
     | ReportSent
+    | DelayProcessorStarted
+    | DelayProcessorStopped
+    | DelayedDelivered
+    | DelayedRefused
     | ListenerStarted
     | ListenerStopped
     | ListenerPaused

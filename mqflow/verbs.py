@@ -226,7 +226,7 @@ class Connection(Protocol):
         ...
 
     def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
-        """Change attributes (MQSET): put and get inhibition, and how a queue triggers."""
+        """Change attributes (MQSET): put and get inhibition, trigger control."""
         ...
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:

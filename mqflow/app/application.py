@@ -6,6 +6,7 @@ Knows everything a user types and hands it to the runtime; moves no message itse
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any, Final, TypeVar, Unpack
 
 import anyio
@@ -64,6 +65,7 @@ class App:
         self._on_start: list[Startup] = []
         self._on_stop: list[Startup] = []
         self._running: Running | None = None
+        self._delay_processors = 0
 
     # -- declaring
 
@@ -96,10 +98,31 @@ class App:
         persistent: bool | None = None,
         priority: int | None = None,
         expiry_s: float | None = None,
+        delay: timedelta | float | None = None,
         codec: Codec | None = None,
     ) -> Publisher:
-        """Return a decorator that sends what a handler returns to a queue, in the unit of work of the delivery."""
-        return Publisher(queue=queue, persistent=persistent, priority=priority, expiry_s=expiry_s, codec=codec or self.codec)
+        """Return a decorator that sends what a handler returns to a queue, in the unit of work of the delivery.
+
+        With a `delay`, a timedelta or seconds, it can be got that much later. Raises `MQIError` 2013 for an expiry shorter than
+        the delay, 2046 for a delay that is none.
+        """
+        return Publisher(
+            queue=queue,
+            persistent=persistent,
+            priority=priority,
+            expiry_s=expiry_s,
+            delay=delay,
+            codec=codec or self.codec,
+        )
+
+    def delay_processor(self, concurrency: int = 1) -> None:
+        """Have this application deliver delayed messages when they are due, on this many connections.
+
+        On IBM MQ some application must; any number may. On an embedded queue manager every running application is one anyway.
+        """
+        if concurrency < 1:
+            raise ConfigurationError(f"concurrency={concurrency!r}: it is 1 or more.")
+        self._delay_processors = concurrency
 
     def on_start(self, function: Startup) -> Startup:
         """Run the function before the first message is got."""
@@ -126,8 +149,9 @@ class App:
     async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """Put a message outside any unit of work of a delivery: durable, and visible to all, when this returns.
 
-        `wishes`: properties, persistent, priority, expiry (timedelta or seconds), correlation_id, message_id, reply_to, codec,
-        descriptor. Raises the `MQIError` of the put; 2009 or 2549 where it is not known whether the message is there.
+        `wishes`: properties, persistent, priority, expiry and delay (timedelta or seconds), correlation_id, message_id,
+        reply_to, codec, descriptor. Raises the `MQIError` of the put; 2009 or 2549 where it is not known whether the message is
+        there.
         """
         return await self._run().put(queue, payload, **wishes)
 
@@ -200,6 +224,7 @@ class App:
             hooks=self.hooks,
             codec=self.codec,
             decide=self.decide,
+            delay_processors=self._delay_processors,
         )
 
     def _run(self) -> Running:

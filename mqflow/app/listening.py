@@ -4,6 +4,7 @@ One `Listener` for each queue: several handlers on one queue share its workers, 
 """
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any, Final, TypedDict
 
 from msgspec import Struct
@@ -23,6 +24,7 @@ from mqflow.policy.reply import reply_descriptor
 from mqflow.runtime.attempt import attempt
 from mqflow.runtime.delivery import Decide, Delivery, Handle, ListenerSpec
 from mqflow.runtime.session import Session
+from mqflow.runtime.staging import Stager
 from mqflow.verbs import Put
 
 __all__ = ("Listener", "ListenerOptions", "ListenerWishes", "Publisher")
@@ -72,7 +74,13 @@ class Publisher(Struct, frozen=True, kw_only=True):
     persistent: bool | None = None
     priority: int | None = None
     expiry_s: float | None = None
+    #: How long after the put it can be got: a timedelta, or seconds.
+    delay: timedelta | float | None = None
     codec: Codec | None = None
+
+    def __post_init__(self) -> None:
+        # As a producer's setters do: what can never be sent is refused where it is set.
+        self.outgoing(b"")
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Send what the function returns to this queue, in the unit of work of the delivery."""
@@ -89,6 +97,7 @@ class Publisher(Struct, frozen=True, kw_only=True):
             persistent=self.persistent,
             priority=self.priority,
             expiry=self.expiry_s,
+            delay=self.delay,
         )
 
 
@@ -115,14 +124,14 @@ class Listener:
             raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
         self.handlers.append(handler)
 
-    def spec(self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None) -> ListenerSpec:
+    def spec(self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager) -> ListenerSpec:
         """Return what the runtime is told."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
         return ListenerSpec(
             name=self.name,
             queue=self.queue,
-            handle=_Chain(self, middleware, codec).handle,
+            handle=_Chain(self, middleware, codec, stager).handle,
             decide=decide,
             behaviour=backout.behaviour,
             concurrency=options.concurrency,
@@ -143,10 +152,11 @@ class Listener:
 class _Chain:
     """From deliveries to handlers, through the middleware."""
 
-    def __init__(self, listener: Listener, middleware: Sequence[Any], codec: Codec | None) -> None:
+    def __init__(self, listener: Listener, middleware: Sequence[Any], codec: Codec | None, stager: Stager) -> None:
         self._listener = listener
         self._middleware = tuple(middleware)
         self._codec = codec
+        self._stager = stager
         self._never_retry = listener.options.backout.never_retry
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
         consumes = any(hasattr(layer, "consume") for layer in self._middleware)
@@ -208,6 +218,6 @@ class _Chain:
 
     def _sender(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:
-            return await put_in_unit_of_work(session, message)
+            return await put_in_unit_of_work(session, message, self._stager)
 
         return around_put(self._middleware, put)

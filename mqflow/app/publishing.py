@@ -18,7 +18,9 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import Encoding, MessageType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.delivery_delay import check_delay, delay_in_ms
 from mqflow.runtime.session import Session
+from mqflow.runtime.staging import Stager
 from mqflow.verbs import Put
 
 __all__ = ("Outgoing", "Publish", "Send", "framed", "outgoing", "put_in_unit_of_work")
@@ -38,6 +40,8 @@ class Wishes(TypedDict, total=False):
     priority: int | None
     #: How long the message lives: a timedelta, or seconds.
     expiry: timedelta | float | None
+    #: How long before it can be got, from now on: a timedelta, or seconds. It waits on the staging queue.
+    delay: timedelta | float | None
     correlation_id: bytes | None
     message_id: bytes | None
     #: The queue for the reply; makes the message a request.
@@ -55,6 +59,8 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     body: bytes
     #: Travel in the `usr` folder of an RFH2; none, no RFH2.
     properties: Mapping[str, PropertyValue] = {}
+    #: More than 0: it is delivered that much later.
+    delay_ms: int = 0
 
 
 Send = Callable[[Outgoing], Awaitable[Put]]
@@ -65,7 +71,8 @@ Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 def outgoing(queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Outgoing:
     """Return the message to put.
 
-    Raises `MQIError` 2013 for an expiry that is not positive, before anything is put.
+    Raises `MQIError` before anything is put: 2013 for an expiry that is not positive, or shorter than the delay, 2046 for a
+    delay that is none, or of a message that cannot be delayed.
     """
     body, message_format, ccsid = encode(payload, wishes.get("codec"))
     reply_to = wishes.get("reply_to", "")
@@ -82,12 +89,18 @@ def outgoing(queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Outgoing:
         fields["reply_to_queue"] = reply_to
     kept = (("priority", wishes.get("priority")), ("correlation_id", wishes.get("correlation_id")))
     fields |= {name: value for name, value in (*kept, ("message_id", wishes.get("message_id"))) if value is not None}
-    return Outgoing(queue=queue, descriptor=replace(start, **fields), body=body, properties=wishes.get("properties") or {})
+    descriptor, delay_ms = replace(start, **fields), delay_in_ms(wishes.get("delay") or 0, queue)
+    check_delay(delay_ms, descriptor, name=queue)
+    properties = wishes.get("properties") or {}
+    return Outgoing(queue=queue, descriptor=descriptor, body=body, properties=properties, delay_ms=delay_ms)
 
 
-async def put_in_unit_of_work(session: Session, message: Outgoing) -> Put:
-    """Put the message in the unit of work of this session. Raises the `MQIError` of the put."""
+async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
+    """Put the message in the unit of work of this session, a delayed one on the staging queue. Raises `MQIError`."""
     descriptor, data = framed(message)
+    if message.delay_ms:
+        manager = message.queue_manager
+        return await stager.put(session, message.queue, descriptor, data, message.delay_ms, queue_manager=manager)
     connection = session.connection
     if message.queue_manager not in {"", connection.queue_manager_name}:
         manager = message.queue_manager

@@ -30,6 +30,7 @@ from mqflow.runtime.requeuer import INPUT
 from mqflow.runtime.runtime import Runtime
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import SettingsCache
+from mqflow.runtime.staging import Stager, StagingQueueManager, staging_queue_of
 from mqflow.verbs import GetOptions, Put, QueueManager
 
 __all__ = ("Declared", "Running")
@@ -50,6 +51,8 @@ class Declared(Struct, frozen=True, kw_only=True):
     hooks: Sequence[Hook]
     codec: Codec | None
     decide: Decide
+    #: How many processors of delayed messages the application asked for.
+    delay_processors: int = 0
 
 
 class Running:
@@ -71,6 +74,10 @@ class Running:
         self._clock: Final = clock
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
         self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *([self._ledger] if self._ledger else [])))
+        staging_queue = staging_queue_of(queue_manager, self.settings.delay_queue)
+        self._stager: Final = Stager(staging_queue, clock, random)
+        # Who has the queue manager in its own process moves what is due on it; elsewhere it is whoever says so.
+        processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
         self._runtime: Final = Runtime(
             queue_manager,
             [self._spec(listener) for listener in declared.listeners],
@@ -79,6 +86,8 @@ class Running:
             random=random,
             runner=runner,
             application_name=self._name,
+            delay_processors=processors,
+            staging_queue=staging_queue,
         )
         self._session: Session | None = None
         self._turn = anyio.Lock()
@@ -190,7 +199,7 @@ class Running:
 
     def _send(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:
-            return await put_in_unit_of_work(session, message)
+            return await put_in_unit_of_work(session, message, self._stager)
 
         return around_put(self._declared.middleware, put)
 
@@ -209,7 +218,7 @@ class Running:
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with what the settings say of it."""
         declared = self._declared
-        spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec)
+        spec = listener.spec(decide=declared.decide, middleware=declared.middleware, codec=declared.codec, stager=self._stager)
         said = self.settings.listener(listener.name, listener.queue)
         changes: dict[str, Any] = {}
         for field in ("concurrency", "unit_of_work", "time_limit_s"):

@@ -108,6 +108,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     #: After SIGTERM handlers have this many seconds to finish; keep it below the orchestrator's grace period.
     drain_s: _Seconds = 25.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    #: The staging queue for delayed messages; empty for SYSTEM.DDELAY.LOCAL.QUEUE of an embedded queue manager, and for
+    #: MQFLOW.DDELAY.QUEUE, to be defined, on IBM MQ.
+    delay_queue: str = ""
     ledger: LedgerSettings = LedgerSettings()
     #: Whether `mqflow run` gives OpenTelemetry to the application; its providers and exporters are set as OpenTelemetry does.
     telemetry: bool = False

@@ -12,10 +12,11 @@ from msgspec import Struct, field
 from mqflow.app.publishing import framed, outgoing
 from mqflow.cli.bodies import READ_ERRORS, Bodies, bodies
 from mqflow.cli.exits import EXIT_FAILED, sentence_of
-from mqflow.cli.target import connected, json_option, url_option
+from mqflow.cli.target import connected, duration_s, json_option, stager_for, url_option
 from mqflow.cli.terminal import Progress, note, progress
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.runtime.staging import Stager
 from mqflow.verbs import Connection, InlineConnection
 
 __all__ = ("Result", "command", "put_all")
@@ -45,6 +46,9 @@ class Result(Struct):
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A message property; may be repeated.")
 @click.option("--persistent/--non-persistent", default=None, help=_PERSISTENT)
 @click.option("--expiry", "expiry_s", type=float, metavar="SECONDS", help="How long the message is of use.")
+@click.option(
+    "--delay", "delay_s", callback=duration_s, metavar="TIME", help="How long before it can be got: 90s, 500ms, 5m, 2h, 3d."
+)
 @click.option("--count", is_flag=True, help="Print only how many were put, not their identifiers.")
 @json_option
 @url_option
@@ -58,18 +62,19 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
         "properties": _properties(options["properties"]),
         "persistent": options["persistent"],
         "expiry": options["expiry_s"],
+        "delay": options["delay_s"],
     }
     with bodies(body, jsonl, from_line) as source, connected(url) as connection:
         if isinstance(connection, InlineConnection):
             _outlive(wishes)
-        result = put_all(connection, queue, source, wishes)
+        result = put_all(connection, queue, source, wishes, stager_for(url))
     _print(queue, result, only_count=options["count"] or jsonl is not None, as_json=options["as_json"])
     if result.stopped:
         note(f"mqflow: {result.stopped}")
         sys.exit(EXIT_FAILED)
 
 
-def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[str, Any]) -> Result:
+def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[str, Any], stager: Stager) -> Result:
     """Put everything in units of work of 500; stop at what is refused or cannot be read. What is not committed is nowhere."""
     result = Result()
     unit: list[bytes] = []
@@ -86,8 +91,13 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[
         handle = connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING)
         with _progress(queue, source) as bar:
             for payload, number, reached in source.each:
-                descriptor, data = framed(outgoing(queue, payload, **wishes))
-                unit.append(connection.put(handle, descriptor, data, _SYNCPOINT).descriptor.message_id)
+                message = outgoing(queue, payload, **wishes)
+                descriptor, data = framed(message)
+                if message.delay_ms:
+                    put = stager.put_on(connection, queue, descriptor, data, message.delay_ms)
+                else:
+                    put = connection.put(handle, descriptor, data, _SYNCPOINT)
+                unit.append(put.descriptor.message_id)
                 if len(unit) == _UNIT_OF_WORK:
                     commit()
                     next_number = number + 1

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
+from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.settings import load
 from mqflow.mqi.descriptor import NO_ID
+from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
 from mqflow.verbs import Connection
 
-__all__ = ("connected", "json_option", "message_id_from", "opened", "url_option")
+__all__ = ("connected", "duration_s", "json_option", "message_id_from", "opened", "stager_for", "url_option")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +42,28 @@ def message_id_from(digits: str) -> bytes:
             f"{digits!r} is no message identifier: it has 48 hexadecimal digits, as `mqflow browse` shows it."
         )
     return found
+
+
+def stager_for(url: str | None) -> Stager:
+    """Return what puts delayed messages on the staging queue of that queue manager."""
+    settings = load({"url": url})
+    embedded = locate(settings.url).kind in {"embedded", "memory", "served"}
+    queue = settings.delay_queue or (EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE)
+    return Stager(queue, SYSTEM_CLOCK, SYSTEM_RANDOM)
+
+
+def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Return the seconds of a time span: ``90``, ``90s``, ``500ms``, ``5m``, ``2h``, ``3d``; an option's callback."""
+    if value is None:
+        return None
+    number = value.rstrip("abcdefghijklmnopqrstuvwxyz")
+    try:
+        return float(number) * _UNITS_S[value[len(number) :]]
+    except (ValueError, KeyError):
+        raise click.BadParameter(f"{value!r} is no time span: 90s, 500ms, 5m, 2h or 3d is.", ctx, param) from None
+
+
+_UNITS_S: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 @contextmanager

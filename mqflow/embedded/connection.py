@@ -181,7 +181,7 @@ class EmbeddedConnection:
             raise refusal.on("MQINQ", _name_of(handle), self.queue_manager_name) from None
 
     def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
-        """Change attributes (MQSET): put and get inhibition, and how a queue triggers."""
+        """Change attributes (MQSET): put and get inhibition, trigger control."""
         try:
             with self._machine.lock:
                 self._check_usable()

@@ -4,6 +4,7 @@ Every function that takes a `Machine` is called with its lock held, unless it sa
 """
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.naming import Identifiers, Timestamps
 from mqflow.embedded.object_kinds import load_objects
 from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.store import Snapshot, Store, StoredMessage
 from mqflow.embedded.waiting import wake_all
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
@@ -40,6 +42,9 @@ class Machine:
         self.queues: dict[str, LocalQueue | Definition] = {}
         #: What is no queue: kind, name, record; see `objects`.
         self.objects = load_objects(snapshot.objects)
+        anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
+        self.objects["clock"][CLOCK] = anchor
+        self.steady_clock = SteadyClock(clock, anchor)
         self.next_serial = snapshot.next_serial
         self.identifiers = Identifiers(attributes.name, clock.wall(), snapshot.next_serial)
         self.timestamps = Timestamps()
@@ -48,6 +53,8 @@ class Machine:
         self.quiescing = False
         #: Stop when the last connection ends.
         self.stops_when_empty = False
+        #: Who asked to be told of the next message that is staged.
+        self.when_staged: list[Callable[[], None]] = []
         #: Why it stopped: 0 while it runs.
         self.stopped = 0
         #: Messages found damaged and set aside: serial and why.

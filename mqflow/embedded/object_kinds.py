@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from mqflow.embedded.steady_clock import ClockAnchor
 from mqflow.embedded.store import ObjectDefined, ObjectDeleted, StoredObject
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
@@ -16,7 +17,7 @@ from mqflow.mqi.topic_attributes import TopicAttributes
 
 __all__ = ("KINDS", "Objects", "defined", "deleted", "kind_of", "load_objects")
 
-KINDS: Final[Mapping[str, type[Struct]]] = {"topic": TopicAttributes}
+KINDS: Final[Mapping[str, type[Struct]]] = {"topic": TopicAttributes, "clock": ClockAnchor}
 """What is stored under which word. A word is for ever: it is in the folders."""
 
 _KIND_OF: Final[Mapping[type[Struct], str]] = {record: kind for kind, record in KINDS.items()}

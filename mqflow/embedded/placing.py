@@ -10,7 +10,9 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.opening import TEMPORARY_DYNAMIC
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import release
+from mqflow.embedded.staging_order import STAGING_QUEUE, order_priority
 from mqflow.embedded.unit_of_work import UnitOfWork
+from mqflow.embedded.waiting import told
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
@@ -50,6 +52,11 @@ def place(
     # The ordering in force when the message arrives decides; later ALTERs move nothing (IBM q103300).
     by_priority = attributes.message_delivery_sequence != _FIFO
     priority = min(descriptor.priority, machine.attributes.max_priority) if by_priority else attributes.default_priority
+    if attributes.name == STAGING_QUEUE:
+        priority = order_priority(descriptor, body, machine.clock, machine.steady_clock.now_ms())
+        wakes, machine.when_staged = machine.when_staged, []
+        for wake in wakes:
+            told(wake)
     tenths = descriptor.expiry_tenths
     message = QueuedMessage(
         order_key(priority, serial),

@@ -5,6 +5,7 @@ Puts the parts together; the rules are in the modules of the steps. Offers `verb
 
 import getpass
 import sys
+from collections.abc import Callable
 from pathlib import PurePath
 from types import TracebackType
 from typing import Final, Self
@@ -15,11 +16,16 @@ from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.embedded.administration import Administration
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.definitions import Definitions
+from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.object_kinds import defined
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.settling import stop
+from mqflow.embedded.staging_order import STAGING_QUEUE
+from mqflow.embedded.steady_clock import CLOCK
 from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
 from mqflow.embedded.system_objects import SYSTEM_QUEUES
+from mqflow.embedded.waiting import told
 from mqflow.mqi.attributes import QueueManagerAttributes
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name
@@ -39,6 +45,8 @@ class EmbeddedQueueManager:
     """
 
     inline: Final = True
+    #: Where delayed messages wait: the one queue that is kept in the order of due times.
+    staging_queue: Final = STAGING_QUEUE
 
     def __init__(
         self,
@@ -63,6 +71,7 @@ class EmbeddedQueueManager:
         self._closed = False
         if known is None:
             self._create()
+        store.write((defined(CLOCK, self._machine.objects["clock"][CLOCK]),), None)
         self._command_server = CommandServer(self._machine, self._definitions, self._connection(APPLICATION, ""), runner)
         self._command_server.start()
 
@@ -96,6 +105,16 @@ class EmbeddedQueueManager:
             connection = self._connection(application_name, user)
             machine.connections.add(connection)
             return connection
+
+    def when_staged(self, wake: Callable[[], None]) -> None:
+        """Call `wake` once, from any thread, when there is a delayed message to deliver; it must only hand over."""
+        machine = self._machine
+        with machine.lock:
+            staged = machine.queues.get(STAGING_QUEUE)
+            if isinstance(staged, LocalQueue) and staged.depth:
+                told(wake)
+            else:
+                machine.when_staged.append(wake)
 
     def quiesce(self) -> None:
         """Accept no new work: verbs with FAIL_IF_QUIESCING, and the waits of such gets, end with 2161."""

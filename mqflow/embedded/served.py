@@ -18,6 +18,7 @@ from msgspec import Struct
 from mqflow.embedded import calls
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
+from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
@@ -57,6 +58,8 @@ class ServedSubscription(Struct, frozen=True):
 
 class ServedQueueManager:
     """The queue manager that is served at this socket. Nothing is reached until `connect`."""
+
+    staging_queue: Final = STAGING_QUEUE
 
     def __init__(self, socket_path: Path, *, name: str = "") -> None:
         self._path = socket_path

@@ -5,6 +5,7 @@ Source: IBM q081550 for the names.
 
 from typing import Final
 
+from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.options import QueueType
 
@@ -23,5 +24,6 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
     QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
-    QueueAttributes(name="SYSTEM.DDELAY.LOCAL.QUEUE", default_persistence=1),
+    # Long enough for any message and its header, deep enough for any load; the header counts for MAXMSGL of the queue manager.
+    QueueAttributes(name=STAGING_QUEUE, default_persistence=1, max_depth=999_999_999, max_message_bytes=104_857_600),
 )

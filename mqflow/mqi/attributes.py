@@ -228,12 +228,10 @@ QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     _number("retention_interval_h", "RETINTVL", 21, 0, _LONG_MAX, _QUEUES),
     _words("scope", "SCOPE", 45, _LOCAL | _ALIAS, QMGR=1, CELL=2),
     AttributeSpec("trigger", "TRIGGER", 24, _QUEUES, words={"TRIGGER": 1, "NOTRIGGER": 0}, flag=True, settable=True),
-    AttributeSpec(
-        "trigger_type", "TRIGTYPE", 28, _QUEUES, words={"NONE": 0, "FIRST": 1, "EVERY": 2, "DEPTH": 3}, settable=True
-    ),
-    AttributeSpec("trigger_depth", "TRIGDPTH", 29, _QUEUES, low=1, high=_LONG_MAX, settable=True),
-    AttributeSpec("trigger_message_priority", "TRIGMPRI", 26, _QUEUES, low=0, high=9, settable=True),
-    AttributeSpec("trigger_data", "TRIGDATA", 2023, _QUEUES, chars=64, settable=True),
+    _words("trigger_type", "TRIGTYPE", 28, _QUEUES, NONE=0, FIRST=1, EVERY=2, DEPTH=3),
+    _number("trigger_depth", "TRIGDPTH", 29, 1, _LONG_MAX, _QUEUES),
+    _number("trigger_message_priority", "TRIGMPRI", 26, 0, 9, _QUEUES),
+    _text("trigger_data", "TRIGDATA", 2023, 64, _QUEUES),
     _name("process", "PROCESS", 2012, _QUEUES),
     _name("initiation_queue", "INITQ", 2008, _QUEUES),
     _number("depth_high_percent", "QDEPTHHI", 40, 0, 100, _QUEUES),

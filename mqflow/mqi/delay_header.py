@@ -21,7 +21,7 @@ __all__ = ("DELAY_HEADER_BYTES", "FORMAT", "DelayHeader", "parse", "to_bytes")
 FORMAT: Final = "MFLDELAY"
 """MQMD.Format of a staged message. Formats that start with MQ are IBM's."""
 
-_LAYOUT: Final = ">4siiiii8siii48s48s24s24sqqq16s28x"
+_LAYOUT: Final = ">4siiiii8siii48s48s24s24sqqqq16s20x"
 DELAY_HEADER_BYTES: Final = struct.calcsize(_LAYOUT)
 _STRUC_ID: Final = b"MFD "
 _VERSION: Final = 1
@@ -48,6 +48,8 @@ class DelayHeader(Struct, frozen=True, kw_only=True):
     encoding: int = Encoding.NATIVE
     ccsid: int = FIELD_CCSID
     delay_ms: int
+    #: How much later than that it is tried again, because it was refused when it was due.
+    retry_ms: int = 0
     #: When it was sent: milliseconds since 1970, and by the clock that never jumps, with the name of what that counts from.
     sent_wall_ms: int
     sent_monotonic_ms: int = 0
@@ -70,7 +72,7 @@ def parse(data: bytes) -> DelayHeader:
             f"It states version {version} and {length} bytes, not {_VERSION} and {DELAY_HEADER_BYTES}: another mqflow staged it"
         )
         raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=said)
-    report, flags, expiry, target, manager, subscription, correlation, delay, wall, monotonic, epoch = rest
+    report, flags, expiry, target, manager, subscription, correlation, delay, retry, wall, monotonic, epoch = rest
     return DelayHeader(
         target_type=target_type,
         target=from_field(target, FIELD_CCSID),
@@ -84,6 +86,7 @@ def parse(data: bytes) -> DelayHeader:
         encoding=encoding,
         ccsid=ccsid,
         delay_ms=delay,
+        retry_ms=retry,
         sent_wall_ms=wall,
         sent_monotonic_ms=monotonic,
         monotonic_epoch=epoch,
@@ -109,6 +112,7 @@ def to_bytes(header: DelayHeader) -> bytes:
         header.subscription_id,
         header.correlation_id,
         header.delay_ms,
+        header.retry_ms,
         header.sent_wall_ms,
         header.sent_monotonic_ms,
         header.monotonic_epoch,

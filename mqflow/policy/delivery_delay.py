@@ -33,7 +33,9 @@ __all__ = (
     "on_refused",
     "on_report_refused",
     "owes_exception_report",
+    "postponed",
     "restored",
+    "retry_in_ms",
     "staged",
 )
 
@@ -41,6 +43,8 @@ DELAY_MS_MAX: Final = 100 * 366 * 24 * 3_600 * 1_000
 """A century: a longer delay is a mistake in the unit."""
 
 _TENTHS_MS: Final = 100
+_RETRY_MS_MIN: Final = 1_000
+_RETRY_MS_MAX: Final = 60_000
 _GROUPED: Final = MessageFlag.MSG_IN_GROUP | MessageFlag.LAST_MSG_IN_GROUP | MessageFlag.SEGMENT | MessageFlag.LAST_SEGMENT
 _SEND: Final = "Sending with a delivery delay"
 
@@ -199,7 +203,19 @@ def due_in_ms(header: DelayHeader, now: Moment) -> int:
     By the clock that never jumps where that is the one it was sent by. After a restart of the machine only the wall clock is
     left, and is believed no further than the delay itself: one that was set back makes a message late, at most by its delay.
     """
-    return min(header.delay_ms, header.delay_ms - _since_sent_ms(header, now))
+    wait_ms = header.delay_ms + header.retry_ms
+    return min(wait_ms, wait_ms - _since_sent_ms(header, now))
+
+
+def postponed(header: DelayHeader, body: bytes, now: Moment, *, retry_ms: int) -> bytes:
+    """Return the body of the staged message with a header that makes it due again in `retry_ms`."""
+    late_ms = max(0, _since_sent_ms(header, now) - header.delay_ms)
+    return delay_header.to_bytes(replace(header, retry_ms=late_ms + retry_ms)) + body[DELAY_HEADER_BYTES:]
+
+
+def retry_in_ms(header: DelayHeader) -> int:
+    """Return how long to wait before a refused message is tried again: as long as it has waited for that, 1 to 60 seconds."""
+    return min(max(header.retry_ms, _RETRY_MS_MIN), _RETRY_MS_MAX)
 
 
 def has_expired(header: DelayHeader, now: Moment) -> bool:

@@ -13,6 +13,7 @@ from anyio.abc import TaskStatus
 
 from mqflow.ambient import Clock, Random, Runner
 from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.delay_processor import DelayProcessor
 from mqflow.runtime.delivery import ListenerSpec
 from mqflow.runtime.listener import Listener
 from mqflow.runtime.listener_state import ListenerState
@@ -35,6 +36,8 @@ class Runtime:
         random: Random,
         runner: Runner,
         application_name: str,
+        delay_processors: int = 0,
+        staging_queue: str = "",
     ) -> None:
         self.supervisor: Final = Supervisor(
             queue_manager, broadcast=broadcast, clock=clock, random=random, runner=runner, name=application_name
@@ -44,6 +47,10 @@ class Runtime:
                 spec, self.supervisor, broadcast=broadcast, clock=clock, random=random, application_name=application_name
             )
             for spec in specs
+        ]
+        self._processors = [
+            DelayProcessor(staging_queue, self.supervisor, broadcast=broadcast, clock=clock, application_name=application_name)
+            for _ in range(delay_processors)
         ]
         self._listeners: list[Listener] = []
         self._running = 0
@@ -61,6 +68,8 @@ class Runtime:
         try:
             async with anyio.create_task_group() as group:
                 self._cancel = group.cancel_scope
+                for processor in self._processors:
+                    await group.start(processor.run)
                 for state in self._states:
                     listener = Listener(state)
                     self._listeners.append(listener)
@@ -76,6 +85,8 @@ class Runtime:
         self.supervisor.stop()
         for listener in self._listeners:
             listener.stop()
+        for processor in self._processors:
+            processor.stop()
 
     def cancel(self) -> None:
         """Cancel what still runs: its units of work are backed out."""

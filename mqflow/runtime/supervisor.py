@@ -33,7 +33,7 @@ class Supervisor:
         runner: Runner,
         name: str = "mqflow",
     ) -> None:
-        self._queue_manager: Final = queue_manager
+        self.queue_manager: Final = queue_manager
         self._broadcast = broadcast
         self._clock = clock
         self._random = random
@@ -49,7 +49,7 @@ class Supervisor:
     @property
     def queue_manager_name(self) -> str:
         """The name of the queue manager that sessions are connected to."""
-        return self._queue_manager.name
+        return self.queue_manager.name
 
     async def connect(self) -> Session:
         """Return a new session. During an outage everybody waits here, and one of them walks the ladder.
@@ -85,7 +85,7 @@ class Supervisor:
 
     @property
     def _gone_for_good(self) -> bool:
-        return isinstance(self._queue_manager, InlineQueueManager) and self._queue_manager.stopped
+        return isinstance(self.queue_manager, InlineQueueManager) and self.queue_manager.stopped
 
     async def _pause(self, delay_s: float) -> None:
         with anyio.move_on_after(delay_s):
@@ -94,7 +94,7 @@ class Supervisor:
             raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
 
     async def _connect_once(self) -> Session:
-        return await open_session(self._queue_manager, self._runner, self._name)
+        return await open_session(self.queue_manager, self._runner, self._name)
 
     async def _reconnect(self, lost_at: float) -> Session:
         attempt = 0

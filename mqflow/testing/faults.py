@@ -375,6 +375,7 @@ class _Faulty:
 
     def __init__(self, inner: QueueManager, faults: Faults) -> None:
         self._inner = inner
+        self.staging_queue = getattr(inner, "staging_queue", "")
         self._faults = faults
 
     @property
@@ -394,6 +395,7 @@ class _InlineFaulty:
 
     def __init__(self, inner: InlineQueueManager, faults: Faults) -> None:
         self._inner = inner
+        self.staging_queue = getattr(inner, "staging_queue", "")
         self._faults = faults
 
     @property
@@ -403,6 +405,11 @@ class _InlineFaulty:
     @property
     def stopped(self) -> bool:
         return self._inner.stopped
+
+    def when_staged(self, wake: Callable[[], None]) -> None:
+        tell = getattr(self._inner, "when_staged", None)
+        if tell is not None:
+            tell(wake)
 
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:
         connect = self._inner.connect

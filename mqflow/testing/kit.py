@@ -28,6 +28,7 @@ from mqflow.policy import moved
 from mqflow.policy.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.moved import Why
 from mqflow.runtime.session import InlineSession
+from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.defining import MQSCError, carry_out, definition
 from mqflow.testing.faults import Faults
 from mqflow.testing.virtual_time import SeededRandom, VirtualClock
@@ -89,6 +90,7 @@ class QueueManagerKit:
         self.clock = VirtualClock()
         #: The chance the application is given.
         self.random = SeededRandom(self._seed)
+        self._stager = Stager(EMBEDDED_STAGING_QUEUE, self.clock, SeededRandom(self._seed + 1))
         self.queue_manager = EmbeddedQueueManager(self._name, clock=self.clock)
         #: What goes wrong for the application; the kit's own calls are never struck.
         self.faults = Faults(wait=self.clock.advance)
@@ -129,18 +131,19 @@ class QueueManagerKit:
         properties: Mapping[str, PropertyValue] | None = None,
         persistent: bool | None = None,
         expiry: timedelta | float | None = None,
+        delay: timedelta | float | None = None,
         **descriptor: Any,
     ) -> Put:
         """Put a message as another program would. Bytes and text as they are, anything else as JSON.
 
         `descriptor` are fields of `MessageDescriptor`: ``correlation_id=``, ``reply_to_queue=``, ``report=``, ``format=`` ...
         """
-        message = outgoing(queue, body, properties=properties, persistent=persistent, expiry=expiry)
+        message = outgoing(queue, body, properties=properties, persistent=persistent, expiry=expiry, delay=delay)
         message = replace(message, descriptor=replace(message.descriptor, **_known(descriptor)))
         connection = self.queue_manager.connect(application_name="mqflow test")
         session = InlineSession(connection)
         try:
-            put = await put_in_unit_of_work(session, message)
+            put = await put_in_unit_of_work(session, message, self._stager)
             await session.settle(Settlement.COMMIT)
         finally:
             await session.close()

@@ -73,6 +73,10 @@ class VirtualClock:
         """Virtual seconds since the start."""
         return self._now_s
 
+    def monotonic_epoch(self) -> bytes:
+        """The name of this clock's start."""
+        return b"a virtual start "
+
     def advance(self, seconds: float) -> None:
         """Let this many seconds pass; timers that are due by then fire when the loop runs next."""
         if seconds < 0:

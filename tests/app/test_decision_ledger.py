@@ -49,6 +49,9 @@ class Ticking:
     def monotonic(self) -> float:
         return self.now
 
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
 
 def delivered(message_id: bytes, backout_count: int = 0) -> Delivered:
     return Delivered(queue="Q", message_id=message_id, listener="l", backout_count=backout_count, body_bytes=5)

@@ -82,6 +82,9 @@ class Hurried:
     def monotonic(self) -> float:
         return float(next(self._seconds))
 
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
     def wall(self) -> float:
         raise NotImplementedError
 

@@ -32,6 +32,9 @@ class ManualClock:
     def monotonic(self) -> float:
         return self.now_s
 
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
     def advance(self, seconds: float) -> None:
         self.now_s += seconds
 

@@ -26,6 +26,7 @@ header_strategy = st.builds(
     encoding=longs,
     ccsid=longs,
     delay_ms=moments,
+    retry_ms=moments,
     sent_wall_ms=moments,
     sent_monotonic_ms=moments,
     monotonic_epoch=st.binary(min_size=16, max_size=16),

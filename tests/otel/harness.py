@@ -49,6 +49,9 @@ class StoppedClock:
     def monotonic(self) -> float:
         return self.now_s
 
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
 
 class Telemetry:
     """One `OpenTelemetry` and what it exported."""

@@ -22,6 +22,9 @@ class Stopped:
     def monotonic(self) -> float:
         return self.now
 
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
 
 def test_a_loop_that_turns_is_left_alone() -> None:
     clock = Stopped()

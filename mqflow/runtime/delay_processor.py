@@ -1,0 +1,148 @@
+"""Moves messages off the staging queue when their delay is over: one unit of work each, exactly once, by any number of them.
+
+Looks at what is due next, waits for it, and lets `delayed_move` get it by MsgId and put it where it is for. A message waits on
+the staging queue and nowhere else.
+Source: IBM, "JMS 2.0 delivery delay", its processor, stopping and starting it, "Failure to put to target queue".
+"""
+
+from contextlib import suppress
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+
+from mqflow.ambient import Clock
+from mqflow.events import DelayProcessorStarted, DelayProcessorStopped, Warned
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.delivery_delay import due_in_ms
+from mqflow.policy.disposition import Settlement
+from mqflow.policy.reconnection import Class, classify
+from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.delayed_move import DelayedMove
+from mqflow.runtime.handover import Handover
+from mqflow.runtime.requeuer import INPUT
+from mqflow.runtime.session import Session
+from mqflow.runtime.staged_messages import Seen, StagedMessages, open_staged
+from mqflow.runtime.staging import StagingQueueManager, moment
+from mqflow.runtime.supervisor import Supervisor
+from mqflow.verbs import inquire_base_queue
+
+__all__ = ("DelayProcessor",)
+
+_CHECK_S: Final = 1.0
+"""How often the PUT attribute of the staging queue is looked at, and how long to wait before a start is tried again."""
+
+
+class DelayProcessor:
+    """One processor. Runs until `stop`, over as many outages and repairs of the staging queue as there are."""
+
+    def __init__(
+        self, queue: str, supervisor: Supervisor, *, broadcast: Broadcast, clock: Clock, application_name: str = "mqflow"
+    ) -> None:
+        self._queue: Final = queue
+        self._supervisor = supervisor
+        self._queue_manager = supervisor.queue_manager
+        self._broadcast = broadcast
+        self._clock = clock
+        self._application_name = application_name
+        self._stopping = anyio.Event()
+        self._wanted = anyio.Event()
+        self._session: Session | None = None
+        self._stopped_by = ""
+        self._checked_at = 0.0
+
+    def stop(self) -> None:
+        """Move no more; what is under way is finished. `run` returns when it is."""
+        self._stopping.set()
+        self._wanted.set()
+        if self._session is not None:
+            self._session.interrupt()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Return when it was stopped. Started at once: what it needs, it waits for."""
+        task_status.started()
+        await self._until_staged()
+        while not self._stopping.is_set():
+            try:
+                self._session = await self._supervisor.connect()
+            except MQIError as error:
+                if self._stopping.is_set():
+                    return
+                await self._rest(error)
+                continue
+            try:
+                await self._work(self._session)
+            except MQIError as error:
+                if classify(int(error.reason)) is Class.RECONNECT:
+                    self._supervisor.lost(error)
+                await self._rest(error)
+            finally:
+                session, self._session = self._session, None
+                with anyio.CancelScope(shield=True):
+                    await session.close()
+
+    async def _until_staged(self) -> None:
+        """Return when there is something to do: a queue manager in this process says so, and until then costs nothing."""
+        if isinstance(self._queue_manager, StagingQueueManager):
+            handover = Handover()
+            self._queue_manager.when_staged(lambda: handover(self._wanted.set))
+            await self._wanted.wait()
+
+    async def _rest(self, error: MQIError) -> None:
+        """Tell once why it stopped, and wait before the next start."""
+        if self._stopped_by != str(error.reason):
+            self._stopped_by = str(error.reason)
+            self._broadcast(DelayProcessorStopped(queue=self._queue, why=str(error), reason=int(error.reason)))
+        await self._pause(_CHECK_S)
+
+    async def _pause(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self._stopping.wait()
+
+    async def _work(self, session: Session) -> None:
+        """Deliver what is due, wait for what is not, until stopped or refused."""
+        handle = await session.call(session.connection.open, self._queue, INPUT)
+        await self._check(session)
+        move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name)
+        staged = await open_staged(session, self._queue)
+        self._stopped_by = ""
+        self._broadcast(DelayProcessorStarted(queue=self._queue))
+        while not self._stopping.is_set():
+            if self._clock.monotonic() - self._checked_at >= _CHECK_S:
+                await self._check(session)
+            seen = await staged.soonest(moment(self._clock))
+            left_ms = _CHECK_S * 1_000 if seen is None else due_in_ms(seen.header, moment(self._clock))
+            if seen is None or left_ms > 0:
+                await staged.wait(min(left_ms, _CHECK_S * 1_000))
+                continue
+            await self._deliver(session, move, staged, seen)
+
+    async def _check(self, session: Session) -> None:
+        """Raise 2051 while the staging queue is PUT(DISABLED): that is how an operator stops the processor."""
+        self._checked_at = self._clock.monotonic()
+        attributes = await session.call(inquire_base_queue, session.connection, self._queue)
+        if attributes.put_inhibited:
+            said = "PUT(DISABLED) on the staging queue stops the delay processor; PUT(ENABLED) starts it"
+            raise error_for(Reason.PUT_INHIBITED, "The delay processor", self._queue, detail=said)
+
+    async def _deliver(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
+        """Move one message that is due, in one unit of work, and tell of it when that has ended."""
+        try:
+            moved = await session.call(move.deliver, seen.message_id)
+            if moved is not None:
+                await session.settle(moved.settlement)
+                for event in moved.events:
+                    self._broadcast(event)
+                if moved.settlement is Settlement.BACKOUT and await session.call(move.postpone, seen.message_id):
+                    await session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            with suppress(MQIError):
+                await session.settle(Settlement.BACKOUT)
+            staged.skip(seen)
+            said = f"A delayed message stays on {self._queue} until the processor starts again. {error}"
+            self._broadcast(Warned(text=said, queue=self._queue))
+            return
+        staged.forget(seen)

@@ -1,0 +1,197 @@
+"""Moves one staged message to where it is for, inside the unit of work that gets it; settles nothing and tells nobody.
+
+The verbs of one move, in one go, so that a session with a thread hands over once. Which way is taken is said by
+`policy.delivery_delay`; what happened is returned as events, true once the unit of work has ended as `Moved` says.
+Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Report messages".
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.ambient import Clock
+from mqflow.events import DelayedDelivered, DelayedRefused, Event, ReportSent
+from mqflow.mqi import delay_header
+from mqflow.mqi.delay_header import DelayHeader
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Feedback, GetOption, MatchOption, PutOption, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy import moved
+from mqflow.policy.delivery_delay import (
+    Plan,
+    due_in_ms,
+    has_expired,
+    on_refused,
+    on_report_refused,
+    owes_exception_report,
+    postponed,
+    restored,
+    retry_in_ms,
+)
+from mqflow.policy.disposition import DeadLetter, Discard, Disposition, Return, Settlement
+from mqflow.policy.reconnection import Class, classify
+from mqflow.policy.report import ReportMessage, exception_report, report
+from mqflow.runtime.staging import moment
+from mqflow.verbs import Connection, GetOptions, ObjectHandle, inquire_queue_manager
+
+__all__ = ("DelayedMove", "Moved")
+
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_PASS: Final = _PUT | PutOption.PASS_ALL_CONTEXT
+_GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED})
+
+
+class Moved(Struct, frozen=True):
+    """How the unit of work is to end, and what has happened then."""
+
+    settlement: Settlement
+    events: tuple[Event, ...] = ()
+
+
+class DelayedMove(Struct, frozen=True):
+    """The verbs of one message's move."""
+
+    connection: Connection
+    #: Open for input with SAVE_ALL_CONTEXT.
+    handle: ObjectHandle
+    staging_queue: str
+    clock: Clock
+    application_name: str
+
+    def deliver(self, message_id: bytes) -> Moved | None:
+        """Get the message and put it where it goes; None where it is gone: another processor has moved it.
+
+        BACKOUT means that nothing took it: `postpone` it. Raises `MQIError` of the get, or of a connection that is lost.
+        """
+        got = self.connection.get(self.handle, _exactly(message_id))
+        if got is None:
+            return None
+        now = moment(self.clock)
+        header = delay_header.parse(got.body)
+        descriptor, body = restored(got.descriptor, header, got.body, now)
+        if has_expired(header, now):
+            owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
+            return self._with_report((), descriptor, owed, header)
+        try:
+            self.connection.put1(
+                header.target, descriptor, body, _PASS, context=self.handle, queue_manager=header.target_queue_manager
+            )
+        except MQIError as error:
+            _raise_if_lost(error)
+            return self._refused(header, descriptor, body, error)
+        late_ms = max(0, -due_in_ms(header, now))
+        delivered = DelayedDelivered(
+            queue=header.target, message_id=descriptor.message_id, delay_ms=header.delay_ms, late_ms=late_ms
+        )
+        return Moved(Settlement.COMMIT, (delivered,))
+
+    def postpone(self, message_id: bytes) -> bool:
+        """Put it back on the staging queue, due again later; False where it is gone. To be committed."""
+        got = self.connection.get(self.handle, _exactly(message_id))
+        if got is None:
+            return False
+        header = delay_header.parse(got.body)
+        body = postponed(header, got.body, moment(self.clock), retry_ms=retry_in_ms(header))
+        self.connection.put1(self.staging_queue, got.descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=self.handle)
+        return True
+
+    def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> Moved:
+        """Deal with a message that its queue refused, as its report options say."""
+        reason = int(error.reason)
+        plan = on_refused(
+            header,
+            reason=reason,
+            dead_letter_queue=inquire_queue_manager(self.connection).dead_letter_queue,
+            subscriber_gone=header.subscription_id != NO_ID and error.reason in _GONE,
+        )
+        done = self._carried_out(plan, header, descriptor, body)
+        told = DelayedRefused(
+            queue=header.target, message_id=descriptor.message_id, disposition=done, reason=reason, detail=str(error)
+        )
+        if not owes_exception_report(done):
+            return Moved(Settlement.BACKOUT, (told,))
+        owed = exception_report(descriptor, body, feedback=reason)
+        return self._with_report((told,), descriptor, owed, header)
+
+    def _carried_out(
+        self, plan: Plan, header: DelayHeader, descriptor: MessageDescriptor, body: bytes
+    ) -> DeadLetter | Discard | Return:
+        *puts, last = plan
+        for step in puts:
+            try:
+                self._dead_letter(step, descriptor, body, header.target, _PASS, self.handle)
+            except MQIError as error:
+                _raise_if_lost(error)
+            else:
+                return step
+        return last
+
+    def _dead_letter(
+        self,
+        to: Disposition,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        destination: str,
+        options: PutOption,
+        context: ObjectHandle | None,
+    ) -> None:
+        assert isinstance(to, DeadLetter)  # noqa: S101 - every step of a plan but the last is one
+        dead, data = moved.to_dead_letter_queue(
+            descriptor,
+            body,
+            reason=to.reason,
+            queue=destination,
+            queue_manager=self.connection.queue_manager_name,
+            application_name=self.application_name,
+            now=datetime.fromtimestamp(self.clock.wall(), UTC),
+        )
+        self.connection.put1(to.queue, dead, data, options, context=context)
+
+    def _with_report(
+        self, events: tuple[Event, ...], about: MessageDescriptor, owed: ReportMessage | None, header: DelayHeader
+    ) -> Moved:
+        """Put the report that is owed, or dead-letter it; one nobody takes undoes the move of a persistent message."""
+        if owed is None:
+            return Moved(Settlement.COMMIT, events)
+        reason = int(Reason.NONE)
+        try:
+            manager = owed.reply_to_queue_manager
+            self.connection.put1(owed.reply_to_queue, owed.descriptor, owed.body, _PUT, queue_manager=manager)
+        except MQIError as error:
+            _raise_if_lost(error)
+            reason = int(error.reason)
+            undone = self._dead_letter_report(about, owed, reason)
+            if undone is not None:
+                stays = Return(f"Its report was taken by no queue. {undone}")
+                told = DelayedRefused(queue=header.target, message_id=about.message_id, disposition=stays, reason=reason)
+                return Moved(Settlement.BACKOUT, (told,))
+        sent = ReportSent(
+            queue=header.target,
+            message_id=about.message_id,
+            reply_to_queue=owed.reply_to_queue,
+            feedback=owed.descriptor.feedback,
+            reason=reason,
+        )
+        return Moved(Settlement.COMMIT, (*events, sent))
+
+    def _dead_letter_report(self, about: MessageDescriptor, owed: ReportMessage, reason: int) -> MQIError | None:
+        try:
+            to = DeadLetter(inquire_queue_manager(self.connection).dead_letter_queue, reason)
+            self._dead_letter(to, owed.descriptor, owed.body, owed.reply_to_queue, _PUT, None)
+        except MQIError as error:
+            _raise_if_lost(error)
+            return on_report_refused(about, error)
+        return None
+
+
+def _exactly(message_id: bytes) -> GetOptions:
+    return GetOptions(
+        options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING, match=MatchOption.MSG_ID, message_id=message_id
+    )
+
+
+def _raise_if_lost(error: MQIError) -> None:
+    if classify(int(error.reason)) is Class.RECONNECT:
+        raise error
