@@ -127,9 +127,20 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     default_transmission_queue: str = ""
     command_input_queue: str = "SYSTEM.ADMIN.COMMAND.QUEUE"
     custom: str = ""
-    #: MQPL_UNIX; command level. Output only.
+    #: CONNAUTH: the authentication information object; CHLAUTH: channel authentication records are looked at.
+    connection_authentication: str = "SYSTEM.DEFAULT.AUTHINFO.IDPWOS"
+    channel_authentication: bool = False
+    channel_auto_definition: bool = False
+    key_repository: str = ""
+    certificate_label: str = ""
+    #: MQPL_UNIX; command level and version (VVRRMMFF). Output only.
     platform: int = 3
     command_level: int = 940
+    version: str = "09040000"
+    #: SYNCPT, DISTL and SCMDSERV: what this queue manager can do, and that its command server starts with it. Output only.
+    syncpoint_available: int = 1
+    distribution_lists: bool = False
+    command_server_control: int = 0
     creation_date: str = ""
     creation_time: str = ""
     alteration_date: str = ""
@@ -276,8 +287,17 @@ QUEUE_MANAGER_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     _name("default_transmission_queue", "DEFXMITQ", 2025, _QMGR),
     AttributeSpec("command_input_queue", "COMMANDQ", 2003, chars=48, read_only=True),
     _text("custom", "CUSTOM", 2119, 128, _QMGR),
+    _name("connection_authentication", "CONNAUTH", 2125, _QMGR),
+    AttributeSpec("channel_authentication", "CHLAUTH", 248, words=_ON_OFF),
+    AttributeSpec("channel_auto_definition", "CHAD", 55, words=_ON_OFF),
+    _text("key_repository", "SSLKEYR", 2049, 256, _QMGR),
+    _text("certificate_label", "CERTLABL", 2121, 64, _QMGR),
     AttributeSpec("platform", "PLATFORM", 32, words={"UNIX": 3}, read_only=True),
     AttributeSpec("command_level", "CMDLEVEL", 31, high=_LONG_MAX, read_only=True),
+    AttributeSpec("version", "VERSION", 2120, chars=8, read_only=True),
+    AttributeSpec("syncpoint_available", "SYNCPT", 30, words={"NO": 0, "YES": 1}, read_only=True),
+    AttributeSpec("distribution_lists", "DISTL", 34, words={"NO": 0, "YES": 1}, read_only=True),
+    AttributeSpec("command_server_control", "SCMDSERV", 120, words={"QMGR": 0, "MANUAL": 2}, read_only=True),
     _shown("creation_date", "CRDATE", 2004, 12, _QMGR),
     _shown("creation_time", "CRTIME", 2005, 8, _QMGR),
     _shown("alteration_date", "ALTDATE", 2027, 12, _QMGR),

@@ -90,3 +90,9 @@ def test_the_queue_manager_says_what_it_is_set_to_and_is_changed(program: Progra
 
     (found,) = commands.MQCMD_INQUIRE_Q_MGR({program.mq.CMQCFC.MQIACF_Q_MGR_ATTRS: [c.MQCA_Q_MGR_DESC]})
     assert (b"QM1", b"changed by PCF") == (found[c.MQCA_Q_MGR_NAME].strip(), found[c.MQCA_Q_MGR_DESC].strip())
+
+
+@in_package
+def test_the_queue_manager_says_its_version(program: Program) -> None:
+    """VVRRMMFF; by MQINQ, as a program asks that wants to know what it may use."""
+    assert b"09040000" == program.manager.inquire(program.c.MQCA_VERSION)
