@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "init": "Make a new application, with a test and a Containerfile.",
     "doctor": "Look for what is wrong here.",
     "ccdt": "Say which channels would be tried, in which order, and why.",
+    "reason": "Say what a reason code means and what is done about it.",
     "standin": "Run programs that use ibmmq or pymqi without IBM MQ.",
 }
 """The module of each is `mqflow.cli.<name>`, its object there `command`."""
