@@ -1,0 +1,28 @@
+"""What a test of the adapter does in the child: connect through the package, and look at the queue manager from behind."""
+
+from typing import Any
+
+from mqflow.bindings import dialects
+from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.connection import BoundConnection
+from mqflow.bindings.queue_manager import BoundQueueManager
+from mqflow.mqi.options import OpenOption
+from tests.standin.harness import Program
+
+__all__ = ("EVERYTHING", "bound", "connected", "options")
+
+EVERYTHING = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.BROWSE | OpenOption.INQUIRE
+
+
+def options(**fields: Any) -> ConnectOptions:
+    """Return the usual options with some of them changed."""
+    usual: dict[str, Any] = {"queue_manager": "QM1", "channel": "APP.SVRCONN", "hosts": (("mq.example", 1414),)}
+    return ConnectOptions(**(usual | fields))
+
+
+def bound(program: Program, **fields: Any) -> BoundQueueManager:
+    return BoundQueueManager(dialects.load(program.mq.__name__), options(**fields))
+
+
+def connected(program: Program, application_name: str = "", **fields: Any) -> BoundConnection:
+    return bound(program, **fields).connect(application_name=application_name)
