@@ -226,7 +226,7 @@ class Connection(Protocol):
         ...
 
     def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
-        """Change attributes (MQSET): put and get inhibition, trigger control."""
+        """Change attributes (MQSET): put and get inhibition, triggering, distribution lists."""
         ...
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
@@ -313,7 +313,10 @@ class InlineQueueManager(Protocol):
 
 
 _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
-_QUEUE_MANAGER_SELECTORS = tuple(spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector)
+# Not the version: nothing here decides by it, and a queue manager without that selector would refuse them all (2067).
+_QUEUE_MANAGER_SELECTORS = tuple(
+    spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector and spec.field != "version"
+)
 
 
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:

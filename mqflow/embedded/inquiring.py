@@ -1,6 +1,7 @@
 """MQINQ and MQSET, by the attribute tables.
 
-Called under the machine's lock. Source: IBM q026770 (MQINQ), rc2067, rc2068.
+Called under the machine's lock.
+Source: IBM q026770 (MQINQ), MQSET (Selectors); rc2006, rc2020, rc2067, rc2068, rc2075 to rc2078.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,7 +65,11 @@ def inquire_object(machine: Machine, handle: EmbeddedHandle, selectors: Sequence
 
 
 def set_object(machine: Machine, handle: EmbeddedHandle, values: Mapping[int, int | str]) -> Callable[[], None]:
-    """Change attributes in memory; the function returned waits until that is durable. Refuses with 2067 what cannot be set."""
+    """Change attributes in memory; the function returned waits until that is durable.
+
+    Refuses with 2067 what cannot be set, and with a reason of the attribute's own (2006, 2020, 2075 to 2078) what it cannot be
+    set to; then nothing is set.
+    """
     if not handle.bits & OpenOption.SET:
         raise Refusal(Reason.NOT_OPEN_FOR_SET)
     target = handle.alias or handle.queue
@@ -76,8 +81,28 @@ def set_object(machine: Machine, handle: EmbeddedHandle, values: Mapping[int, in
         spec = applicable.get(selector)
         if spec is None or not spec.settable:
             raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} cannot be set here")
-        if spec.words and value not in spec.words.values():
-            reason = Reason.TRIGGER_CONTROL_ERROR if spec.field == "trigger" else Reason.INHIBIT_VALUE_ERROR
-            raise Refusal(reason, f"{value} for {spec.keyword}; {sorted(spec.words.values())} are accepted")
+        _check_value(spec, value)
         changes[spec.field] = value
     return change_queue(machine, target, changes)
+
+
+_REFUSED_WITH: Final = {
+    "trigger": Reason.TRIGGER_CONTROL_ERROR,
+    "trigger_depth": Reason.TRIGGER_DEPTH_ERROR,
+    "trigger_message_priority": Reason.TRIGGER_MSG_PRIORITY_ERR,
+    "trigger_type": Reason.TRIGGER_TYPE_ERROR,
+}
+
+
+def _check_value(spec: AttributeSpec, value: int | str) -> None:
+    if spec.chars:
+        if not isinstance(value, str) or len(value.encode()) > spec.chars:
+            raise Refusal(Reason.CHAR_ATTR_LENGTH_ERROR, f"{spec.keyword} is text of at most {spec.chars} bytes")
+        return
+    accepted = sorted(spec.words.values()) if spec.words else range(spec.low, spec.high + 1)
+    if not isinstance(value, int) or value not in accepted:
+        said = f"{spec.low} to {spec.high}" if not spec.words else accepted
+        # The code for DISTL could not be confirmed; the others have one each.
+        raise Refusal(
+            _REFUSED_WITH.get(spec.field, Reason.INHIBIT_VALUE_ERROR), f"{value} for {spec.keyword}; {said} are accepted"
+        )

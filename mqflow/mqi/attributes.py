@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from mqflow.mqi.options import QueueType
 
 __all__ = (
+    "DESCRIPTION",
     "NOT_APPLICABLE",
     "QUEUE_ATTRIBUTES",
     "QUEUE_MANAGER_ATTRIBUTES",
@@ -25,6 +27,9 @@ __all__ = (
 
 NOT_APPLICABLE: Final = -1
 """MQIAV_NOT_APPLICABLE: what MQINQ gives for an integer attribute that this kind of queue does not have."""
+
+DESCRIPTION: Final = "mqflow's embedded queue manager, not IBM MQ"
+"""What an embedded queue manager says it is (MQCA_Q_MGR_DESC), until ALTER QMGR DESCR says something else."""
 
 _LOCAL: Final = frozenset({QueueType.LOCAL})
 _MODEL: Final = frozenset({QueueType.MODEL})
@@ -113,7 +118,7 @@ class QueueManagerAttributes(Struct, frozen=True, kw_only=True):
     name: str
     #: QMID: the name and when it was created. Output only.
     identifier: str = ""
-    description: str = ""
+    description: str = DESCRIPTION
     dead_letter_queue: str = ""
     #: Longest message in bytes, MAXHANDS, MAXPRTY, MAXUMSGS.
     max_message_bytes: int = 4_194_304
@@ -201,6 +206,10 @@ def _shown(field: str, keyword: str, selector: int, chars: int, kinds: frozenset
     return AttributeSpec(field, keyword, selector, kinds, chars=chars, read_only=True)
 
 
+def _settable(spec: AttributeSpec) -> AttributeSpec:
+    return replace(spec, settable=True)
+
+
 def _inhibit(field: str, keyword: str, selector: int) -> AttributeSpec:
     return AttributeSpec(field, keyword, selector, _ALL, words={"ENABLED": 0, "DISABLED": 1}, settable=True)
 
@@ -235,14 +244,14 @@ QUEUE_ATTRIBUTES: Final[tuple[AttributeSpec, ...]] = (
     _words("nonpersistent_class", "NPMCLASS", 78, _QUEUES, NORMAL=0, HIGH=10),
     _words("property_control", "PROPCTL", 190, _ALL, COMPAT=0, NONE=1, ALL=2, FORCE=3, V6COMPAT=4),
     _words("usage", "USAGE", 12, _QUEUES, NORMAL=0, XMITQ=1),
-    _words("distribution_lists", "DISTL", 34, _QUEUES, NO=0, YES=1),
+    _settable(_words("distribution_lists", "DISTL", 34, _QUEUES, NO=0, YES=1)),
     _number("retention_interval_h", "RETINTVL", 21, 0, _LONG_MAX, _QUEUES),
     _words("scope", "SCOPE", 45, _LOCAL | _ALIAS, QMGR=1, CELL=2),
     AttributeSpec("trigger", "TRIGGER", 24, _QUEUES, words={"TRIGGER": 1, "NOTRIGGER": 0}, flag=True, settable=True),
-    _words("trigger_type", "TRIGTYPE", 28, _QUEUES, NONE=0, FIRST=1, EVERY=2, DEPTH=3),
-    _number("trigger_depth", "TRIGDPTH", 29, 1, _LONG_MAX, _QUEUES),
-    _number("trigger_message_priority", "TRIGMPRI", 26, 0, 9, _QUEUES),
-    _text("trigger_data", "TRIGDATA", 2023, 64, _QUEUES),
+    _settable(_words("trigger_type", "TRIGTYPE", 28, _QUEUES, NONE=0, FIRST=1, EVERY=2, DEPTH=3)),
+    _settable(_number("trigger_depth", "TRIGDPTH", 29, 1, _LONG_MAX, _QUEUES)),
+    _settable(_number("trigger_message_priority", "TRIGMPRI", 26, 0, 9, _QUEUES)),
+    _settable(_text("trigger_data", "TRIGDATA", 2023, 64, _QUEUES)),
     _name("process", "PROCESS", 2012, _QUEUES),
     _name("initiation_queue", "INITQ", 2008, _QUEUES),
     _number("depth_high_percent", "QDEPTHHI", 40, 0, 100, _QUEUES),

@@ -15,7 +15,6 @@ from mqflow.standin.layouts import MQOD, MQSTS
 from mqflow.standin.memory import Structure, number_at, read, structure_at, write, write_number
 
 __all__ = (
-    "DESCRIPTION",
     "check_offered",
     "close",
     "count_put",
@@ -25,12 +24,6 @@ __all__ = (
     "set_attributes",
     "status",
 )
-
-DESCRIPTION: Final = "mqflow's embedded queue manager through a stand-in, not IBM MQ"
-"""What MQINQ gives for the description of the queue manager (MQCA_Q_MGR_DESC), whatever it is."""
-
-_OWN: Final = {2014: DESCRIPTION.ljust(64), 2120: "09040000"}
-"""MQCA_Q_MGR_DESC; MQCA_VERSION, as the embedded queue manager's command level says it."""
 
 _FIRST_TEXT: Final = 2001
 _SELECTORS_MAX: Final = 256
@@ -88,10 +81,8 @@ def inquire(
     hconn = host.hconn(number, "MQINQ")
     with hconn.used("MQINQ"):
         handle = hconn.object_of(hobj, "MQINQ")
-        # Two attributes of the queue manager are answered here: only a handle on it has no queue behind it.
-        own = _OWN if not handle.resolved_queue else {}
-        answer = hconn.connection.inquire(handle, [selector for selector in selectors if selector not in own])
-    values = dict(answer.values) | own
+        answer = hconn.connection.inquire(handle, selectors)
+    values = answer.values
     found_numbers = [int(value) for value in (values[selector] for selector in selectors) if not isinstance(value, str)]
     texts = b"".join(
         padded(value, len(value)) for value in (values[selector] for selector in selectors) if isinstance(value, str)

@@ -208,3 +208,49 @@ def test_a_set_that_is_refused_changes_nothing(queue: str, program: Program) -> 
         program.connection.set(handle, {SELECTORS["get_inhibited"]: 1, SELECTORS["max_depth"]: 1})
 
     assert 0 == value(program, queue, "get_inhibited")
+
+
+SETTABLE = (("trigger_type", 3), ("trigger_depth", 5), ("trigger_message_priority", 9), ("distribution_lists", 1))
+
+
+@pytest.mark.parametrize(("field", "number"), SETTABLE)
+def test_what_goes_with_triggering_can_be_set(queue: str, program: Program, field: str, number: int) -> None:
+    """Source: IBM, MQSET (Selectors)."""
+    program.connection.set(program.open(queue, OpenOption.SET), {SELECTORS[field]: number})
+
+    assert number == value(program, queue, field)
+
+
+def test_trigger_data_can_be_set_up_to_64_characters(queue: str, program: Program) -> None:
+    program.connection.set(program.open(queue, OpenOption.SET), {SELECTORS["trigger_data"]: "d" * 64})
+
+    assert "d" * 64 == value(program, queue, "trigger_data")
+
+
+NOT_ACCEPTED = (
+    ("trigger", 2, Reason.TRIGGER_CONTROL_ERROR),
+    ("trigger_type", 4, Reason.TRIGGER_TYPE_ERROR),
+    ("trigger_depth", 0, Reason.TRIGGER_DEPTH_ERROR),
+    ("trigger_message_priority", 10, Reason.TRIGGER_MSG_PRIORITY_ERR),
+    ("trigger_message_priority", -1, Reason.TRIGGER_MSG_PRIORITY_ERR),
+)
+
+
+@pytest.mark.parametrize(("field", "number", "reason"), NOT_ACCEPTED)
+def test_a_value_an_attribute_does_not_take_has_a_reason_of_its_own(
+    queue: str, program: Program, field: str, number: int, reason: Reason
+) -> None:
+    """Source: rc2075, rc2076, rc2077, rc2078."""
+    handle, before = program.open(queue, OpenOption.SET), value(program, queue, field)
+
+    with refused(reason):
+        program.connection.set(handle, {SELECTORS[field]: number})
+    assert before == value(program, queue, field)
+
+
+def test_the_queue_manager_says_its_version_and_that_it_is_not_ibms(program: Program) -> None:
+    handle = program.open("", OpenOption.INQUIRE, object_type=ObjectType.Q_MGR)
+    answer = program.connection.inquire(handle, [2120, 31, 2014])
+
+    assert ("09040000", 940) == (answer.values[2120], answer.values[31])
+    assert "not IBM MQ" in str(answer.values[2014])
