@@ -3,14 +3,16 @@
 The contract between the commands of `mqsc` and the state machine; records and a protocol, no rule.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authority_records import AuthorityRecord
 
-__all__ = ("Administration", "HandleStatus", "QueueStatus")
+__all__ = ("Administration", "AuthorityAdministration", "HandleStatus", "QueueStatus")
 
 
 class HandleStatus(Struct, frozen=True, kw_only=True):
@@ -44,8 +46,39 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     handles: tuple[HandleStatus, ...] = ()
 
 
+class AuthorityAdministration(Protocol):
+    """Who may do what. The first record turns the checks on; every refusal is an `MQIError` with MQ's reason."""
+
+    def records(self) -> tuple[AuthorityRecord, ...]:
+        """All authority records, by kind of object, profile and entity."""
+        ...
+
+    def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
+        """What a user, with its groups, or a group alone may do with an object."""
+        ...
+
+    def set(
+        self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
+    ) -> None:
+        """Add authorities to a record, making it, and then take others from it."""
+        ...
+
+    def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
+        """Delete a record; 2085 where there is none."""
+        ...
+
+    def refresh(self) -> None:
+        """Ask the system again who is in which group."""
+        ...
+
+
 class Administration(Protocol):
     """Definitions and status. Every refusal is an `MQIError` with MQ's reason; a change is durable when the call returns."""
+
+    @property
+    def authorities(self) -> AuthorityAdministration:
+        """Who may do what."""
+        ...
 
     @property
     def queue_manager(self) -> QueueManagerAttributes:
@@ -68,8 +101,11 @@ class Administration(Protocol):
         """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
         ...
 
-    def delete(self, name: str, *, purge: bool = False) -> None:
-        """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`."""
+    def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
+        """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`.
+
+        The authority records of exactly this name go with it, unless `keep_authorities`.
+        """
         ...
 
     def clear(self, name: str) -> None:

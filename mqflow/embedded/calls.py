@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from mqflow.embedded.administration import QueueStatus
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType
@@ -26,12 +28,15 @@ __all__ = (
     "AdministrationQuestion",
     "Alter",
     "AlterQueueManager",
+    "AuthorityOrder",
+    "AuthorityQuestion",
     "Backout",
     "Clear",
     "Close",
     "Commit",
     "Define",
     "Delete",
+    "DeleteAuthority",
     "Disconnect",
     "Failure",
     "Get",
@@ -41,14 +46,18 @@ __all__ = (
     "Opened",
     "Put",
     "Put1",
+    "ReadAuthorities",
+    "ReadHeld",
     "ReadQueue",
     "ReadQueueManager",
     "ReadQueueStatus",
     "ReadQueues",
+    "RefreshAuthorities",
     "Reply",
     "Request",
     "RequestPublications",
     "Set",
+    "SetAuthority",
     "Subscribe",
     "Subscribed",
     "VerbOrder",
@@ -226,6 +235,7 @@ class Delete(Struct, frozen=True, tag=True):
 
     name: str
     purge: bool
+    keep_authorities: bool = False
 
 
 class Clear(Struct, frozen=True, tag=True):
@@ -240,11 +250,50 @@ class AlterQueueManager(Struct, frozen=True, tag=True):
     changes: Mapping[str, Any]
 
 
+class ReadAuthorities(Struct, frozen=True, tag=True):
+    """`AuthorityAdministration.records`."""
+
+
+class ReadHeld(Struct, frozen=True, tag=True):
+    """`AuthorityAdministration.held`."""
+
+    kind: Kind
+    name: str
+    entity: str
+    group: bool
+
+
+class SetAuthority(Struct, frozen=True, tag=True):
+    """`AuthorityAdministration.set`."""
+
+    kind: Kind
+    profile: str
+    entity: str
+    group: bool
+    add: frozenset[Authority]
+    remove: frozenset[Authority]
+
+
+class DeleteAuthority(Struct, frozen=True, tag=True):
+    """`AuthorityAdministration.delete`."""
+
+    kind: Kind
+    profile: str
+    entity: str
+    group: bool
+
+
+class RefreshAuthorities(Struct, frozen=True, tag=True):
+    """`AuthorityAdministration.refresh`."""
+
+
 VerbQuestion = Open | Put | Put1 | Get | Inquire | Subscribe | RequestPublications
 VerbOrder = Close | Set | Commit | Backout | Disconnect
 AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueStatus
 AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
-Request = Hello | VerbQuestion | VerbOrder | AdministrationQuestion | AdministrationOrder
+AuthorityQuestion = ReadAuthorities | ReadHeld
+AuthorityOrder = SetAuthority | DeleteAuthority | RefreshAuthorities
+Request = Hello | VerbQuestion | VerbOrder | AdministrationQuestion | AdministrationOrder | AuthorityQuestion | AuthorityOrder
 """Questions have an answer; an order is obeyed or refused."""
 
 
@@ -283,6 +332,8 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     ReadQueues: _reply(tuple[QueueAttributes, ...]),
     ReadQueue: _reply(QueueAttributes),
     ReadQueueStatus: _reply(QueueStatus),
+    ReadAuthorities: _reply(tuple[AuthorityRecord, ...]),
+    ReadHeld: _reply(frozenset[Authority]),
 }
 _OBEYED: Final = _reply(None)
 

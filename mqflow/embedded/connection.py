@@ -61,11 +61,13 @@ class EmbeddedConnection:
         object_type: ObjectType = ObjectType.Q,
         queue_manager: str = "",
         dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",  # noqa: ARG002 - authorities are not checked here, so nobody's are checked instead
+        alternate_user: str = "",
         object_string: str = "",
     ) -> EmbeddedHandle:
         """Return a handle on the object (MQOPEN)."""
-        wanted = opening.Wanted(name, OpenOption(options), object_type, queue_manager, dynamic_name, object_string)
+        wanted = opening.Wanted(
+            name, OpenOption(options), object_type, queue_manager, dynamic_name, object_string, alternate_user
+        )
         try:
             with self._machine.lock:
                 self._check_usable()
@@ -109,14 +111,16 @@ class EmbeddedConnection:
         context: Any = None,
         object_type: ObjectType = ObjectType.Q,
         queue_manager: str = "",
-        alternate_user: str = "",  # noqa: ARG002 - as in `open`
+        alternate_user: str = "",
         object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1). The context options need no open options."""
-        implied = OpenOption.OUTPUT | OpenOption(int(options) & CONTEXT)
+        implied = OpenOption.OUTPUT | OpenOption(int(options) & (CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY))
         if int(options) & PutOption.FAIL_IF_QUIESCING:
             implied |= OpenOption.FAIL_IF_QUIESCING
-        wanted = opening.Wanted(name, implied, object_type, queue_manager, object_string=object_string)
+        wanted = opening.Wanted(
+            name, implied, object_type, queue_manager, object_string=object_string, alternate_user=alternate_user
+        )
         try:
             with self._machine.lock:
                 self._check_usable()

@@ -11,6 +11,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration import HandleStatus, QueueStatus
+from mqflow.embedded.authority_definitions import AuthorityDefinitions, end_authorities
 from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
@@ -26,6 +27,7 @@ from mqflow.mqi.attributes import (
     QueueAttributes,
     QueueManagerAttributes,
 )
+from mqflow.mqi.authorities import Kind
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
@@ -76,6 +78,11 @@ class Definitions:
         self._machine = machine
 
     @property
+    def authorities(self) -> AuthorityDefinitions:
+        """Who may do what."""
+        return AuthorityDefinitions(self._machine)
+
+    @property
     def queue_manager(self) -> QueueManagerAttributes:
         """The queue manager's attributes."""
         return self._machine.attributes
@@ -99,9 +106,9 @@ class Definitions:
         """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
         self._done("ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
-    def delete(self, name: str, *, purge: bool = False) -> None:
+    def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
         """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`, or uncommitted ones."""
-        self._done("DELETE", name, lambda: self._delete(self._known(name), purge=purge))
+        self._done("DELETE", name, lambda: self._delete(self._known(name), purge=purge, keep_authorities=keep_authorities))
 
     def clear(self, name: str) -> None:
         """Take every message off a local queue; 2042 while it is open or has uncommitted messages."""
@@ -169,7 +176,7 @@ class Definitions:
             queue.changes += 1
         return change_queue(self._machine, queue, changes)
 
-    def _delete(self, queue: LocalQueue | Definition, *, purge: bool) -> Callable[[], None]:
+    def _delete(self, queue: LocalQueue | Definition, *, purge: bool, keep_authorities: bool) -> Callable[[], None]:
         machine, name = self._machine, queue.attributes.name
         if queue.handles:
             raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
@@ -183,13 +190,17 @@ class Definitions:
         else:
             del machine.queues[name]
 
+        ended, restore = ([], None) if keep_authorities else end_authorities(machine, Kind.QUEUE, name)
+
         def undo() -> None:
+            if restore is not None:
+                restore()
             machine.queues[name] = queue
             if isinstance(queue, LocalQueue):
                 queue.deleted = False
                 _restore(machine, queue, messages)
 
-        return make_durable(machine, (QueueDeleted(name),), undo)
+        return make_durable(machine, (QueueDeleted(name), *ended), undo)
 
     def _clear(self, queue: LocalQueue) -> Callable[[], None]:
         if queue.handles or queue.uncommitted:

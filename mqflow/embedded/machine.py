@@ -5,21 +5,24 @@ Every function that takes a `Machine` is called with its lock held, unless it sa
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock
+from mqflow.embedded.authorizing import Authorities
 from mqflow.embedded.bodies import Bodies
 from mqflow.embedded.handle import Definition
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.naming import Identifiers, Timestamps
-from mqflow.embedded.object_kinds import load_objects
+from mqflow.embedded.object_kinds import kind_of, load_objects
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.store import Snapshot, Store, StoredMessage
+from mqflow.embedded.users import THIS_USER_ONLY, Users
 from mqflow.embedded.waiting import wake_all
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 
@@ -32,7 +35,15 @@ __all__ = ("Machine",)
 class Machine:
     """What the queue manager knows. One lock guards it all."""
 
-    def __init__(self, attributes: QueueManagerAttributes, *, store: Store, clock: Clock, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        attributes: QueueManagerAttributes,
+        *,
+        store: Store,
+        clock: Clock,
+        snapshot: Snapshot,
+        users: Users = THIS_USER_ONLY,
+    ) -> None:
         # Reentrant because a store may call back before its `write` returns.
         self.lock = threading.RLock()
         self.attributes = attributes
@@ -45,6 +56,7 @@ class Machine:
         anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
         self.objects["clock"][CLOCK] = anchor
         self.steady_clock = SteadyClock(clock, anchor)
+        self.authorities = Authorities(cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)]), users)
         self.next_serial = snapshot.next_serial
         self.identifiers = Identifiers(attributes.name, clock.wall(), snapshot.next_serial)
         self.timestamps = Timestamps()

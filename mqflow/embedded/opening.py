@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.embedded import browse
+from mqflow.embedded.authority_definitions import end_authorities, give_to_creator
 from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
@@ -17,6 +18,7 @@ from mqflow.embedded.open_rules import check_open_options
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.store import QueueDefined, QueueDeleted
 from mqflow.embedded.waiting import stop_waiting, wake_all
+from mqflow.mqi.authorities import Authority, Kind, Need, needed_to_open
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
@@ -49,6 +51,7 @@ class Wanted(Struct, frozen=True, gc=False):
     queue_manager: str = ""
     dynamic_name: str = "AMQ.*"
     object_string: str = ""
+    alternate_user: str = ""
 
 
 def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:
@@ -60,12 +63,14 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
     _check_queue_manager(machine, wanted)
     handle = EmbeddedHandle(connection, wanted.name, wanted.options, wanted.object_type)
-    if wanted.object_type == ObjectType.Q:
+    if wanted.object_type == ObjectType.Q_MGR:
+        _check_authority(machine, connection, wanted)
+    elif wanted.object_type == ObjectType.Q:
         _attach(machine, handle, wanted)
     elif wanted.object_type in _UNSUPPORTED:
         kind = ObjectType(wanted.object_type).name.lower()
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
-    elif wanted.object_type != ObjectType.Q_MGR:
+    else:
         raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.object_type}")
     connection.handles.add(handle)
     return handle
@@ -76,7 +81,7 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
     queue = handle.queue
     deletes = _deletes(options)
     if deletes:
-        _check_delete(handle, options)
+        _check_delete(machine, handle, options)
     handle.open = False
     if queue is None:
         return
@@ -88,14 +93,18 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
     dynamic = queue.attributes.definition_type
     if not queue.deleted and ((dynamic == TEMPORARY_DYNAMIC and handle.creator) or (dynamic == PERMANENT_DYNAMIC and deletes)):
         drop_queue(machine, queue)
+        ended, _ = end_authorities(machine, Kind.QUEUE, queue.name)
         if dynamic == PERMANENT_DYNAMIC:
-            machine.store.write((QueueDeleted(queue.name),), None)
+            ended.insert(0, QueueDeleted(queue.name))
+        if ended:
+            machine.store.write(ended, None)
 
 
 def drop_queue(machine: Machine, queue: LocalQueue) -> list[QueuedMessage]:
     """Delete the queue, in memory, and return what was on it. Work under way on it ends in nothing, other handles get 2052."""
     queue.deleted = True
     del machine.queues[queue.name]
+    machine.authorities.creators.pop(queue.name, None)
     messages = queue.clear()
     for message in messages:
         machine.bodies.gone(message)
@@ -133,8 +142,9 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
     found = machine.queues.get(wanted.name)
     if found is None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
+    _check_authority(machine, handle.connection, wanted)
     if isinstance(found, Definition) and found.attributes.kind is QueueType.MODEL:
-        queue = _dynamic(machine, found, wanted.dynamic_name)
+        queue = _dynamic(machine, found, wanted.dynamic_name, handle.connection.user)
         handle.name = queue.name
         handle.creator = True
     else:
@@ -147,6 +157,14 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
         found.handles.add(handle)
         handle.alias = found
         handle.seen_changes += found.changes
+
+
+def _check_authority(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> None:
+    """Refuse with 2035 who lacks an authority on the very name that is opened: of an alias or a model, on that name only."""
+    if machine.authorities.checked:
+        alternate = wanted.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
+        needs = needed_to_open(wanted.name, wanted.options, wanted.object_type)
+        machine.authorities.check(connection.user, needs, alternate)
 
 
 def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
@@ -165,15 +183,17 @@ def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
         raise Refusal(Reason.OBJECT_IN_USE, "It is NOSHARE and open for input")
 
 
-def _dynamic(machine: Machine, model: Definition, wanted: str) -> LocalQueue:
+def _dynamic(machine: Machine, model: Definition, wanted: str, user: str) -> LocalQueue:
     name = dynamic_queue_name(wanted, machine.identifiers.number())
     if name in machine.queues:
         raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue was to be called {name}")
     attributes = machine.dated(replace(model.attributes, name=name, kind=QueueType.LOCAL))
     queue = LocalQueue(attributes)
     machine.queues[name] = queue
-    if attributes.definition_type != TEMPORARY_DYNAMIC:
-        machine.store.write((QueueDefined(attributes),), None)
+    if attributes.definition_type == TEMPORARY_DYNAMIC:
+        machine.authorities.creators[name] = user
+    else:
+        machine.store.write((QueueDefined(attributes), *give_to_creator(machine, name, user)), None)
     return queue
 
 
@@ -186,7 +206,7 @@ def _deletes(options: CloseOption) -> bool:
     return bool(options)
 
 
-def _check_delete(handle: EmbeddedHandle, options: CloseOption) -> None:
+def _check_delete(machine: Machine, handle: EmbeddedHandle, options: CloseOption) -> None:
     queue = handle.queue
     if queue is None or queue.attributes.definition_type not in {PERMANENT_DYNAMIC, TEMPORARY_DYNAMIC}:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a dynamic queue can be deleted by closing it")
@@ -194,6 +214,8 @@ def _check_delete(handle: EmbeddedHandle, options: CloseOption) -> None:
         if not handle.creator:
             raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A temporary queue goes with the handle that made it, not this one")
         return
+    if not handle.creator:
+        machine.authorities.check(handle.connection.user, (Need(Kind.QUEUE, queue.name, Authority.DLT, own=True),))
     if queue.uncommitted:
         raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
     if queue.messages and not options & CloseOption.DELETE_PURGE:

@@ -3,7 +3,6 @@
 Puts the parts together; the rules are in the modules of the steps. Offers `verbs.QueueManager`.
 """
 
-import getpass
 import sys
 from collections.abc import Callable
 from pathlib import PurePath
@@ -20,20 +19,22 @@ from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.object_kinds import defined
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
+from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import stop
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.steady_clock import CLOCK
 from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
 from mqflow.embedded.system_objects import SYSTEM_QUEUES
+from mqflow.embedded.users import USER_CHARS, Groups, Users, login, system_groups
 from mqflow.embedded.waiting import told
 from mqflow.mqi.attributes import QueueManagerAttributes
+from mqflow.mqi.authorities import TO_CONNECT
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("EmbeddedQueueManager",)
 
-_USER_CHARS: Final = 12
 _APPLICATION_CHARS: Final = 28
 
 
@@ -41,7 +42,8 @@ class EmbeddedQueueManager:
     """A queue manager in this process. Close it, or use it in a `with` statement.
 
     What `store` holds is there again; a new one is created with the SYSTEM.* queues and `dead_letter_queue` as its DEADQ. A
-    store that belongs to a queue manager of another name is refused with 2058.
+    store that belongs to a queue manager of another name is refused with 2058. `user` is who connects where a connection names
+    nobody: the user of this process if left out, who administers it. `groups` says which groups a user is in.
     """
 
     inline: Final = True
@@ -56,6 +58,8 @@ class EmbeddedQueueManager:
         clock: Clock = SYSTEM_CLOCK,
         dead_letter_queue: str = "",
         runner: Runner = THREADS,
+        user: str = "",
+        groups: Groups = system_groups,
     ) -> None:
         if not is_object_name(name):
             raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=f"{name!r} is no name")
@@ -66,13 +70,14 @@ class EmbeddedQueueManager:
             detail = f"The store belongs to queue manager {known.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=detail)
         attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)
-        self._machine = Machine(attributes, store=store, clock=clock, snapshot=snapshot)
+        self._machine = Machine(attributes, store=store, clock=clock, snapshot=snapshot, users=Users(login(), groups))
         self._definitions = Definitions(self._machine)
+        self._user = user or login()
         self._closed = False
         if known is None:
             self._create()
         store.write((defined(CLOCK, self._machine.objects["clock"][CLOCK]),), None)
-        self._command_server = CommandServer(self._machine, self._definitions, self._connection(APPLICATION, ""), runner)
+        self._command_server = CommandServer(self._machine, self.administration_of, self._connection(APPLICATION, ""), runner)
         self._command_server.start()
 
     @property
@@ -87,7 +92,16 @@ class EmbeddedQueueManager:
 
     @property
     def administration(self) -> Administration:
-        """What MQSC works on."""
+        """What MQSC works on. Raises 2035 where this queue manager was opened as a user that does not administer it."""
+        return self.administration_of(self._user)
+
+    def administration_of(self, user: str) -> Administration:
+        """Return what MQSC works on. Raises 2035 for a user that does not administer the queue manager."""
+        with self._machine.lock:
+            administers = self._machine.authorities.administers(user[:USER_CHARS])
+        if not administers:
+            detail = f"User {user} does not administer it: the user that runs the queue manager does, and the group mqm"
+            raise error_for(Reason.NOT_AUTHORIZED, "Administration", "", self._machine.name, detail)
         return self._definitions
 
     @property
@@ -96,12 +110,17 @@ class EmbeddedQueueManager:
         return tuple(self._machine.quarantined)
 
     def connect(self, *, application_name: str = "", user: str = "") -> EmbeddedConnection:
-        """Return a new connection (MQCONNX). Raises 2161 while it is quiescing, 2059 once it stopped."""
+        """Return a new connection (MQCONNX). Raises 2161 while it is quiescing, 2059 once it stopped, 2035 for who may not."""
         machine = self._machine
         with machine.lock:
             if machine.stopped or machine.quiescing:
                 reason = Reason.Q_MGR_NOT_AVAILABLE if machine.stopped else Reason.Q_MGR_QUIESCING
                 raise error_for(reason, "MQCONNX", queue_manager=machine.name)
+            user = (user or self._user)[:USER_CHARS]
+            try:
+                machine.authorities.check(user, (TO_CONNECT,))
+            except Refusal as refusal:
+                raise refusal.on("MQCONNX", "", machine.name) from None
             connection = self._connection(application_name, user)
             machine.connections.add(connection)
             return connection
@@ -157,7 +176,7 @@ class EmbeddedQueueManager:
         return EmbeddedConnection(
             self._machine,
             application_name=(application_name or _program())[:_APPLICATION_CHARS],
-            user=(user or _login())[:_USER_CHARS],
+            user=user or login(),
             number=self._machine.identifiers.number(),
         )
 
@@ -179,10 +198,3 @@ class EmbeddedQueueManager:
 
 def _program() -> str:
     return PurePath(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container may run under a number that has no name
-        return "unknown"

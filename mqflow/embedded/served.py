@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from mqflow.embedded import calls
 from mqflow.embedded.administration import QueueStatus
+from mqflow.embedded.authorities_served import ServedAuthorities
 from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
@@ -61,9 +62,11 @@ class ServedQueueManager:
 
     staging_queue: Final = STAGING_QUEUE
 
-    def __init__(self, socket_path: Path, *, name: str = "") -> None:
+    def __init__(self, socket_path: Path, *, name: str = "", user: str = "") -> None:
         self._path = socket_path
         self._name = name
+        # Who connects where a connection names nobody; empty for the user of the owner, as whom this process runs too.
+        self._user = user
         self._lines: set[_Line] = set()
 
     @property
@@ -74,7 +77,7 @@ class ServedQueueManager:
     @property
     def administration(self) -> "ServedAdministration":
         """Its definitions and status, over a connection of their own. Close it when done."""
-        return ServedAdministration(self._line("mqflow administration", ""))
+        return ServedAdministration(self._line("mqflow administration", self._user))
 
     def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
         """Return a new connection (MQCONNX).
@@ -83,7 +86,7 @@ class ServedQueueManager:
         says.
         """
         program = PurePath(sys.argv[0]).name if sys.argv else ""
-        return ServedConnection(self._line(application_name or program, user))
+        return ServedConnection(self._line(application_name or program, user or self._user))
 
     def close(self) -> None:
         """End the connections that were not disconnected, as when the application dies."""
@@ -244,6 +247,11 @@ class ServedAdministration:
         self._line = line
 
     @property
+    def authorities(self) -> ServedAuthorities:
+        """Who may do what."""
+        return ServedAuthorities(self._line.call)
+
+    @property
     def queue_manager(self) -> QueueManagerAttributes:
         """The queue manager's attributes."""
         answer: QueueManagerAttributes = self._line.call(calls.ReadQueueManager(), "DISPLAY")
@@ -267,9 +275,9 @@ class ServedAdministration:
         """Change fields of a queue."""
         self._line.call(calls.Alter(name, changes, force), "ALTER", name, unknown=True)
 
-    def delete(self, name: str, *, purge: bool = False) -> None:
+    def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
         """Delete a queue."""
-        self._line.call(calls.Delete(name, purge), "DELETE", name, unknown=True)
+        self._line.call(calls.Delete(name, purge, keep_authorities), "DELETE", name, unknown=True)
 
     def clear(self, name: str) -> None:
         """Take every message off a local queue."""

@@ -18,6 +18,7 @@ import msgspec
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 from mqflow.embedded import calls
 from mqflow.embedded.administration import Administration
+from mqflow.embedded.authorities_served import ask_authorities, order_authorities
 from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.frames import FrameError, Frames
 from mqflow.embedded.signals import Signal, wait_for
@@ -46,6 +47,11 @@ class ServingError(Exception):
 class ServableConnection(InlineConnection, Protocol):
     """A connection whose application may die."""
 
+    @property
+    def user(self) -> str:
+        """As whom the application connected."""
+        ...
+
     def abandon(self) -> None:
         """End it as when its application dies: the unit of work is backed out."""
         ...
@@ -59,9 +65,8 @@ class Servable(Protocol):
         """Its name."""
         ...
 
-    @property
-    def administration(self) -> Administration:
-        """Its definitions and status."""
+    def administration_of(self, user: str) -> Administration:
+        """Its definitions and status, for a user that may change them; others are refused with 2035."""
         ...
 
     def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
@@ -211,11 +216,15 @@ class _ServedConnection:
         if isinstance(request, calls.VerbQuestion):
             return self._ask(connection, request)
         if isinstance(request, calls.AdministrationQuestion):
-            return _ask_administration(self._queue_manager.administration, request)
+            return _ask_administration(self._queue_manager.administration_of(connection.user), request)
+        if isinstance(request, calls.AuthorityQuestion):
+            return ask_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
         if isinstance(request, calls.VerbOrder):
             self._order(connection, request)
         elif isinstance(request, calls.AdministrationOrder):
-            _order_administration(self._queue_manager.administration, request)
+            _order_administration(self._queue_manager.administration_of(connection.user), request)
+        elif isinstance(request, calls.AuthorityOrder):
+            order_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
         else:
             raise FrameError("a connection says hello once")
         return None
@@ -374,8 +383,8 @@ def _order_administration(administration: Administration, request: calls.Adminis
             administration.define(attributes, replace=replace)
         case calls.Alter(name, changes, force):
             administration.alter(name, changes, force=force)
-        case calls.Delete(name, purge):
-            administration.delete(name, purge=purge)
+        case calls.Delete(name, purge, keep_authorities):
+            administration.delete(name, purge=purge, keep_authorities=keep_authorities)
         case calls.Clear(name):
             administration.clear(name)
         case calls.AlterQueueManager(changes):

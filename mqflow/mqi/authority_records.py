@@ -14,7 +14,7 @@ from msgspec import Struct
 from mqflow.mqi.authorities import CLASS_PROFILE, Authority, Kind
 from mqflow.mqi.names import is_object_name
 
-__all__ = ("EVERYBODY", "AuthorityRecord", "applies", "granted", "is_generic", "is_profile", "specificity")
+__all__ = ("EVERYBODY", "AuthorityRecord", "applies", "best_record", "granted", "is_generic", "is_profile", "specificity")
 
 EVERYBODY: Final = "nobody"
 """The group that every user is in."""
@@ -46,17 +46,22 @@ def granted(
 
     For each of them the most specific profile alone counts; what they have is added up.
     """
+    of_groups = {*groups, EVERYBODY}
     best: dict[tuple[bool, str], AuthorityRecord] = {}
     for record in records:
-        if record.kind is not kind or not applies(record.profile, name):
+        theirs = record.entity in of_groups if record.group else record.entity == user
+        if not theirs or record.kind is not kind or not applies(record.profile, name):
             continue
-        if record.entity != user if not record.group else record.entity not in groups and record.entity != EVERYBODY:
-            continue
-        entity = (record.group, record.entity)
-        known = best.get(entity)
+        known = best.get((record.group, record.entity))
         if known is None or specificity(record.profile) < specificity(known.profile):
-            best[entity] = record
-    return frozenset().union(*(record.authorities for record in best.values()))
+            best[record.group, record.entity] = record
+    return frozenset[Authority]().union(*(record.authorities for record in best.values()))
+
+
+def best_record(records: Iterable[AuthorityRecord], kind: Kind, name: str, user: str) -> AuthorityRecord | None:
+    """Return the user's own record that counts for the object, its most specific; None where it has none."""
+    own = (each for each in records if not each.group and each.entity == user and each.kind is kind)
+    return min((each for each in own if applies(each.profile, name)), key=lambda each: specificity(each.profile), default=None)
 
 
 def is_generic(profile: str) -> bool:

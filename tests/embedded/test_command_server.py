@@ -10,6 +10,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.mqi import dead_letter_header
 from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import Encoding, Format, GetOption, MessageType, OpenOption, PutOption, Report
 from mqflow.mqi.pcf import (
@@ -544,3 +545,18 @@ def test_mqsc_that_fails_says_why_in_words_and_by_its_reason(commander: Commande
 
     assert (reason, PCFReason.COMMAND_FAILED) == (first.header.reason, last.header.reason)
     assert values_of(first)[ParameterId.ESCAPE_TEXT]
+
+
+def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queue_manager: EmbeddedQueueManager) -> None:
+    for kind, name, held in (
+        (Kind.QMGR, "", (Authority.CONNECT,)),
+        (Kind.QUEUE, "SYSTEM.**", (Authority.GET, Authority.PUT)),
+    ):
+        queue_manager.administration.authorities.set(kind, name, "app", group=False, add=held, remove=())
+
+    with Commander(queue_manager, user="app") as commander:
+        responses = commander.responses(commander.send(PING))
+
+    assert {CommandCode.PING_Q_MGR} == {response.header.command for response in responses}
+    assert Reason.NOT_AUTHORIZED == responses[0].header.reason
+    assert PCFReason.COMMAND_FAILED == responses[-1].header.reason

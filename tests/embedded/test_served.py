@@ -21,8 +21,9 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedConnection, ServedHandle, ServedQueueManager
 from mqflow.embedded.serving import Server, ServingError, serve
 from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, NotAuthorizedError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions
@@ -412,3 +413,21 @@ def test_the_administration_is_served_too(owner: EmbeddedQueueManager, server: S
         administration.define(QueueAttributes(name=QUEUE))
     assert told.value.reason == Reason.OBJECT_ALREADY_EXISTS
     administration.close()
+
+
+def test_a_user_that_does_not_administer_the_queue_manager_changes_no_definition(
+    owner: EmbeddedQueueManager, server: Server
+) -> None:
+    owner.administration.authorities.set(Kind.QMGR, "", "app", group=False, add=(Authority.CONNECT,), remove=())
+    as_app, as_owner = ServedQueueManager(server.path, user="app"), ServedQueueManager(server.path)
+
+    with pytest.raises(NotAuthorizedError):
+        as_app.administration.define(QueueAttributes(name="THEIRS"))
+    with pytest.raises(NotAuthorizedError):
+        as_app.administration.authorities.records()
+    as_owner.administration.define(QueueAttributes(name="OURS"))
+
+    names = {queue.name for queue in as_owner.administration.queues()}
+    assert {"OURS"} == names & {"OURS", "THEIRS"}
+    as_app.close()
+    as_owner.close()

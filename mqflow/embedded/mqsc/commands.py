@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.options import QueueType
 
 __all__ = (
@@ -12,22 +13,29 @@ __all__ = (
     "Action",
     "Alter",
     "AlterQueueManager",
+    "AuthorityAct",
     "Clear",
     "Command",
     "Define",
     "Delete",
+    "DeleteAuthority",
     "Display",
+    "DisplayAuthorities",
+    "DisplayEntity",
     "DisplayQueueManager",
     "DisplayQueues",
     "DisplayStatus",
     "End",
     "Operator",
     "Ping",
+    "RefreshSecurity",
     "Selection",
+    "SetAuthority",
     "SyntaxProblem",
     "Unsupported",
     "Value",
     "Where",
+    "Whose",
 )
 
 Value = bool | int | str
@@ -96,6 +104,8 @@ class Delete(Struct, frozen=True):
     purge: bool = False
     #: IGNSTATE(YES): no queue of that name is no failure.
     ignore_state: bool = False
+    #: AUTHREC(NO): the authority records of this name stay.
+    keep_authorities: bool = False
 
 
 class Clear(Struct, frozen=True):
@@ -144,10 +154,63 @@ class Unsupported(Struct, frozen=True):
     what: str
 
 
-Display = DisplayQueues | DisplayStatus | DisplayQueueManager
+class Whose(Struct, frozen=True):
+    """PRINCIPAL or GROUP."""
+
+    entity: str
+    group: bool
+
+
+class SetAuthority(Struct, frozen=True):
+    """SET AUTHREC; its words expanded."""
+
+    profile: str
+    kind: Kind
+    whose: Whose
+    add: tuple[Authority, ...]
+    remove: tuple[Authority, ...]
+
+
+class DeleteAuthority(Struct, frozen=True):
+    """DELETE AUTHREC."""
+
+    profile: str
+    kind: Kind
+    whose: Whose
+
+
+class DisplayAuthorities(Struct, frozen=True):
+    """DISPLAY AUTHREC."""
+
+    #: Empty for all.
+    profile: str
+    #: None for all.
+    kind: Kind | None
+    whose: Whose | None
+    #: MATCH(EXACT): not the generic profiles that apply to it.
+    exact: bool
+
+
+class DisplayEntity(Struct, frozen=True):
+    """DISPLAY ENTAUTH."""
+
+    name: str
+    kind: Kind
+    whose: Whose
+
+
+class RefreshSecurity(Struct, frozen=True):
+    """REFRESH SECURITY."""
+
+    #: AUTHSERV: who is in which group. Of the others nothing is kept here.
+    what: str
+
+
+Display = DisplayQueues | DisplayStatus | DisplayQueueManager | DisplayAuthorities | DisplayEntity
 """What only looks."""
 
-Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End
+AuthorityAct = SetAuthority | DeleteAuthority | RefreshSecurity
+Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End | AuthorityAct
 """What is done and has nothing to show."""
 
 Action = Act | Display | Unsupported

@@ -10,15 +10,19 @@ from typing import Final, assert_never
 from msgspec import Struct
 
 from mqflow.embedded.administration import Administration
+from mqflow.embedded.mqsc.authorities import change_authorities, show_authorities, show_entity
 from mqflow.embedded.mqsc.commands import (
     Act,
     Alter,
     AlterQueueManager,
+    AuthorityAct,
     Clear,
     Command,
     Define,
     Delete,
     Display,
+    DisplayAuthorities,
+    DisplayEntity,
     DisplayQueueManager,
     DisplayQueues,
     DisplayStatus,
@@ -131,6 +135,8 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
 
 def carry_out(action: Act, administration: Administration) -> str:
     """Do it, and return the sentence that says it is done."""
+    if isinstance(action, AuthorityAct):
+        return change_authorities(action, administration.authorities)
     match action:
         case Define():
             _define(action, administration)
@@ -175,7 +181,7 @@ def _delete(action: Delete, administration: Administration) -> str:
     if action.ignore_state and administration.queue(action.name) is None:
         return f"There is no {_NOUNS[action.kind]}({action.name}) to delete; IGNSTATE(YES) takes that for done."
     _require(administration, action.kind, action.name, "DELETE")
-    administration.delete(action.name, purge=action.purge)
+    administration.delete(action.name, purge=action.purge, keep_authorities=action.keep_authorities)
     return f"AMQ8007: {_NOUNS[action.kind]}({action.name}) is deleted."
 
 
@@ -189,6 +195,11 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             names = [name for name in local if matches(action.pattern, name)]
             records = show_status((administration.queue_status(name) for name in names), action)
             subject = action.pattern
+        case DisplayAuthorities():
+            records = show_authorities(administration.authorities.records(), action)
+            subject = action.profile
+        case DisplayEntity():
+            return show_entity(administration.authorities, action)
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
         case unknown:

@@ -10,6 +10,16 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.embedded.mqsc.authorities import (
+    DELETING,
+    SETTING,
+    SHOWING,
+    SHOWING_ENTITY,
+    build_delete,
+    build_display,
+    build_display_entity,
+    build_set,
+)
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, clauses_of, name_of, nearest, pattern_of, sort
 from mqflow.embedded.mqsc.commands import (
     Action,
@@ -25,6 +35,7 @@ from mqflow.embedded.mqsc.commands import (
     End,
     Operator,
     Ping,
+    RefreshSecurity,
     Selection,
     SyntaxProblem,
     Unsupported,
@@ -142,10 +153,11 @@ def _alter_queue_manager(_noun: str, subject: Clause, parameters: Parameters) ->
 
 def _delete(noun: str, subject: Clause, parameters: Parameters) -> Delete:
     options = parameters.options
-    for word in options.keys() - {"IGNSTATE"}:
+    for word in options.keys() - {"IGNSTATE", "AUTHREC"}:
         bare(options[word])
     ignore_state = choice(options, "IGNSTATE", ("NO", "YES")) == "YES"
-    return Delete(KINDS[noun], name_of(subject), "PURGE" in options, ignore_state)
+    keep_authorities = choice(options, "AUTHREC", ("YES", "NO")) == "NO"
+    return Delete(KINDS[noun], name_of(subject), "PURGE" in options, ignore_state, keep_authorities)
 
 
 def _clear(_noun: str, subject: Clause, _parameters: Parameters) -> Clear:
@@ -155,6 +167,11 @@ def _clear(_noun: str, subject: Clause, _parameters: Parameters) -> Clear:
 def _ping(_noun: str, subject: Clause, _parameters: Parameters) -> Ping:
     bare(subject)
     return Ping()
+
+
+def _refresh_security(_noun: str, subject: Clause, parameters: Parameters) -> RefreshSecurity:
+    bare(subject)
+    return RefreshSecurity(choice(parameters.options, "TYPE", ("AUTHSERV", "CONNAUTH", "SSL")))
 
 
 def _display_queues(noun: str, subject: Clause, parameters: Parameters) -> DisplayQueues:
@@ -221,7 +238,8 @@ _ANY_STATUS: Final[Attributes] = {**QUEUE_STATUS, **HANDLE_STATUS}
 _OF_QUEUES: Final = UNSUPPORTED_ATTRIBUTES["QUEUE"]
 _DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE"}
 _ALTERING: Final = {"FORCE": "FORCE", "NOFORCE": "FORCE"}
-_DELETING: Final = {"PURGE": "PURGE", "NOPURGE": "PURGE", "IGNSTATE": "IGNSTATE"}
+_DELETING: Final = {"PURGE": "PURGE", "NOPURGE": "PURGE", "IGNSTATE": "IGNSTATE", "AUTHREC": "AUTHREC"}
+_SERVICE: Final = frozenset({"SERVCOMP"})
 _SHOWING: Final = {word: word for word in ("ALL", "TYPE", "WHERE")}
 
 
@@ -236,6 +254,11 @@ def _forms() -> dict[tuple[str, str], _Form]:
         ("DISPLAY", "QSTATUS"): _Form(_display_status, _ANY_STATUS, _SHOWING, UNSUPPORTED_ATTRIBUTES["QSTATUS"], asking=True),
         ("DISPLAY", "QUEUE"): _Form(_display_queues, _ANY_QUEUE, _SHOWING, _OF_QUEUES, asking=True),
     }
+    forms["SET", "AUTHREC"] = _Form(build_set, {}, SETTING, _SERVICE)
+    forms["DELETE", "AUTHREC"] = _Form(build_delete, {}, DELETING, _SERVICE)
+    forms["DISPLAY", "AUTHREC"] = _Form(build_display, {}, SHOWING, _SERVICE)
+    forms["DISPLAY", "ENTAUTH"] = _Form(build_display_entity, {}, SHOWING_ENTITY, _SERVICE)
+    forms["REFRESH", "SECURITY"] = _Form(_refresh_security, {}, {"TYPE": "TYPE"}, frozenset())
     for noun, kind in KINDS.items():
         forms["DEFINE", noun] = _Form(_define, QUEUES[kind], _DEFINING, _OF_QUEUES)
         forms["ALTER", noun] = _Form(_alter, QUEUES[kind], _ALTERING, _OF_QUEUES)

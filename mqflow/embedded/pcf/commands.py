@@ -57,13 +57,18 @@ class _Failure(Struct, frozen=True):
     rows: tuple[Row, ...] = ()
 
 
-def answer(descriptor: MessageDescriptor, body: bytes, administration: Administration) -> tuple[PCFMessage, ...]:
-    """Carry the command out and return its responses, in order; what is wrong with it is a response like any other."""
+def answer(
+    descriptor: MessageDescriptor, body: bytes, administration_of: Callable[[str], Administration]
+) -> tuple[PCFMessage, ...]:
+    """Carry the command out and return its responses, in order; what is wrong with it is a response like any other.
+
+    `administration_of` refuses the user of the message with 2035 where it does not administer the queue manager.
+    """
     header = CFH(type=StructureType.RESPONSE)
     try:
         message = _read(descriptor, body)
         header = message.header
-        rows = _carried_out(message, descriptor.user_identifier, administration)
+        rows = _carried_out(message, descriptor.user_identifier, administration_of)
     except managers.EscapeFailedError as error:
         return _failed(header, _Failure(int(error.reason), rows=error.rows))
     except PCFError as error:
@@ -88,7 +93,7 @@ def _read(descriptor: MessageDescriptor, body: bytes) -> PCFMessage:
     return parse(body, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
 
 
-def _carried_out(message: PCFMessage, user: str, administration: Administration) -> tuple[Row, ...]:
+def _carried_out(message: PCFMessage, user: str, administration_of: Callable[[str], Administration]) -> tuple[Row, ...]:
     header = message.header
     if header.type not in {StructureType.COMMAND, StructureType.COMMAND_XR}:
         raise PCFError(PCFReason.CFH_TYPE_ERROR, detail=f"{header.type!r} is no command")
@@ -103,7 +108,7 @@ def _carried_out(message: PCFMessage, user: str, administration: Administration)
     if command is None:
         detail = f"MQCMD_{code.name} is a command of MQ that the embedded queue manager does not offer"
         raise PCFError(Reason.FUNCTION_NOT_SUPPORTED, detail=detail)
-    return tuple(command(Request(code, message.parameters, user=user), administration))
+    return tuple(command(Request(code, message.parameters, user=user), administration_of(user)))
 
 
 def _failed(header: CFH, failure: _Failure) -> tuple[PCFMessage, ...]:

@@ -6,6 +6,7 @@ Source: IBM, "Message descriptor for a response" (priority, persistence and iden
 message descriptor" (replies are put outside syncpoint). That what cannot be answered goes to the dead-letter queue is ours.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -45,10 +46,14 @@ class CommandServer:
     """One queue manager's. It is no connection that a quiescing queue manager waits for."""
 
     def __init__(
-        self, machine: Machine, administration: Administration, connection: EmbeddedConnection, runner: Runner
+        self,
+        machine: Machine,
+        administration_of: Callable[[str], Administration],
+        connection: EmbeddedConnection,
+        runner: Runner,
     ) -> None:
         self._machine = machine
-        self._administration = administration
+        self._administration_of = administration_of
         self._connection = connection
         self._runner = runner
         self._handle: EmbeddedHandle | None = None
@@ -117,7 +122,7 @@ class CommandServer:
     def _reply(self, command: Got) -> None:
         descriptor = command.descriptor
         try:
-            responses = answer(descriptor, command.body, self._administration)
+            responses = answer(descriptor, command.body, self._administration_of)
         except Exception:  # noqa: BLE001 - a defect here must be an answer: the one who asked waits, and the next one too
             responses = failed(Reason.UNEXPECTED_ERROR)
         if not descriptor.reply_to_queue:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from mqflow.embedded.administration import QueueStatus
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
@@ -18,6 +19,8 @@ class Definitions:
         self.by_name: dict[str, QueueAttributes] = {}
         self.status: dict[str, QueueStatus] = {}
         self.refusals: dict[str, Reason] = {}
+        # The real ones: there is nothing about them that a dictionary would make simpler.
+        self.authorities = EmbeddedQueueManager("QM1").administration.authorities
         self.calls: list[tuple[object, ...]] = []
 
     def queues(self) -> tuple[QueueAttributes, ...]:
@@ -36,8 +39,8 @@ class Definitions:
         self._called("alter", name, force)
         self.by_name[name] = replace(self.by_name[name], **changes)
 
-    def delete(self, name: str, *, purge: bool = False) -> None:
-        self._called("delete", name, purge)
+    def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
+        self._called("delete", name, purge, *(("keeps authorities",) if keep_authorities else ()))
         del self.by_name[name]
 
     def clear(self, name: str) -> None:

@@ -18,6 +18,7 @@ from mqflow.embedded.mqsc.commands import (
     End,
     Operator,
     Ping,
+    RefreshSecurity,
     Selection,
     Unsupported,
     Where,
@@ -86,8 +87,8 @@ ACTIONS: list[tuple[str, Action]] = [
     ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)", Unsupported("DEFINE CHANNEL")),
     ("DEF CHL(A) CHLTYPE(SDR) CONNAME(host(1414))", Unsupported("DEFINE CHANNEL")),
     ("DEFINE QREMOTE(A) RNAME(B)", Unsupported("DEFINE QREMOTE")),
-    ("SET AUTHREC PROFILE(A) OBJTYPE(QUEUE) AUTHADD(GET)", Unsupported("SET AUTHREC")),
-    ("REFRESH SECURITY TYPE(CONNAUTH)", Unsupported("REFRESH SECURITY")),
+    ("SET CHLAUTH('*') TYPE(BLOCKUSER) USERLIST('*MQADMIN')", Unsupported("SET CHLAUTH")),
+    ("REFRESH SECURITY TYPE(CONNAUTH)", RefreshSecurity("CONNAUTH")),
 ]
 
 

@@ -1,0 +1,194 @@
+"""SET, DELETE and DISPLAY AUTHREC, and DISPLAY ENTAUTH: understood, carried out and shown.
+
+Knows the words of these commands; who may do what is the queue manager's business.
+Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY AUTHREC, DISPLAY ENTAUTH (Multiplatforms).
+"""
+
+from collections.abc import Iterable
+from typing import Final, assert_never
+
+from mqflow.embedded.administration import AuthorityAdministration
+from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, single
+from mqflow.embedded.mqsc.commands import (
+    AuthorityAct,
+    DeleteAuthority,
+    DisplayAuthorities,
+    DisplayEntity,
+    RefreshSecurity,
+    SetAuthority,
+    Whose,
+)
+from mqflow.embedded.mqsc.display import Cell, Record
+from mqflow.embedded.mqsc.lexer import RefusedError
+from mqflow.mqi.authorities import QUEUE_MANAGER_PROFILE, Authority, Kind, expanded
+from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
+
+__all__ = (
+    "DELETING",
+    "SETTING",
+    "SHOWING",
+    "SHOWING_ENTITY",
+    "build_delete",
+    "build_display",
+    "build_display_entity",
+    "build_set",
+    "change_authorities",
+    "show_authorities",
+    "show_entity",
+)
+
+_WHOSE: Final = {"PRINCIPAL": "ENTITY", "GROUP": "ENTITY"}
+DELETING: Final = {word: word for word in ("PROFILE", "OBJTYPE")} | _WHOSE
+SETTING: Final = DELETING | {word: word for word in ("AUTHADD", "AUTHRMV")}
+SHOWING: Final = DELETING | {word: word for word in ("MATCH", "ALL", "AUTHLIST", "ENTITY", "ENTTYPE")} | {"ENTITY": "SHOW"}
+SHOWING_ENTITY: Final = (
+    _WHOSE | {word: word for word in ("OBJNAME", "OBJTYPE", "ALL", "AUTHLIST", "ENTTYPE")} | {"ENTITY": "SHOW"}
+)
+
+
+def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthority:
+    """Return what SET AUTHREC says."""
+    bare(subject)
+    options = parameters.options
+    kind = _kind(subject, parameters)
+    add, remove = (_authorities(options.get(word), kind) for word in ("AUTHADD", "AUTHRMV"))
+    if add is None and remove is None:
+        raise RefusedError(subject.keyword, "SET AUTHREC needs AUTHADD or AUTHRMV: AUTHADD(NONE) makes a record of nothing.")
+    return SetAuthority(_profile(subject, parameters, kind), kind, _entity(subject, parameters), add or (), remove or ())
+
+
+def build_delete(_noun: str, subject: Clause, parameters: Parameters) -> DeleteAuthority:
+    """Return what DELETE AUTHREC says."""
+    bare(subject)
+    kind = _kind(subject, parameters)
+    return DeleteAuthority(_profile(subject, parameters, kind), kind, _entity(subject, parameters))
+
+
+def build_display(_noun: str, subject: Clause, parameters: Parameters) -> DisplayAuthorities:
+    """Return what DISPLAY AUTHREC says. Everything is shown, whatever is asked for."""
+    bare(subject)
+    options = parameters.options
+    kind = _kind(subject, parameters) if "OBJTYPE" in options else None
+    profile = single(options["PROFILE"]).folded if "PROFILE" in options else ""
+    whose = _whose(parameters)
+    return DisplayAuthorities(profile, kind, whose, exact=choice(options, "MATCH", ("PROFILE", "EXACT")) == "EXACT")
+
+
+def build_display_entity(_noun: str, subject: Clause, parameters: Parameters) -> DisplayEntity:
+    """Return what DISPLAY ENTAUTH says."""
+    bare(subject)
+    kind = _kind(subject, parameters)
+    if "OBJNAME" not in parameters.options and kind is not Kind.QMGR:
+        raise RefusedError(subject.keyword, "DISPLAY ENTAUTH needs OBJNAME, except with OBJTYPE(QMGR).")
+    name = QUEUE_MANAGER_PROFILE if kind is Kind.QMGR else single(parameters.options["OBJNAME"]).folded
+    return DisplayEntity(name, kind, _entity(subject, parameters))
+
+
+def change_authorities(action: AuthorityAct, authorities: AuthorityAdministration) -> str:
+    """Do it, and return the sentence that says it is done."""
+    match action:
+        case SetAuthority(profile, kind, whose, add, remove):
+            authorities.set(kind, profile, whose.entity, group=whose.group, add=add, remove=remove)
+            return f"AMQ8862: Authority record {kind}({profile}) of {_named(whose)} is set."
+        case DeleteAuthority(profile, kind, whose):
+            authorities.delete(kind, profile, whose.entity, group=whose.group)
+            return f"AMQ8863: Authority record {kind}({profile}) of {_named(whose)} is deleted."
+        case RefreshSecurity(what):
+            if what != "AUTHSERV":
+                return f"AMQ8560: Of {what} the embedded queue manager keeps nothing that could be old."
+            authorities.refresh()
+            return "AMQ8560: From now on the system is asked again who is in which group."
+        case unknown:
+            assert_never(unknown)
+
+
+def show_authorities(records: Iterable[AuthorityRecord], command: DisplayAuthorities) -> tuple[Record, ...]:
+    """Return the records the command asks for. MATCH(PROFILE): also the generic ones that apply to the name."""
+    shown: list[Record] = []
+    for record in records:
+        if command.whose not in {None, Whose(record.entity, record.group)} or command.kind not in {None, record.kind}:
+            continue
+        if command.profile and not _is_meant(record, command):
+            continue
+        cells = (("PROFILE", record.profile), *_who(record.entity, group=record.group), ("OBJTYPE", record.kind.value))
+        shown.append(_record("AMQ8864: Display authority record details.", (*cells, _list(record.authorities))))
+    return tuple(shown)
+
+
+def show_entity(authorities: AuthorityAdministration, command: DisplayEntity) -> tuple[Record, ...]:
+    """Return what the user or group may do with the object."""
+    whose = command.whose
+    held = authorities.held(command.kind, command.name, whose.entity, group=whose.group)
+    cells = (("OBJNAME", command.name), *_who(whose.entity, group=whose.group), ("OBJTYPE", command.kind.value))
+    return (_record("Display entity authorization details.", (*cells, _list(held))),)
+
+
+def _named(whose: Whose) -> str:
+    return f"{'GROUP' if whose.group else 'PRINCIPAL'}({whose.entity})"
+
+
+def _is_meant(record: AuthorityRecord, command: DisplayAuthorities) -> bool:
+    return record.profile == command.profile or (not command.exact and applies(record.profile, command.profile))
+
+
+def _record(heading: str, pairs: Iterable[tuple[str, str]]) -> Record:
+    return Record(heading, tuple(Cell(keyword, word, word) for keyword, word in pairs))
+
+
+def _who(entity: str, *, group: bool) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("ENTITY", entity), ("ENTTYPE", "GROUP" if group else "PRINCIPAL")
+
+
+def _list(authorities: Iterable[Authority]) -> tuple[str, str]:
+    return "AUTHLIST", ",".join(sorted(authorities)) or "NONE"
+
+
+def _kind(subject: Clause, parameters: Parameters) -> Kind:
+    if "OBJTYPE" not in parameters.options:
+        raise RefusedError(subject.keyword, f"OBJTYPE is needed: {', '.join(Kind)}.")
+    return Kind(choice(parameters.options, "OBJTYPE", tuple(Kind)))
+
+
+def _profile(subject: Clause, parameters: Parameters, kind: Kind) -> str:
+    clause = parameters.options.get("PROFILE")
+    if clause is None:
+        if kind is Kind.QMGR:
+            return QUEUE_MANAGER_PROFILE
+        raise RefusedError(subject.keyword, "PROFILE is needed, except with OBJTYPE(QMGR).")
+    token = single(clause)
+    folded = token.folded.upper() if token.folded.startswith("@") else token.folded
+    if not is_profile(folded):
+        what = "1 to 48 of A-Z a-z 0-9 . _ / %, with ? for a character, * within a qualifier, and ** once for any qualifiers"
+        raise RefusedError(token, f"'{token.folded}' is not a profile: {what}.")
+    return folded
+
+
+def _whose(parameters: Parameters) -> Whose | None:
+    # One of them at most: both belong to the same choice.
+    for word in _WHOSE:
+        clause = parameters.options.get(word)
+        if clause is not None:
+            return Whose(single(clause).folded, word == "GROUP")
+    return None
+
+
+def _entity(subject: Clause, parameters: Parameters) -> Whose:
+    whose = _whose(parameters)
+    if whose is None:
+        raise RefusedError(subject.keyword, "PRINCIPAL or GROUP is needed; quoted, because users are mostly in small letters.")
+    return whose
+
+
+def _authorities(clause: Clause | None, kind: Kind) -> tuple[Authority, ...] | None:
+    """Return what the words mean, in order and once; None where there is no such clause."""
+    if clause is None:
+        return None
+    meant: set[Authority] = set()
+    for token in clause.arguments or (single(clause),):
+        found = expanded(token.folded, kind)
+        if found is None:
+            words = ", ".join(sorted(expanded("ALL", kind) or ()))
+            message = f"OBJTYPE({kind}) has no authority '{token.text}'. It has {words}, and ALL, ALLADM, ALLMQI and NONE."
+            raise RefusedError(token, message)
+        meant |= found
+    return tuple(sorted(meant))
