@@ -69,7 +69,7 @@ __all__ = (
     "failure_of",
 )
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 NO_HANDLE: Final = -1
 """Stands for something that is no handle of the connection; the queue manager says what that is called."""
 

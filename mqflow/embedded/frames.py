@@ -1,42 +1,108 @@
-"""Whole messages over a stream socket: each is four bytes of length and so many bytes.
+"""Whole messages over a stream socket: each is four bytes of length and so many bytes. An empty one is a heartbeat.
 
-Knows nothing of what is in them. A length beyond the cap is refused before anything is kept for it.
+Knows nothing of what is in them. A length beyond the cap is refused before anything is kept for it; a peer that says nothing,
+not even a heartbeat, or that takes nothing off, is given up after a bounded time.
 """
 
+import contextlib
 import socket
+import struct
+import threading
 from typing import Final
 
-__all__ = ("FRAME_BYTES_MAX", "FrameError", "Frames")
+__all__ = ("FRAME_BYTES_MAX", "SILENCE_S", "FrameError", "Frames", "SilenceError")
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
 """The longest message of MQ, and a megabyte for what stands around it."""
+SILENCE_S: Final = 4.0
+"""How long a peer may say nothing, or take nothing off, before it counts as dead. It beats once a second."""
 
 _LENGTH_BYTES: Final = 4
 _READ_BYTES: Final = 64 * 1024
+_BEAT: Final = bytes(_LENGTH_BYTES)
 
 
 class FrameError(Exception):
     """What came is no frame, or what should go is too long for one."""
 
 
-class Frames:
-    """A connected socket, in frames. One thread at a time."""
+class SilenceError(FrameError):
+    """The peer is there, or not: it has said nothing, or taken nothing off, for too long."""
 
-    def __init__(self, stream: socket.socket) -> None:
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the peer has not been heard of for {seconds:g} s")
+
+
+class Frames:
+    """A connected socket, in frames. One thread receives, any thread sends."""
+
+    def __init__(self, stream: socket.socket, *, silence_s: float = SILENCE_S) -> None:
         self.socket: Final = stream
+        self.silence_s: Final = silence_s
         self._received = bytearray()
+        self._sending = threading.Lock()
+        self._unsent = b""
+        #: Whether the peer listens for heartbeats now.
+        self.beating = True
+        # By the socket itself, which costs no call more than without.
+        limit = struct.pack("ll", int(silence_s), int(silence_s % 1 * 1_000_000))
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            stream.setsockopt(socket.SOL_SOCKET, option, limit)
 
     def send(self, frame: bytes) -> None:
-        """Send it whole. Raises `OSError` where the peer is gone, `FrameError` where it is too long."""
+        """Send it whole. Raises `OSError` where the peer is gone, `FrameError` where it is too long or not taken off."""
         if len(frame) > FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {len(frame)} bytes is longer than {FRAME_BYTES_MAX}")
-        self.socket.sendall(len(frame).to_bytes(_LENGTH_BYTES) + frame)
+        with self._sending:
+            self._send_all(self._unsent + len(frame).to_bytes(_LENGTH_BYTES) + frame)
+            self._unsent = b""
+
+    def beat(self) -> None:
+        """Send a heartbeat, unless something is being sent anyway or nothing is taken off. Never blocks, never raises."""
+        if not self.beating or not self._sending.acquire(blocking=False):
+            return
+        try:
+            due = self._unsent or _BEAT
+            with contextlib.suppress(OSError):  # whoever listens to this socket will notice
+                self._unsent = due[self.socket.send(due, socket.MSG_DONTWAIT) :]
+        finally:
+            self._sending.release()
 
     def receive(self) -> bytes | None:
-        """Return the next frame, or None where the peer ended the stream between two.
+        """Return the next frame, or None where the peer ended the stream between two. Heartbeats are skipped.
 
-        Raises `OSError` where the peer is gone, `FrameError` where it went in the middle or announced too long a frame.
+        Raises `OSError` where the peer is gone, `FrameError` where it went in the middle, announced too long a frame, or was
+        not heard of.
         """
+        while (frame := self._next()) == b"":
+            pass
+        return frame
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Send it and return the frame that answers it. Raises `OSError` or `FrameError` where none does."""
+        self.send(frame)
+        return self.answer()
+
+    def answer(self) -> bytes:
+        """Return the next frame, which must come. Raises `OSError` or `FrameError` where none does."""
+        answer = self.receive()
+        if answer is None:
+            raise FrameError("the peer ended the connection")
+        return answer
+
+    def skip_heartbeats(self) -> None:
+        """Read what is there, without waiting. Raises `OSError` or `FrameError` for anything but heartbeats."""
+        try:
+            more = self.socket.recv(_READ_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        self._received += more
+        beats = len(self._received) // _LENGTH_BYTES * _LENGTH_BYTES
+        if not more or any(self._received):
+            raise FrameError("the peer went away, or spoke out of turn")
+        del self._received[:beats]
+
+    def _next(self) -> bytes | None:
         if not self._read_up_to(_LENGTH_BYTES):
             if self._received:
                 raise FrameError("the stream ended within a frame")
@@ -50,18 +116,21 @@ class Frames:
         del self._received[:end]
         return frame
 
-    def exchange(self, frame: bytes) -> bytes:
-        """Send it and return the frame that answers it. Raises `OSError` or `FrameError` where none does."""
-        self.send(frame)
-        answer = self.receive()
-        if answer is None:
-            raise FrameError("the peer ended the connection")
-        return answer
-
     def _read_up_to(self, wanted_bytes: int) -> bool:
         while len(self._received) < wanted_bytes:
-            more = self.socket.recv(max(_READ_BYTES, min(wanted_bytes - len(self._received), 16 * _READ_BYTES)))
+            try:
+                more = self.socket.recv(max(_READ_BYTES, min(wanted_bytes - len(self._received), 16 * _READ_BYTES)))
+            except BlockingIOError:
+                raise SilenceError(self.silence_s) from None
             if not more:
                 return False
             self._received += more
         return True
+
+    def _send_all(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self.socket.send(rest) :]
+            except BlockingIOError:
+                raise SilenceError(self.silence_s) from None

@@ -15,10 +15,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from mqflow.ambient import THREADS, Runner
 from mqflow.embedded import calls
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.authorities_served import ServedAuthorities
-from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
+from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frames
+from mqflow.embedded.heart import Heart
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -62,12 +64,21 @@ class ServedQueueManager:
 
     staging_queue: Final = STAGING_QUEUE
 
-    def __init__(self, socket_path: Path, *, name: str = "", user: str = "") -> None:
+    def __init__(
+        self,
+        socket_path: Path,
+        *,
+        name: str = "",
+        user: str = "",
+        runner: Runner = THREADS,
+        silence_s: float = SILENCE_S,
+    ) -> None:
         self._path = socket_path
         self._name = name
         # Who connects where a connection names nobody; empty for the user of the owner, as whom this process runs too.
         self._user = user
         self._lines: set[_Line] = set()
+        self._heart = Heart(runner, silence_s=silence_s)
 
     @property
     def name(self) -> str:
@@ -101,7 +112,7 @@ class ServedQueueManager:
             stream.close()
             detail = f"Nobody serves a queue manager at {self._path} ({error.strerror or error})"
             raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=self._name, detail=detail) from error
-        line = _Line(stream, self._name, self._lines.discard)
+        line = _Line(stream, self._name, self._heart, self._lines.discard)
         self._lines.add(line)
         hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user)
         try:
@@ -300,10 +311,12 @@ class ServedAdministration:
 class _Line:
     """Requests and replies over one socket: what is lost, and what that means for the call under way."""
 
-    def __init__(self, stream: socket.socket, queue_manager_name: str, over: "Callable[[_Line], None]") -> None:
+    def __init__(self, stream: socket.socket, queue_manager_name: str, heart: Heart, over: "Callable[[_Line], None]") -> None:
         self.queue_manager_name = queue_manager_name
         self._over = over
-        self._frames: Final = Frames(stream)
+        self._frames: Final = Frames(stream, silence_s=heart.silence_s)
+        self._heart = heart
+        heart.add(self._frames)
         self._busy = threading.Lock()
         #: Why no call is possible any more: 2018 after `close`, 2009 once the socket was lost.
         self._ended = 0
@@ -332,6 +345,7 @@ class _Line:
 
     def _end(self, reason: Reason) -> None:
         self._ended = self._ended or reason
+        self._heart.remove(self._frames)
         with contextlib.suppress(OSError):  # it is lost already
             self._frames.socket.shutdown(socket.SHUT_RDWR)  # closing alone would not end a call under way in another thread
         self._frames.socket.close()

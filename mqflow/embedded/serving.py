@@ -20,7 +20,8 @@ from mqflow.embedded import calls
 from mqflow.embedded.administration import Administration
 from mqflow.embedded.authorities_served import ask_authorities, order_authorities
 from mqflow.embedded.folder import prepare_folder
-from mqflow.embedded.frames import FrameError, Frames
+from mqflow.embedded.frames import SILENCE_S, FrameError, Frames, SilenceError
+from mqflow.embedded.heart import Heart
 from mqflow.embedded.signals import Signal, wait_for
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
@@ -77,7 +78,9 @@ class Servable(Protocol):
 class Server:
     """A queue manager being served, until `close`."""
 
-    def __init__(self, queue_manager: Servable, listener: socket.socket, runner: Runner, clock: Clock) -> None:
+    def __init__(
+        self, queue_manager: Servable, listener: socket.socket, runner: Runner, clock: Clock, silence_s: float = SILENCE_S
+    ) -> None:
         self.path: Final = Path(listener.getsockname())
         self._queue_manager = queue_manager
         self._listener = listener
@@ -86,6 +89,7 @@ class Server:
         self._closing = Signal()
         self._guard = threading.Lock()
         self._served: dict[_ServedConnection, Running] = {}
+        self._heart = Heart(runner, silence_s=silence_s)
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
 
     @property
@@ -125,7 +129,7 @@ class Server:
             if not _same_user(stream):
                 stream.close()
                 continue
-            connection = _ServedConnection(self._queue_manager, stream, self._clock, self._forget)
+            connection = _ServedConnection(self._queue_manager, stream, self._clock, self._heart, self._forget)
             with self._guard:
                 full = len(self._served) >= CONNECTIONS_MAX
                 if not full:
@@ -142,11 +146,17 @@ class _ServedConnection:
     """One application's connection, on a thread of its own."""
 
     def __init__(
-        self, queue_manager: Servable, stream: socket.socket, clock: Clock, over: Callable[["_ServedConnection"], None]
+        self,
+        queue_manager: Servable,
+        stream: socket.socket,
+        clock: Clock,
+        heart: Heart,
+        over: Callable[["_ServedConnection"], None],
     ) -> None:
         self._queue_manager = queue_manager
-        self._frames = Frames(stream)
+        self._frames = Frames(stream, silence_s=heart.silence_s)
         self._clock = clock
+        self._heart = heart
         self._over = over
         self._arrived = Signal()
         self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
@@ -155,13 +165,19 @@ class _ServedConnection:
     def run(self) -> None:
         """Answer requests until the application disconnects, dies, or speaks something else."""
         connection: ServableConnection | None = None
+        self._frames.beating = False
+        self._heart.add(self._frames)
         try:
             connection = self._welcome()
             while connection is not None and (frame := self._frames.receive()) is not None:
-                self._frames.send(calls.encode(self._answered(connection, calls.decode_request(frame))))
+                self._frames.beating = True  # the application listens while it waits for an answer, and only then
+                answer = calls.encode(self._answered(connection, calls.decode_request(frame)))
+                self._frames.beating = False
+                self._frames.send(answer)
         except (OSError, FrameError, msgspec.MsgspecError):
             pass  # whatever the reason: nobody is there who could be told
         finally:
+            self._heart.remove(self._frames)
             if connection is not None:
                 connection.abandon()
             self._frames.socket.close()
@@ -317,23 +333,45 @@ class _ServedConnection:
             if withdraw is None:
                 continue
             try:
-                waited = wait_for(self._frames.socket, self._arrived, _left_s(ends_at, self._clock))
+                arrived = self._arrives_within(ends_at)
             finally:
                 withdraw()
                 self._arrived.clear()
-            if waited.readable:
-                raise FrameError("the application went away, or spoke, while its get waited")
-            if not waited.signalled:
+            if not arrived:
                 return connection.get(handle, at_once)
         return got
+
+    def _arrives_within(self, ends_at: float | None) -> bool:
+        """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
+        while True:
+            left_s = _left_s(ends_at, self._clock)
+            silence_s = self._frames.silence_s
+            waited = wait_for(self._frames.socket, self._arrived, silence_s if left_s is None else min(left_s, silence_s))
+            if waited.readable:
+                self._frames.skip_heartbeats()
+            if waited.signalled:
+                return True
+            if left_s is not None and left_s <= silence_s and not waited.readable:
+                return False
+            if not waited.readable:
+                raise SilenceError(silence_s)
 
     def _handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
         """Return the handle of that number; None where there is none, and the queue manager says what that is."""
         return None if number is None else self._handles.get(number)
 
 
-def serve(queue_manager: Servable, socket_path: Path, *, runner: Runner = THREADS, clock: Clock = SYSTEM_CLOCK) -> Server:
+def serve(
+    queue_manager: Servable,
+    socket_path: Path,
+    *,
+    runner: Runner = THREADS,
+    clock: Clock = SYSTEM_CLOCK,
+    silence_s: float = SILENCE_S,
+) -> Server:
     """Return the server through which other processes of this user use the queue manager, already accepting them.
+
+    An application that is not heard of for `silence_s`, not even by a heartbeat, counts as dead and is backed out.
 
     Raises `ServingError` where the socket is another server's or its path is too long, and `UnsafeFolderError` where other
     users could replace it. Close the server before the queue manager.
@@ -352,7 +390,7 @@ def serve(queue_manager: Servable, socket_path: Path, *, runner: Runner = THREAD
     except BaseException:
         listener.close()
         raise
-    return Server(queue_manager, listener, runner, clock)
+    return Server(queue_manager, listener, runner, clock, silence_s)
 
 
 def _sent(number: int, handle: ObjectHandle) -> calls.Opened:

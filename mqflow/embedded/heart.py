@@ -1,0 +1,55 @@
+"""Beats for sockets whose owner may be busy for longer than a peer waits: one thread for all of them.
+
+A handler that never yields does not stop it. Knows frames; knows nothing of what they are for.
+"""
+
+import threading
+from typing import Final
+
+from mqflow.ambient import Runner
+from mqflow.embedded.frames import SILENCE_S, Frames
+
+__all__ = ("Heart",)
+
+_BEATS_IN_A_SILENCE = 4
+
+
+class Heart:
+    """Sends a heartbeat on each of its sockets, four in the time that a peer would wait. Its thread lives while it has any."""
+
+    def __init__(self, runner: Runner, *, silence_s: float = SILENCE_S) -> None:
+        self._runner = runner
+        self.silence_s: Final = silence_s
+        self._beat_s = silence_s / _BEATS_IN_A_SILENCE
+        self._guard = threading.Lock()
+        self._beating: set[Frames] = set()
+        self._wake = threading.Event()
+        self._alive = False
+
+    def add(self, frames: Frames) -> None:
+        """Beat there from now on."""
+        with self._guard:
+            self._beating.add(frames)
+            if not self._alive:
+                self._alive = True
+                self._wake.clear()
+                self._runner.start(self._run, "mqflow-heart")
+
+    def remove(self, frames: Frames) -> None:
+        """Beat there no more."""
+        with self._guard:
+            self._beating.discard(frames)
+            if not self._beating:
+                self._wake.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(self._beat_s)
+            with self._guard:
+                if not self._beating:
+                    self._alive = False
+                    return
+                self._wake.clear()
+                beating = tuple(self._beating)
+            for frames in beating:
+                frames.beat()

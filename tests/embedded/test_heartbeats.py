@@ -1,0 +1,160 @@
+"""A peer that is not heard of: noticed whatever call is under way, and nobody who is only slow is taken for dead."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.ambient import THREADS
+from mqflow.embedded import calls
+from mqflow.embedded.frames import FrameError, Frames, SilenceError
+from mqflow.embedded.heart import Heart
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedQueueManager
+from mqflow.embedded.serving import serve
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+from tests.embedded.disk import memory_folder
+
+SHORT_S = 0.2
+QUEUE = "ORDERS.IN"
+FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def owner() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        yield queue_manager
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Frames, Frames]]:
+    one, other = socket.socketpair()
+    with one, other:
+        yield Frames(one, silence_s=SHORT_S), Frames(other, silence_s=SHORT_S)
+
+
+def test_who_says_nothing_is_given_up(pair: tuple[Frames, Frames]) -> None:
+    with pytest.raises(SilenceError, match=r"0\.2 s"):
+        pair[0].receive()
+
+
+def test_who_takes_nothing_off_is_given_up(pair: tuple[Frames, Frames]) -> None:
+    with pytest.raises(SilenceError):
+        pair[0].send(bytes(10_000_000))
+
+
+def test_heartbeats_are_skipped(pair: tuple[Frames, Frames]) -> None:
+    for _ in range(3):
+        pair[0].beat()
+    pair[0].send(b"a frame")
+    pair[0].beat()
+
+    assert b"a frame" == pair[1].receive()
+    pair[1].skip_heartbeats()
+
+
+def test_a_heartbeat_never_blocks(pair: tuple[Frames, Frames]) -> None:
+    with pytest.raises(SilenceError):
+        pair[0].send(bytes(10_000_000))  # nobody takes it off
+
+    pair[0].beat()
+
+
+def test_a_word_out_of_turn_is_no_heartbeat(pair: tuple[Frames, Frames]) -> None:
+    pair[0].beat()
+    pair[0].send(b"a frame")
+
+    with pytest.raises(FrameError, match="out of turn"):
+        pair[1].skip_heartbeats()
+
+
+def test_a_queue_manager_that_says_nothing_more_is_2009(folder: Path) -> None:
+    path = folder / "qm"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with pytest.raises(MQIError, match=r"has not been heard of for 0\.2 s") as lost:
+            ServedQueueManager(path, silence_s=SHORT_S).connect()
+
+    assert Reason.CONNECTION_BROKEN == lost.value.reason
+
+
+def test_an_application_that_is_not_heard_of_is_backed_out(owner: EmbeddedQueueManager, folder: Path) -> None:
+    local = owner.connect()
+    local.put1(QUEUE, MessageDescriptor(), b"an order", PutOption.NO_SYNCPOINT)
+    with serve(owner, folder / "qm", silence_s=SHORT_S), socket.socket(socket.AF_UNIX) as stream:
+        stream.connect(str(folder / "qm"))
+        frames = Frames(stream)  # and no heart
+        for request in (
+            calls.Hello(calls.PROTOCOL_VERSION, "", "test", ""),
+            calls.Open(QUEUE, int(BOTH), 1, "", "", ""),
+            calls.Get(1, GetOptions(options=GetOption.SYNCPOINT)),
+        ):
+            frames.exchange(calls.encode(request))
+
+        found = local.get(local.open(QUEUE, BOTH), FOR_EVER)
+
+    assert found is not None
+    assert 1 == found.descriptor.backout_count
+
+
+def test_an_application_that_stops_beating_while_its_get_waits_takes_no_message_along(
+    owner: EmbeddedQueueManager, folder: Path
+) -> None:
+    with serve(owner, folder / "qm", silence_s=SHORT_S) as server, socket.socket(socket.AF_UNIX) as stream:
+        stream.connect(str(folder / "qm"))
+        frames = Frames(stream)
+        frames.exchange(calls.encode(calls.Hello(calls.PROTOCOL_VERSION, "", "test", "")))
+        frames.exchange(calls.encode(calls.Open(QUEUE, int(BOTH), 1, "", "", "")))
+        frames.send(calls.encode(calls.Get(1, FOR_EVER)))
+        while server.connection_count:
+            threading.Event().wait(0.005)
+
+        local = owner.connect()
+        local.put1(QUEUE, MessageDescriptor(), b"an order", PutOption.NO_SYNCPOINT)
+        found = local.get(local.open(QUEUE, BOTH), GetOptions())
+
+    assert found is not None
+    assert 0 == found.descriptor.backout_count
+
+
+def test_a_get_that_waits_far_longer_than_a_silence_is_served(owner: EmbeddedQueueManager, folder: Path) -> None:
+    with serve(owner, folder / "qm", silence_s=SHORT_S):
+        manager = ServedQueueManager(folder / "qm", silence_s=SHORT_S)
+        connection = manager.connect()
+        handle = connection.open(QUEUE, BOTH)
+        waited = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=int(5 * SHORT_S * 1_000))
+
+        assert connection.get(handle, waited) is None
+        connection.commit()
+        manager.close()
+
+
+def test_the_heart_stops_when_nobody_is_left_and_starts_again() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        frames, peer = Frames(one), Frames(other)
+        heart = Heart(THREADS, silence_s=0.02)
+        for _ in range(2):
+            heart.add(frames)
+            while not peer._received:
+                peer._received += other.recv(4)
+            peer._received.clear()
+            heart.remove(frames)
+            while heart._alive:
+                threading.Event().wait(0.001)
