@@ -1,0 +1,74 @@
+"""Topic strings: how they are joined, which are valid, and which of them a subscription's string matches.
+
+Pure. A topic string is levels with ``/`` between; an empty level is a level. Source: IBM q005020, q005010 (wildcards of topics:
+``#`` any number of levels, also in the middle, ``+`` one level, each only where it is a level of its own), and the character
+scheme (``*`` any characters, ``?`` one, ``%`` takes the next as it is).
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from functools import lru_cache
+from itertools import takewhile
+from typing import Final
+
+from mqflow.mqi.topic_attributes import TOPIC_STRING_CHARS_MAX
+from mqflow.mqi.wildcards import Parts, Wild, fits
+
+__all__ = ("Scheme", "has_wildcards", "is_topic_string", "joined", "literal_levels", "matches")
+
+
+class Scheme(Enum):
+    """How wildcards are written."""
+
+    TOPIC = "levels"
+    CHARACTER = "characters"
+
+
+_LEVELS: Final = {"#": Wild.MANY, "+": Wild.ONE}
+_CHARACTERS: Final = {"*": Wild.MANY, "?": Wild.ONE}
+_ESCAPE: Final = "%"
+
+
+def joined(object_string: str, given: str) -> str:
+    """Return the topic string of an object and the one given by a program, with ``/`` between where both say something."""
+    return f"{object_string}/{given}" if object_string and given else object_string or given
+
+
+def is_topic_string(text: str) -> bool:
+    """Return whether it can be one: some characters, not too many, none of them NUL."""
+    return 0 < len(text) <= TOPIC_STRING_CHARS_MAX and "\0" not in text
+
+
+def has_wildcards(pattern: str, scheme: Scheme) -> bool:
+    """Return whether the string may match more than one topic."""
+    return any(isinstance(part, Wild) for part in _parts(pattern, scheme))
+
+
+def literal_levels(pattern: str, scheme: Scheme) -> tuple[str, ...]:
+    """Return the levels, as they are in topics, that stand before the first one with a wildcard."""
+    literal = takewhile(lambda level: not has_wildcards(level, scheme), pattern.split("/"))
+    return tuple("".join(map(str, _parts(level, scheme))) if scheme is Scheme.CHARACTER else level for level in literal)
+
+
+def matches(pattern: str, scheme: Scheme, topic: str) -> bool:
+    """Return whether a subscription to `pattern` is one to this topic. A publisher's wildcards are ordinary characters.
+
+    The time it takes is at most the product of both lengths, whatever the pattern.
+    """
+    return fits(_parts(pattern, scheme), topic.split("/") if scheme is Scheme.TOPIC else topic)
+
+
+@lru_cache(maxsize=4096)
+def _parts(pattern: str, scheme: Scheme) -> Parts:
+    if scheme is Scheme.TOPIC:
+        return tuple(_LEVELS.get(level, level) for level in pattern.split("/"))
+    return tuple(_characters(pattern))
+
+
+def _characters(pattern: str) -> Iterator[str | Wild]:
+    rest = iter(pattern)
+    for character in rest:
+        if character == _ESCAPE:
+            yield next(rest, _ESCAPE)
+        else:
+            yield _CHARACTERS.get(character, character)
