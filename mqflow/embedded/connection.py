@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mqflow.embedded import getting, opening, settling
+from mqflow.embedded import getting, opening, settling, subscribing
 from mqflow.embedded.get_rules import GetPlan, Reach, plan_get
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.inquiring import inquire_object, set_object
@@ -17,6 +17,7 @@ from mqflow.embedded.open_rules import CONTEXT
 from mqflow.embedded.put_rules import plan_put
 from mqflow.embedded.putting import put_message
 from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.subscription import EmbeddedSubscriptionHandle
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.embedded.waiting import interrupt, wait, withdraw
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -38,6 +39,7 @@ class EmbeddedConnection:
         #: What `DISPLAY QSTATUS TYPE(HANDLE)` calls it.
         self.identifier = f"{number:016X}"
         self.handles: set[EmbeddedHandle] = set()
+        self.subscriptions: set[EmbeddedSubscriptionHandle] = set()
         self.unit_of_work = UnitOfWork()
         self._machine = machine
         # Why no verb may be called any more: 2018 disconnected, 2009 abandoned, 2162 the queue manager stopped.
@@ -80,9 +82,10 @@ class EmbeddedConnection:
         try:
             with self._machine.lock:
                 self._check_usable()
-                self._check_own(handle)
-                opening.close_handle(self._machine, handle, CloseOption(options))
-                self.handles.discard(handle)
+                wait_until_durable = self._close(handle, CloseOption(options))
+                self._busy = wait_until_durable is not None
+            if wait_until_durable is not None:
+                self._finish(wait_until_durable, None)
         except Refusal as refusal:
             raise refusal.on("MQCLOSE", _name_of(handle), self.queue_manager_name) from None
 
@@ -195,17 +198,31 @@ class EmbeddedConnection:
         except Refusal as refusal:
             raise refusal.on("MQSET", _name_of(handle), self.queue_manager_name) from None
 
-    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:  # noqa: ARG002 - see below
-        """Refuse with 2298: the embedded queue manager has no topics yet."""
-        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQSUB", descriptor.name, self.queue_manager_name)
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+        """Make, resume or alter a subscription (MQSUB); a durable one is durable when this returns."""
+        name = descriptor.name or descriptor.object_name or descriptor.object_string
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                subscribed, wait_until_durable, retained = subscribing.subscribe(self._machine, self, descriptor, queue)
+                self._busy = True
+            self._finish(wait_until_durable, retained)
+        except Refusal as refusal:
+            raise refusal.on("MQSUB", name, self.queue_manager_name) from None
+        return subscribed
 
-    def request_publications(
-        self,
-        handle: Any,  # noqa: ARG002 - as in `subscribe`
-        options: SubscriptionRequestOption = SubscriptionRequestOption.NONE,  # noqa: ARG002 - as in `subscribe`
-    ) -> int:
-        """Refuse with 2298: the embedded queue manager has no topics yet."""
-        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQSUBRQ", "", self.queue_manager_name)
+    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+        """Have what is retained on the subscription's topics sent again (MQSUBRQ); return how many."""
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                self._check_own_subscription(handle)
+                count, retained = subscribing.request_retained(self._machine, handle, options)
+                self._busy = True
+            self._finish(None, retained)
+        except Refusal as refusal:
+            raise refusal.on("MQSUBRQ", _name_of(handle), self.queue_manager_name) from None
+        return count
 
     def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
         """Start MQCMIT. True: it is over; False: `done` is called exactly once, from the store's thread."""
@@ -279,6 +296,9 @@ class EmbeddedConnection:
             if not self._committing:
                 self._undone = self.unit_of_work.operations > 0
                 settling.back_out(self._machine, self.unit_of_work)
+            for subscription in self.subscriptions:
+                subscribing.close_subscription(self._machine, subscription, CloseOption.NONE)
+            self.subscriptions.clear()
             for handle in self.handles:
                 interrupt(handle)
                 opening.close_handle(self._machine, handle, CloseOption.NONE)
@@ -296,6 +316,32 @@ class EmbeddedConnection:
     def _check_own(self, handle: Any) -> None:
         if not isinstance(handle, EmbeddedHandle) or handle.connection is not self or not handle.open:
             raise Refusal(Reason.HOBJ_ERROR)
+
+    def _check_own_subscription(self, handle: Any) -> None:
+        if not isinstance(handle, EmbeddedSubscriptionHandle) or handle.connection is not self or not handle.open:
+            raise Refusal(Reason.HOBJ_ERROR)
+
+    def _close(self, handle: Any, options: CloseOption) -> Callable[[], None] | None:
+        """Close an object or a subscription; return what waits until the end of a durable subscription is durable."""
+        if isinstance(handle, EmbeddedSubscriptionHandle):
+            self._check_own_subscription(handle)
+            wait_until_durable = subscribing.close_subscription(self._machine, handle, options)
+            self.subscriptions.discard(handle)
+            return wait_until_durable
+        self._check_own(handle)
+        opening.close_handle(self._machine, handle, options)
+        self.handles.discard(handle)
+        return None
+
+    def _finish(self, wait_until_durable: Callable[[], None] | None, retained: UnitOfWork | None) -> None:
+        """Wait for the disk, then commit the retained publications: the connection is busy until both are over."""
+        try:
+            if wait_until_durable is not None:
+                wait_until_durable()
+            if retained is not None:
+                self._commit_alone(retained)
+        finally:
+            self._busy = False
 
     def _check_handle(self, handle: Any) -> None:
         self._check_own(handle)
@@ -374,4 +420,4 @@ def _plan(handle: EmbeddedHandle, options: GetOptions) -> GetPlan:
 
 
 def _name_of(handle: object) -> str:
-    return handle.name if isinstance(handle, EmbeddedHandle) else ""
+    return handle.name if isinstance(handle, EmbeddedHandle | EmbeddedSubscriptionHandle) else ""

@@ -53,6 +53,8 @@ class EmbeddedHandle:
         "queue",
         "saved_context",
         "seen_changes",
+        "takes_queue_along",
+        "topic",
         "waiter",
     )
 
@@ -63,8 +65,12 @@ class EmbeddedHandle:
         self.bits = int(options)
         self.object_type = object_type
         self.open = True
-        #: The local queue it reaches; None for the queue manager itself.
+        #: The local queue it reaches; None for the queue manager itself and for a topic.
         self.queue: LocalQueue | None = None
+        #: The whole topic string, of a topic.
+        self.topic: str | None = None
+        #: Whether the managed queue goes when this handle closes, because its subscription is over.
+        self.takes_queue_along = False
         #: The alias it was opened through.
         self.alias: Definition | None = None
         #: `changes` of queue and alias when it was opened.
@@ -86,5 +92,5 @@ class EmbeddedHandle:
 
     @property
     def resolved_queue(self) -> str:
-        """The local queue behind an alias; empty for the queue manager."""
+        """The local queue behind an alias; empty for the queue manager and for a topic."""
         return "" if self.queue is None else self.queue.name

@@ -4,7 +4,7 @@ Every function that takes a `Machine` is called with its lock held, unless it sa
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
@@ -19,12 +19,15 @@ from mqflow.embedded.object_kinds import kind_of, load_objects
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.store import Snapshot, Store, StoredMessage
+from mqflow.embedded.subscription import Subscriptions
+from mqflow.embedded.topic_tree import TopicTree
 from mqflow.embedded.users import THIS_USER_ONLY, Users
 from mqflow.embedded.waiting import wake_all
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionAttributes
 
 if TYPE_CHECKING:  # the machine keeps a list of them; a connection does the rest
     from mqflow.embedded.connection import EmbeddedConnection
@@ -57,6 +60,8 @@ class Machine:
         self.objects["clock"][CLOCK] = anchor
         self.steady_clock = SteadyClock(clock, anchor)
         self.authorities = Authorities(cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)]), users)
+        self.topics = TopicTree(self.objects["topic"])
+        self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))
         self.next_serial = snapshot.next_serial
         self.identifiers = Identifiers(attributes.name, clock.wall(), snapshot.next_serial)
         self.timestamps = Timestamps()

@@ -14,11 +14,18 @@ from mqflow.embedded.store import ObjectDefined, ObjectDeleted, StoredObject
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
 from mqflow.mqi.topic_attributes import TopicAttributes
 
 __all__ = ("KINDS", "Objects", "defined", "deleted", "kind_of", "load_objects")
 
-KINDS: Final[Mapping[str, type[Struct]]] = {"authority": AuthorityRecord, "topic": TopicAttributes, "clock": ClockAnchor}
+KINDS: Final[Mapping[str, type[Struct]]] = {
+    "topic": TopicAttributes,
+    "subscription": SubscriptionAttributes,
+    "retained": RetainedPublication,
+    "clock": ClockAnchor,
+    "authority": AuthorityRecord,
+}
 """What is stored under which word. A word is for ever: it is in the folders."""
 
 _KIND_OF: Final[Mapping[type[Struct], str]] = {record: kind for kind, record in KINDS.items()}

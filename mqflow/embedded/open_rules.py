@@ -31,6 +31,19 @@ _FOR_QUEUE_MANAGERS: Final = int(
 )
 
 
+#: What makes sense on a topic.
+_FOR_TOPICS: Final = CONTEXT | int(
+    OpenOption.OUTPUT
+    | OpenOption.FAIL_IF_QUIESCING
+    | OpenOption.ALTERNATE_USER_AUTHORITY
+    | OpenOption.RESOLVE_NAMES
+    | OpenOption.NO_MULTICAST
+    | OpenOption.BIND_ON_OPEN
+    | OpenOption.BIND_NOT_FIXED
+    | OpenOption.BIND_ON_GROUP
+)
+
+
 def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
     """Refuse options that exclude each other or say nothing (2046), and what the object's type does not take (2045)."""
     bits = int(options)
@@ -45,5 +58,7 @@ def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
         raise Refusal(Reason.OPTIONS_ERROR, "SAVE_ALL_CONTEXT goes with one of INPUT_*")
     if bits & CONTEXT and not bits & OpenOption.OUTPUT:
         raise Refusal(Reason.OPTIONS_ERROR, "PASS_* and SET_* context go with OUTPUT")
+    if object_type == ObjectType.TOPIC and bits & ~_FOR_TOPICS:
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A topic can be opened for OUTPUT only; MQSUB gets what is published")
     if object_type == ObjectType.Q_MGR and bits & ~_FOR_QUEUE_MANAGERS:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager can be opened for INQUIRE only")

@@ -17,11 +17,14 @@ from mqflow.embedded.naming import dynamic_queue_name
 from mqflow.embedded.open_rules import check_open_options
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.store import QueueDefined, QueueDeleted
+from mqflow.embedded.topic_authority import check_topic_authority
 from mqflow.embedded.waiting import stop_waiting, wake_all
 from mqflow.mqi.authorities import Authority, Kind, Need, needed_to_open
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.topic_attributes import TopicAttributes
+from mqflow.mqi.topic_strings import is_topic_string, joined
 
 if TYPE_CHECKING:
     from mqflow.embedded.connection import EmbeddedConnection
@@ -31,15 +34,18 @@ __all__ = (
     "TEMPORARY_DYNAMIC",
     "Wanted",
     "close_handle",
+    "drop_managed",
     "drop_queue",
     "input_handles",
     "open_object",
     "output_handles",
+    "topic_string_of",
 )
 
 PERMANENT_DYNAMIC: Final = 2
 TEMPORARY_DYNAMIC: Final = 3
-_UNSUPPORTED: Final = frozenset({ObjectType.NAMELIST, ObjectType.PROCESS, ObjectType.TOPIC})
+_UNSUPPORTED: Final = frozenset({ObjectType.NAMELIST, ObjectType.PROCESS})
+_TOPIC_TARGET: Final = 8
 
 
 class Wanted(Struct, frozen=True, gc=False):
@@ -52,6 +58,8 @@ class Wanted(Struct, frozen=True, gc=False):
     dynamic_name: str = "AMQ.*"
     object_string: str = ""
     alternate_user: str = ""
+    #: The queue manager opens it for the application: nobody's authority is asked.
+    trusted: bool = False
 
 
 def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:
@@ -67,6 +75,8 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
         _check_authority(machine, connection, wanted)
     elif wanted.object_type == ObjectType.Q:
         _attach(machine, handle, wanted)
+    elif wanted.object_type == ObjectType.TOPIC:
+        _aim(machine, handle, wanted.name, wanted)
     elif wanted.object_type in _UNSUPPORTED:
         kind = ObjectType(wanted.object_type).name.lower()
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
@@ -91,7 +101,11 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
     if handle.alias is not None:
         handle.alias.handles.discard(handle)
     dynamic = queue.attributes.definition_type
-    if not queue.deleted and ((dynamic == TEMPORARY_DYNAMIC and handle.creator) or (dynamic == PERMANENT_DYNAMIC and deletes)):
+    if handle.takes_queue_along:
+        drop_managed(machine, queue.name)
+    elif not queue.deleted and (
+        (dynamic == TEMPORARY_DYNAMIC and handle.creator) or (dynamic == PERMANENT_DYNAMIC and deletes)
+    ):
         drop_queue(machine, queue)
         ended, _ = end_authorities(machine, Kind.QUEUE, queue.name)
         if dynamic == PERMANENT_DYNAMIC:
@@ -112,6 +126,31 @@ def drop_queue(machine: Machine, queue: LocalQueue) -> list[QueuedMessage]:
     return messages
 
 
+def drop_managed(machine: Machine, name: str) -> None:
+    """Delete the managed queue of a subscription that is over, with what is on it, where it is still there."""
+    queue = machine.queues.get(name)
+    if not isinstance(queue, LocalQueue):
+        return
+    drop_queue(machine, queue)
+    ended, _ = end_authorities(machine, Kind.QUEUE, name)
+    if queue.attributes.definition_type == PERMANENT_DYNAMIC:
+        machine.store.write((QueueDeleted(name), *ended), None)
+
+
+def topic_string_of(machine: Machine, object_name: str, object_string: str) -> str:
+    """Return the whole topic string. Refuses with 2085 an unknown topic object, with 2425 what is no topic string."""
+    known = ""
+    if object_name:
+        topic = machine.objects["topic"].get(object_name)
+        if not isinstance(topic, TopicAttributes):
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no topic object {object_name}")
+        known = topic.topic_string
+    topic_string = joined(known, object_string)
+    if not is_topic_string(topic_string):
+        raise Refusal(Reason.TOPIC_STRING_ERROR, "A topic string has 1 to 10240 characters, none of them NUL")
+    return topic_string
+
+
 def input_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
     """Return the handles that are open for input."""
     return [handle for handle in queue.handles if handle.bits & INPUT]
@@ -126,6 +165,8 @@ def _check_queue_manager(machine: Machine, wanted: Wanted) -> None:
     if wanted.object_type == ObjectType.Q_MGR:
         if wanted.name not in {"", machine.name}:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {machine.name}")
+        return
+    if wanted.object_type == ObjectType.TOPIC and not wanted.name:
         return
     if not is_object_name(wanted.name):
         raise Refusal(Reason.OBJECT_NAME_ERROR, f"{wanted.name!r} is no name of an object")
@@ -147,6 +188,10 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
         queue = _dynamic(machine, found, wanted.dynamic_name, handle.connection.user)
         handle.name = queue.name
         handle.creator = True
+    elif isinstance(found, Definition) and found.attributes.target_type == _TOPIC_TARGET:
+        check_open_options(wanted.options, ObjectType.TOPIC)
+        _aim(machine, handle, found.attributes.target, wanted)
+        return
     else:
         queue = found if isinstance(found, LocalQueue) else machine.target_of(found.attributes)
     _check_sharing(queue, handle)
@@ -159,9 +204,19 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
         handle.seen_changes += found.changes
 
 
+def _aim(machine: Machine, handle: EmbeddedHandle, object_name: str, wanted: Wanted) -> None:
+    """Make what is put to the handle a publication."""
+    handle.topic = topic_string_of(machine, object_name, wanted.object_string)
+    alternate = wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY
+    if alternate:
+        machine.authorities.check(handle.connection.user, (Need(Kind.QMGR, "", Authority.ALTUSR, own=True),))
+    user = wanted.alternate_user if alternate else handle.connection.user
+    check_topic_authority(machine, user, handle.topic, Authority.PUB)
+
+
 def _check_authority(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> None:
     """Refuse with 2035 who lacks an authority on the very name that is opened: of an alias or a model, on that name only."""
-    if machine.authorities.checked:
+    if machine.authorities.checked and not wanted.trusted:
         alternate = wanted.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
         needs = needed_to_open(wanted.name, wanted.options, wanted.object_type)
         machine.authorities.check(connection.user, needs, alternate)

@@ -48,6 +48,8 @@ class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
     new_correlation_id: bool
     fail_if_quiescing: bool
     suppress_reply_to: bool
+    #: The options that mean something for a topic only.
+    for_topics: int = 0
 
 
 class Stamp(Struct, frozen=True, gc=False):
@@ -80,7 +82,7 @@ _EXCLUDING: Final = (
     PutOption.SYNCPOINT | PutOption.NO_SYNCPOINT,
     PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE,
 )
-_FOR_TOPICS: Final = PutOption.WARN_IF_NO_SUBS_MATCHED | PutOption.RETAIN | PutOption.SCOPE_QMGR | PutOption.NOT_OWN_SUBS
+_FOR_TOPICS: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED | PutOption.RETAIN | PutOption.SCOPE_QMGR | PutOption.NOT_OWN_SUBS)
 _NOT_HERE: Final = int(PutOption.LOGICAL_ORDER)
 
 
@@ -96,8 +98,6 @@ def plan_put(bits: int) -> PutPlan:
         raise Refusal(
             Reason.FUNCTION_NOT_SUPPORTED, f"The embedded queue manager does not offer {PutOption(bits & _NOT_HERE)!r}"
         )
-    if bits & _FOR_TOPICS:
-        raise Refusal(Reason.OPTIONS_ERROR, f"{PutOption(bits & _FOR_TOPICS)!r} is for topics, not for queues")
     for pair in _EXCLUDING:
         if bits & pair == pair:
             raise Refusal(Reason.OPTIONS_ERROR, f"{pair!r} exclude each other")
@@ -115,6 +115,7 @@ def plan_put(bits: int) -> PutPlan:
         new_correlation_id=bool(bits & PutOption.NEW_CORREL_ID),
         fail_if_quiescing=bool(bits & PutOption.FAIL_IF_QUIESCING),
         suppress_reply_to=bool(bits & PutOption.SUPPRESS_REPLYTO),
+        for_topics=bits & _FOR_TOPICS,
     )
 
 

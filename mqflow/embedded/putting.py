@@ -11,13 +11,14 @@ from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.placing import check_persistence, check_room, must_be_durable, place
+from mqflow.embedded.publishing import publish
 from mqflow.embedded.put_rules import PutPlan, Stamp, check_descriptor, with_context
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.reports import report_arrival
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
-from mqflow.mqi.options import OpenOption, Persistence, Report
+from mqflow.mqi.options import OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Put
 
@@ -37,6 +38,8 @@ def put_message(
 
     `context` is the input handle whose context PASS_* options pass on.
     """
+    if handle.topic is not None:
+        return publish(machine, handle, descriptor, body, plan)
     queue, first = _target(machine, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):
@@ -69,6 +72,8 @@ def _target(machine: Machine, handle: EmbeddedHandle, plan: PutPlan) -> tuple[Lo
         raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
     if machine.quiescing and plan.fail_if_quiescing:
         raise Refusal(Reason.Q_MGR_QUIESCING)
+    if plan.for_topics:
+        raise Refusal(Reason.OPTIONS_ERROR, f"{PutOption(plan.for_topics)!r} is for topics, not for queues")
     first = queue.attributes if handle.alias is None else handle.alias.attributes
     for attributes in (first, queue.attributes):
         if attributes.put_inhibited:

@@ -18,13 +18,14 @@ from mqflow.embedded.definitions import Definitions
 from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.object_kinds import defined
+from mqflow.embedded.objects import records
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import stop
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.steady_clock import CLOCK
 from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
-from mqflow.embedded.system_objects import SYSTEM_QUEUES
+from mqflow.embedded.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.users import USER_CHARS, Groups, Users, login, system_groups
 from mqflow.embedded.waiting import told
 from mqflow.mqi.attributes import QueueManagerAttributes
@@ -32,6 +33,7 @@ from mqflow.mqi.authorities import TO_CONNECT
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.topic_attributes import TopicAttributes
 
 __all__ = ("EmbeddedQueueManager",)
 
@@ -76,6 +78,7 @@ class EmbeddedQueueManager:
         self._closed = False
         if known is None:
             self._create()
+        self._create_topics()
         store.write((defined(CLOCK, self._machine.objects["clock"][CLOCK]),), None)
         self._command_server = CommandServer(self._machine, self.administration_of, self._connection(APPLICATION, ""), runner)
         self._command_server.start()
@@ -194,6 +197,15 @@ class EmbeddedQueueManager:
         changes: list[Change] = [QueueManagerDefined(machine.attributes)]
         changes += [QueueDefined(machine.define(machine.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
         machine.store.write(changes, None)
+
+    def _create_topics(self) -> None:
+        machine = self._machine
+        topics = records(machine, TopicAttributes)
+        missing = [topic for topic in SYSTEM_TOPICS if topic.name not in topics]
+        if missing:
+            topics.update({topic.name: topic for topic in missing})
+            machine.topics.changed()
+            machine.store.write([defined(topic.name, topic) for topic in missing], None)
 
 
 def _program() -> str:

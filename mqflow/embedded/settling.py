@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.retaining import keep_retained, retained_changes
 from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.embedded.waiting import announce, told
@@ -66,6 +67,8 @@ def begin_commit(machine: Machine, unit: UnitOfWork, done: Done, *, counted: boo
     if commit_in_memory(machine, unit):
         return True
     changes = _changes(unit)
+    if unit.retained:
+        changes += retained_changes(machine, unit.retained)
     if not changes:
         _apply(machine, unit)
         return True
@@ -235,6 +238,8 @@ def _apply(machine: Machine, unit: UnitOfWork) -> None:
             message.stored = True
             machine.bodies.kept((message,))
         release(queue, message)
+    if unit.retained:
+        keep_retained(machine, unit.retained)
     if unit.marks:
         machine.store.release_in_flight(tuple(unit.marks))
     unit.clear()

@@ -1,4 +1,4 @@
-"""The queues every queue manager is created with.
+"""The queues and topics every queue manager is created with.
 
 Source: IBM q081550 for the names.
 """
@@ -6,10 +6,12 @@ Source: IBM q081550 for the names.
 from typing import Final
 
 from mqflow.embedded.staging_order import STAGING_QUEUE
+from mqflow.embedded.topic_tree import BASE
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.options import QueueType
+from mqflow.mqi.topic_attributes import TopicAttributes
 
-__all__ = ("SYSTEM_QUEUES",)
+__all__ = ("SYSTEM_QUEUES", "SYSTEM_TOPICS")
 
 _PERMANENT_DYNAMIC: Final = 2
 _TEMPORARY_DYNAMIC: Final = 3
@@ -27,3 +29,6 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     # Long enough for any message and its header, deep enough for any load; the header counts for MAXMSGL of the queue manager.
     QueueAttributes(name=STAGING_QUEUE, default_persistence=1, max_depth=999_999_999, max_message_bytes=104_857_600),
 )
+
+SYSTEM_TOPICS: Final = (BASE, TopicAttributes(name="SYSTEM.DEFAULT.TOPIC"))
+"""A queue manager of before there were topics gets them when it is opened."""

@@ -10,6 +10,7 @@ from mqflow.embedded.get_rules import Match, matches
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.refusal import Refusal
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import RetainedPublication
 
 __all__ = ("UnitOfWork",)
 
@@ -17,11 +18,13 @@ __all__ = ("UnitOfWork",)
 class UnitOfWork:
     """One connection's, reused for each unit of work after the other."""
 
-    __slots__ = ("_own_keys", "gets", "has_persistent", "marks", "operations", "puts")
+    __slots__ = ("_own_keys", "gets", "has_persistent", "marks", "operations", "puts", "retained")
 
     def __init__(self) -> None:
         self.puts: dict[int, tuple[LocalQueue, QueuedMessage]] = {}
         self.gets: list[tuple[LocalQueue, QueuedMessage]] = []
+        #: Publications to retain, in the order in which they were published.
+        self.retained: list[RetainedPublication] = []
         #: In-flight marks of the store for messages in `gets`.
         self.marks: list[int] = []
         #: What MAXUMSGS counts: puts, gets and the reports they caused.
@@ -56,6 +59,13 @@ class UnitOfWork:
             self.has_persistent = True
         self.gets.append((queue, message))
 
+    def retain(self, publication: RetainedPublication) -> None:
+        """Hold a publication that will be its topic's retained one."""
+        self.operations += 1
+        # Also one that is not persistent: it may take the place of one that is.
+        self.has_persistent = True
+        self.retained.append(publication)
+
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
         """Forget a put of this unit of work: it was got again within it (which counts as well), or expired."""
         self.operations += 1
@@ -79,6 +89,7 @@ class UnitOfWork:
         self.has_persistent = False
         self.puts.clear()
         self.gets.clear()
+        self.retained.clear()
         self.marks.clear()
         self._own_keys.clear()
         self.operations = 0

@@ -236,7 +236,7 @@ def test_an_object_type_may_be_a_plain_number(queue: str, program: Program) -> N
     program.open("", OpenOption.INQUIRE, object_type=5)
 
 
-@pytest.mark.parametrize("object_type", [ObjectType.NAMELIST, ObjectType.PROCESS, ObjectType.TOPIC])
+@pytest.mark.parametrize("object_type", [ObjectType.NAMELIST, ObjectType.PROCESS])
 def test_there_are_no_objects_of_other_types(program: Program, object_type: ObjectType) -> None:
     with refused(Reason.UNKNOWN_OBJECT_NAME):
         program.open("ANY", OpenOption.INQUIRE, object_type=object_type)

@@ -1,0 +1,391 @@
+"""MQSUB, MQSUBRQ and the end of subscriptions: made, resumed, altered, held by a handle, let go, removed.
+
+Called under the machine's lock; what must survive is waited for without it. Source: IBM, MQSUB, MQCLOSE and MQSD; facts 8.13.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from mqflow.embedded import subscribe_rules
+from mqflow.embedded.handle import Definition, EmbeddedHandle
+from mqflow.embedded.machine import Machine
+from mqflow.embedded.objects import define_object, delete_object
+from mqflow.embedded.opening import TEMPORARY_DYNAMIC, Wanted, close_handle, drop_managed, open_object, topic_string_of
+from mqflow.embedded.publishing import Publication, place_copies, wanting
+from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.retaining import retained_for
+from mqflow.embedded.settling import back_out
+from mqflow.embedded.subscription import EmbeddedSubscriptionHandle, Subscription
+from mqflow.embedded.topic_authority import check_topic_authority
+from mqflow.embedded.unit_of_work import UnitOfWork
+from mqflow.mqi.authorities import Authority, Kind, Need
+from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.selector import SelectorError, compile_selector
+from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
+from mqflow.verbs import Subscribed
+
+if TYPE_CHECKING:
+    from mqflow.embedded.connection import EmbeddedConnection
+
+__all__ = ("close_subscription", "enter", "new_subscription", "remove_subscription", "request_retained", "subscribe")
+
+Wait = Callable[[], None]
+_DISABLED: Final = 1
+_NO: Final = 2
+_RETAINED_LEVEL: Final = 1
+_MANAGED_INPUT: Final = OpenOption.INPUT_AS_Q_DEF | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SAVE_ALL_CONTEXT
+_RESUMABLE: Final = SubscribeOption.RESUME | SubscribeOption.ALTER
+
+
+def subscribe(
+    machine: Machine, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor, given: object
+) -> tuple[Subscribed, Wait, UnitOfWork | None]:
+    """Make, resume or alter; return what MQSUB returns, what waits until it is durable, and what is retained, to be committed.
+
+    `given` is the handle of the queue of a subscription that is not managed.
+    """
+    subscribe_rules.check_descriptor(wanted)
+    if machine.quiescing and wanted.options & SubscribeOption.FAIL_IF_QUIESCING:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    if len(connection.handles) + len(connection.subscriptions) >= machine.attributes.max_handles:
+        raise Refusal(Reason.HANDLE_NOT_AVAILABLE)
+    _end_expired(machine)
+    found = machine.subscriptions.get(wanted.name) if wanted.name else None
+    if found is None:
+        if not wanted.options & SubscribeOption.CREATE:
+            raise Refusal(Reason.NO_SUBSCRIPTION, f"There is no subscription {wanted.name}")
+        return _create(machine, connection, wanted, given)
+    if not wanted.options & _RESUMABLE:
+        raise Refusal(Reason.SUB_ALREADY_EXISTS, f"It is a subscription to {found.attributes.topic_string}")
+    return _resume(machine, connection, wanted, given, found)
+
+
+def close_subscription(machine: Machine, handle: EmbeddedSubscriptionHandle, options: CloseOption) -> Wait | None:
+    """Let go of the subscription, and end it where it is not durable or REMOVE_SUB says so; return what waits for that."""
+    if options & ~(CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB):
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{options!r} is for queues")
+    subscription = handle.subscription
+    if options == CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB:
+        raise Refusal(Reason.OPTIONS_ERROR, "KEEP_SUB and REMOVE_SUB exclude each other")
+    if options & CloseOption.KEEP_SUB and not subscription.attributes.durable:
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a durable subscription can be kept")
+    handle.open = False
+    if subscription.holder is handle:
+        subscription.holder = None
+    if subscription.attributes.durable and not options & CloseOption.REMOVE_SUB:
+        return None
+    return remove_subscription(machine, subscription, handle.queue)
+
+
+def remove_subscription(machine: Machine, subscription: Subscription, held: EmbeddedHandle | None = None) -> Wait | None:
+    """End the subscription; its managed queue goes with it, or with the handle `held` that is open on it."""
+    attributes = subscription.attributes
+    machine.subscriptions.discard(subscription)
+    wait = None
+    if attributes.durable and attributes.name in machine.objects["subscription"]:
+        wait = delete_object(machine, attributes.name, SubscriptionAttributes)
+    if attributes.managed:
+        if held is not None and held.open:
+            held.takes_queue_along = True
+        else:
+            drop_managed(machine, attributes.destination)
+    return wait
+
+
+def request_retained(
+    machine: Machine, handle: EmbeddedSubscriptionHandle, options: SubscriptionRequestOption
+) -> tuple[int, UnitOfWork]:
+    """Place what is retained for the subscription into a unit of work; return how many. Refuses with 2437 where nothing is."""
+    if options & ~SubscriptionRequestOption.FAIL_IF_QUIESCING:
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is no MQSRO option")
+    if machine.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    unit = UnitOfWork()
+    count = _place_retained(machine, unit, handle.subscription)
+    if not count:
+        raise Refusal(Reason.NO_RETAINED_MSG, f"Nothing is retained for {handle.subscription.attributes.topic_string}")
+    return count, unit
+
+
+def new_subscription(
+    machine: Machine, attributes: SubscriptionAttributes, *, new_only: bool = False
+) -> tuple[Subscription, UnitOfWork]:
+    """Return a subscription whose queue is there, entered nowhere yet, and what is retained for it, to be committed.
+
+    Refuses with 2526 where what is retained cannot be delivered and has to be.
+    """
+    date, time = machine.now_as_text()
+    subscription = Subscription(
+        replace(
+            attributes,
+            creation_date=date,
+            creation_time=time,
+            alteration_date=date,
+            alteration_time=time,
+            expires_at=_expires_at(machine, attributes.expiry_tenths),
+        )
+    )
+    retained = UnitOfWork()
+    if not new_only and not attributes.options & SubscribeOption.PUBLICATIONS_ON_REQUEST:
+        try:
+            _place_retained(machine, retained, subscription)
+        except Refusal as refusal:
+            back_out(machine, retained)
+            raise Refusal(Reason.RETAINED_NOT_DELIVERED, refusal.detail) from refusal
+    return subscription, retained
+
+
+def enter(machine: Machine, subscription: Subscription) -> Wait:
+    """Make publications come to the subscription; the function returned waits until a durable one is on disk, or is undone."""
+    attributes = subscription.attributes
+    machine.subscriptions.add(subscription)
+    if not attributes.durable:
+        return _nothing
+    wait = define_object(machine, attributes.name, attributes)
+
+    def wait_or_undo() -> None:
+        try:
+            wait()
+        except Refusal:
+            with machine.lock:
+                _undo(machine, subscription)
+            raise
+
+    return wait_or_undo
+
+
+def _create(
+    machine: Machine, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor, given: object
+) -> tuple[Subscribed, Wait, UnitOfWork | None]:
+    topic_string = topic_string_of(machine, wanted.object_name, wanted.object_string)
+    durable = bool(wanted.options & SubscribeOption.DURABLE)
+    rules = machine.topics.effective(topic_string)
+    if rules.subscribe == _DISABLED:
+        raise Refusal(Reason.SUB_INHIBITED, f"SUB(DISABLED) holds for topic {topic_string}")
+    if durable and rules.durable_subscriptions == _NO:
+        raise Refusal(Reason.DURABILITY_NOT_ALLOWED, f"DURSUB(NO) holds for topic {topic_string}")
+    _check_authorities(machine, connection, topic_string, given)
+    _check_selection(wanted.selection)
+    identifier = machine.identifiers.identifier()
+    chosen = bool(wanted.options & SubscribeOption.SET_CORREL_ID)
+    with_context = wanted.options & SubscribeOption.SET_IDENTITY_CONTEXT
+    attributes = SubscriptionAttributes(
+        name=wanted.name or identifier.hex().upper(),
+        identifier=identifier,
+        topic_string=topic_string,
+        topic_object=wanted.object_name,
+        options=subscribe_rules.kept_options(int(wanted.options)),
+        correlation_id=wanted.correlation_id if chosen else machine.identifiers.identifier(),
+        user=connection.user,
+        user_data=wanted.user_data,
+        selection=wanted.selection,
+        priority=wanted.priority,
+        accounting_token=wanted.accounting_token if with_context else bytes(32),
+        application_identity_data=wanted.application_identity_data if with_context else "",
+        level=wanted.level,
+        expiry_tenths=wanted.expiry_tenths,
+    )
+    _check_group(machine, attributes, given)
+    if wanted.options & SubscribeOption.MANAGED:
+        queue = _managed_queue(machine, connection, rules.durable_model if durable else rules.nondurable_model, durable=durable)
+    else:
+        queue = _given(connection, given, durable=durable)
+    attributes = replace(attributes, destination=queue.resolved_queue)
+    try:
+        subscription, retained = new_subscription(
+            machine, attributes, new_only=bool(wanted.options & SubscribeOption.NEW_PUBLICATIONS_ONLY)
+        )
+    except Refusal:
+        if attributes.managed:
+            queue.takes_queue_along = True
+            _close(machine, queue)
+        raise
+    wait = enter(machine, subscription)
+    return _subscribed(_held(connection, subscription, queue), queue, wanted), wait, retained
+
+
+def _resume(
+    machine: Machine,
+    connection: "EmbeddedConnection",
+    wanted: SubscriptionDescriptor,
+    given: object,
+    found: Subscription,
+) -> tuple[Subscribed, Wait, UnitOfWork | None]:
+    if found.holder is not None:
+        raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{found.holder.connection.application_name} holds it")
+    subscribe_rules.check_identity(found.attributes, connection.user)
+    authority = Authority.SUB if wanted.options & SubscribeOption.ALTER else Authority.RESUME
+    check_topic_authority(machine, connection.user, found.attributes.topic_string, authority)
+    wait: Wait = _nothing
+    altered: SubscriptionAttributes | None = None
+    if wanted.options & SubscribeOption.ALTER:
+        topic_string = topic_string_of(machine, wanted.object_name, wanted.object_string)
+        subscribe_rules.check_alteration(found.attributes, wanted, topic_string)
+        altered = _altered(machine, found.attributes, wanted)
+    queue = _resumed_queue(machine, connection, found, given)
+    if altered is not None:
+        found.attributes = replace(altered, destination=queue.resolved_queue)
+        if found.attributes.durable:
+            wait = define_object(machine, found.attributes.name, found.attributes)
+    return _subscribed(_held(connection, found, queue), queue, wanted), wait, None
+
+
+def _undo(machine: Machine, subscription: Subscription) -> None:
+    """Take back what the store refused: the subscription, its handles and its queue."""
+    machine.subscriptions.discard(subscription)
+    holder = subscription.holder
+    if holder is not None:
+        holder.open = False
+        holder.connection.subscriptions.discard(holder)
+        if holder.queue is not None:
+            _close(machine, holder.queue)
+    if subscription.attributes.managed:
+        drop_managed(machine, subscription.attributes.destination)
+
+
+def _close(machine: Machine, queue: EmbeddedHandle) -> None:
+    close_handle(machine, queue, CloseOption.NONE)
+    queue.connection.handles.discard(queue)
+
+
+def _altered(machine: Machine, found: SubscriptionAttributes, wanted: SubscriptionDescriptor) -> SubscriptionAttributes:
+    date, time = machine.now_as_text()
+    chosen = wanted.options & SubscribeOption.SET_CORREL_ID
+    with_context = wanted.options & SubscribeOption.SET_IDENTITY_CONTEXT
+    return replace(
+        found,
+        options=subscribe_rules.kept_options(int(wanted.options)),
+        user_data=wanted.user_data,
+        priority=wanted.priority,
+        correlation_id=wanted.correlation_id if chosen else found.correlation_id,
+        accounting_token=wanted.accounting_token if with_context else found.accounting_token,
+        application_identity_data=wanted.application_identity_data if with_context else found.application_identity_data,
+        expiry_tenths=wanted.expiry_tenths,
+        expires_at=_expires_at(machine, wanted.expiry_tenths),
+        alteration_date=date,
+        alteration_time=time,
+    )
+
+
+def _managed_queue(machine: Machine, connection: "EmbeddedConnection", model: str, *, durable: bool) -> EmbeddedHandle:
+    """Return a handle on the new managed queue, made from the topic's model, whose attributes it has."""
+    found = machine.queues.get(model)
+    if not isinstance(found, Definition) or not found.attributes.definition_type:
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The topic's model queue {model} does not exist")
+    if durable and found.attributes.definition_type == TEMPORARY_DYNAMIC:
+        detail = f"The topic's model {model} makes temporary queues, which do not outlive the application"
+        raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
+    prefix = "SYSTEM.MANAGED.DURABLE.*" if durable else "SYSTEM.MANAGED.NDURABLE.*"
+    handle = open_object(machine, connection, Wanted(model, _MANAGED_INPUT, dynamic_name=prefix, trusted=True))
+    handle.creator = False  # it goes with its subscription, not with this handle
+    return handle
+
+
+def _given(connection: "EmbeddedConnection", given: object, *, durable: bool) -> EmbeddedHandle:
+    if not isinstance(given, EmbeddedHandle) or given.connection is not connection or not given.open or given.queue is None:
+        raise Refusal(Reason.HOBJ_ERROR, "Without MANAGED the handle of an open queue is needed")
+    if durable and given.queue.attributes.definition_type == TEMPORARY_DYNAMIC:
+        detail = f"{given.resolved_queue} is a temporary queue, which does not outlive the application"
+        raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
+    return given
+
+
+def _resumed_queue(machine: Machine, connection: "EmbeddedConnection", found: Subscription, given: object) -> EmbeddedHandle:
+    if given is not None and not found.attributes.managed:
+        return _given(connection, given, durable=found.attributes.durable)
+    managed = found.attributes.managed
+    return open_object(machine, connection, Wanted(found.attributes.destination, _MANAGED_INPUT, trusted=managed))
+
+
+def _held(connection: "EmbeddedConnection", subscription: Subscription, queue: EmbeddedHandle) -> EmbeddedSubscriptionHandle:
+    handle = EmbeddedSubscriptionHandle(connection, subscription)
+    handle.queue = queue if subscription.attributes.managed else None
+    subscription.holder = handle
+    connection.subscriptions.add(handle)
+    return handle
+
+
+def _subscribed(handle: EmbeddedSubscriptionHandle, queue: EmbeddedHandle, wanted: SubscriptionDescriptor) -> Subscribed:
+    attributes = handle.subscription.attributes
+    of_the_call = int(wanted.options) & subscribe_rules.OF_THE_CALL
+    return Subscribed(
+        handle=handle,
+        queue=queue,
+        descriptor=replace(
+            wanted,
+            options=SubscribeOption(attributes.options | of_the_call),
+            user_data=attributes.user_data,
+            correlation_id=attributes.correlation_id,
+            expiry_tenths=attributes.expiry_tenths,
+            selection=attributes.selection,
+            priority=attributes.priority,
+            accounting_token=attributes.accounting_token,
+            application_identity_data=attributes.application_identity_data,
+            level=attributes.level,
+            topic_string=attributes.topic_string,
+        ),
+    )
+
+
+def _place_retained(machine: Machine, unit: UnitOfWork, subscription: Subscription) -> int:
+    """Place what is retained for the subscription; what cannot be delivered is not."""
+    if subscription.attributes.level > _RETAINED_LEVEL:  # they are published again at level 1
+        return 0
+    count = 0
+    for retained in retained_for(machine, subscription):
+        topic = retained.topic_string
+        publication = Publication(
+            topic, machine.topics.effective(topic), retained.descriptor, retained.body, machine.clock.wall()
+        )
+        count += place_copies(machine, unit, publication, wanting(machine, publication, [subscription]))
+    return count
+
+
+def _check_authorities(machine: Machine, connection: "EmbeddedConnection", topic_string: str, given: object) -> None:
+    """Refuse with 2035 who may not subscribe there, or not put to the queue the publications are to go to."""
+    check_topic_authority(machine, connection.user, topic_string, Authority.SUB)
+    if isinstance(given, EmbeddedHandle):
+        machine.authorities.check(connection.user, (Need(Kind.QUEUE, given.resolved_queue, Authority.PUT),))
+
+
+def _check_selection(text: str) -> None:
+    try:
+        if text:
+            compile_selector(text)
+    except SelectorError as error:
+        raise Refusal(Reason.SELECTOR_SYNTAX_ERROR, str(error)) from error
+
+
+def _check_group(machine: Machine, wanted: SubscriptionAttributes, given: object) -> None:
+    """Refuse with 2514 a second subscription to the same topic in a group."""
+    if not wanted.options & SubscribeOption.GROUP_SUB:
+        return
+    destination = given.resolved_queue if isinstance(given, EmbeddedHandle) else ""
+    for subscription in machine.subscriptions:
+        other = subscription.attributes
+        if (
+            other.options & SubscribeOption.GROUP_SUB
+            and (other.topic_string, other.correlation_id) == (wanted.topic_string, wanted.correlation_id)
+            and other.destination == destination
+        ):
+            raise Refusal(Reason.DUPLICATE_GROUP_SUB, f"{other.name} has this topic in the group")
+
+
+def _end_expired(machine: Machine) -> None:
+    now = machine.clock.wall()
+    for subscription in machine.subscriptions:
+        expires_at = subscription.attributes.expires_at
+        if expires_at is not None and expires_at <= now and subscription.holder is None:
+            # Nobody waits: where the store refuses, it is ended again the next time.
+            remove_subscription(machine, subscription)
+
+
+def _expires_at(machine: Machine, tenths: int) -> float | None:
+    return None if tenths < 0 else machine.clock.wall() + tenths / 10
+
+
+def _nothing() -> None:
+    """Nothing to wait for."""

@@ -1,0 +1,104 @@
+"""What a selector may ask of a message: its user properties, its descriptor, and its topic.
+
+Pure. Names are those of IBM MQ: user properties by their own name, the descriptor's fields as ``Root.MQMD.Priority``, the JMS
+header fields, ``MQTopicString``. What is in no header of the message is unknown. Source: IBM q023010; facts of `jms` folders.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Final
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers import split
+from mqflow.mqi.options import Format, Persistence
+from mqflow.mqi.rfh2 import RFH2
+from mqflow.mqi.selector import Lookup, Value
+
+__all__ = ("selectable",)
+
+_USER: Final = "usr"
+_MQMD: Final = "Root.MQMD."
+_DESCRIPTOR: Final[Mapping[str, str]] = {
+    "Report": "report",
+    "MsgType": "message_type",
+    "Expiry": "expiry_tenths",
+    "Feedback": "feedback",
+    "Encoding": "encoding",
+    "CodedCharSetId": "ccsid",
+    "Format": "format",
+    "Priority": "priority",
+    "Persistence": "persistence",
+    "MsgId": "message_id",
+    "CorrelId": "correlation_id",
+    "BackoutCount": "backout_count",
+    "ReplyToQ": "reply_to_queue",
+    "ReplyToQMgr": "reply_to_queue_manager",
+    "UserIdentifier": "user_identifier",
+    "ApplIdentityData": "application_identity_data",
+    "PutApplType": "put_application_type",
+    "PutApplName": "put_application_name",
+    "PutDate": "put_date",
+    "PutTime": "put_time",
+    "ApplOriginData": "application_origin_data",
+    "GroupId": "group_id",
+    "MsgSeqNumber": "sequence_number",
+    "Offset": "offset",
+    "MsgFlags": "message_flags",
+}
+_JMS: Final[Mapping[str, Callable[[MessageDescriptor], Value]]] = {
+    "JMSPriority": lambda descriptor: descriptor.priority,
+    "JMSDeliveryMode": lambda descriptor: (
+        "PERSISTENT" if descriptor.persistence == Persistence.PERSISTENT else "NON_PERSISTENT"
+    ),
+    "JMSMessageID": lambda descriptor: f"ID:{descriptor.message_id.hex()}",
+    "JMSCorrelationID": lambda descriptor: f"ID:{descriptor.correlation_id.hex()}",
+    "JMSXAppID": lambda descriptor: descriptor.put_application_name,
+    "JMSXUserID": lambda descriptor: descriptor.user_identifier,
+}
+
+
+def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> Lookup:
+    """Return the look-up that a selector is asked with. The headers are taken apart once, when something in them is asked."""
+
+    @cache
+    def properties() -> Mapping[str, Value]:
+        return _properties(descriptor, body)
+
+    def lookup(name: str) -> Value:
+        if name in {"MQTopicString", "mqps.Top"}:
+            return topic or None
+        if name.startswith(_MQMD):
+            field = _DESCRIPTOR.get(name.removeprefix(_MQMD))
+            return None if field is None else _plain(getattr(descriptor, field))
+        found = properties().get(name)
+        if found is None and name in _JMS:
+            return _JMS[name](descriptor)
+        return found
+
+    return lookup
+
+
+def _properties(descriptor: MessageDescriptor, body: bytes) -> Mapping[str, Value]:
+    if descriptor.format != Format.RF_HEADER_2:
+        return {}
+    try:
+        chain = split(descriptor, body).chain
+    except MQIError:  # a header that does not hold together says nothing
+        return {}
+    found: dict[str, Value] = {}
+    for header in chain:
+        if not isinstance(header, RFH2):
+            continue
+        for folder in header.folders:
+            prefix = "" if folder.name == _USER else f"{folder.name}."
+            for item in folder.properties:
+                found.setdefault(prefix + item.name, item.value)
+    for name, short in (("JMSType", "mcd.Type"), ("JMSCorrelationID", "jms.Cid"), ("JMSTimestamp", "jms.Tms")):
+        if short in found:
+            found.setdefault(name, found[short])
+    return found
+
+
+def _plain(value: str | bytes | int) -> Value:
+    return int(value) if isinstance(value, int) else value
