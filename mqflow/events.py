@@ -9,10 +9,12 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from mqflow.policy.dead_letter_actions import Intent
 from mqflow.policy.disposition import Disposition, Outcome, Settlement
 
 __all__ = (
     "Attempt",
+    "DeadLetterActed",
     "Decided",
     "DelayProcessorStarted",
     "DelayProcessorStopped",
@@ -228,6 +230,26 @@ class Warned(Struct, frozen=True, kw_only=True, tag=True):
     details: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
+    """The DLQ handler applied a rule to a dead letter; where `reason` is not 0, in vain, and the message stays for now.
+
+    A message that is left where it is is told of once.
+    """
+
+    queue: str
+    message_id: bytes
+    #: Which rule, "line 12" or a function's name; empty where none is left that matches.
+    rule: str
+    intent: Intent
+    #: How many attempts there have been on the message, this one included.
+    attempt: int
+    #: Why the put was refused, or the unit of work backed out.
+    reason: int = 0
+    detail: str = ""
+    #: Refused by the queue and for the reason that the MQDLH names: nothing new.
+    repeated: bool = False
+
+
 class HookFailed(Struct, frozen=True, kw_only=True, tag=True):
     """A hook raised; the message it was told about is not touched by that."""
 
@@ -255,6 +277,7 @@ Event = (
     | Reconnecting
     | Reconnected
     | Warned
+    | DeadLetterActed
     | HookFailed
 )
 

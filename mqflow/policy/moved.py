@@ -84,11 +84,13 @@ def to_dead_letter_queue(
     application_name: str,
     now: datetime,
     application_type: int = ApplicationType.UNIX,
+    encoding: int = Encoding.NATIVE,
 ) -> tuple[MessageDescriptor, bytes]:
     """Return descriptor and body as they are put to the dead-letter queue: behind an MQDLH, which is 172 bytes.
 
-    `queue` and `queue_manager` are those the message was on, `now` is any time with a time zone. Everything else stays, MsgType
-    too; Format, CCSID and Encoding describe the MQDLH, which holds the old values for what follows.
+    `queue` and `queue_manager` are those the message was on, `now` is any time with a time zone, `encoding` is that of the
+    MQDLH's numbers. Everything else stays, MsgType too; Format, CCSID and Encoding describe the MQDLH, which holds the old
+    values for what follows.
     """
     gmt = now.astimezone(UTC)
     header = DeadLetterHeader(
@@ -103,8 +105,8 @@ def to_dead_letter_queue(
         put_date=f"{gmt:%Y%m%d}",
         put_time=f"{gmt:%H%M%S%f}"[:8],  # HHMMSSTH: down to the hundredths
     )
-    described = replace(descriptor, backout_count=0, format=Format.DEAD_LETTER_HEADER, ccsid=_UTF_8, encoding=Encoding.NATIVE)
-    return described, dead_letter_header.to_bytes(header, encoding=Encoding.NATIVE) + body
+    described = replace(descriptor, backout_count=0, format=Format.DEAD_LETTER_HEADER, ccsid=_UTF_8, encoding=encoding)
+    return described, dead_letter_header.to_bytes(header, encoding=encoding) + body
 
 
 def folder(told: Why) -> Folder:

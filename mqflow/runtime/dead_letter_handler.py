@@ -1,0 +1,434 @@
+"""Carries out a rules table on a dead-letter queue: browse with a lock, get, put, and settle, a unit of work for each message.
+
+Decides nothing: where to look is said by `policy.dead_letter_scan`, what to do by `policy.dead_letter_actions`. Whoever drives
+it waits and settles: `run_to_end` here for a thread of its own, `runtime.dead_letter_service` for an event loop.
+Source: IBM, "Processing the DLQ rules table"; facts 1.6.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.ambient import Clock
+from mqflow.events import DeadLetterActed, Warned
+from mqflow.mqi.dead_letter_header import DLH_BYTES
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy import reconnection
+from mqflow.policy.dead_letter_actions import (
+    Chosen,
+    DeadLetter,
+    Discard,
+    Ignore,
+    Intent,
+    Matcher,
+    Redirect,
+    choose,
+    dead_letter,
+    redirected,
+)
+from mqflow.policy.dead_letter_rules import Control
+from mqflow.policy.dead_letter_scan import HISTORY_MAX, History, Look, Scan
+from mqflow.policy.disposition import Settlement
+from mqflow.runtime.broadcast import Broadcast
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+
+__all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "Rules", "run_to_end")
+
+DLQ_OPTIONS: Final = OpenOption.BROWSE | OpenOption.INPUT_AS_Q_DEF | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_LOOK: Final = GetOption.LOCK | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
+_TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
+_UNLOCK: Final = GetOptions(options=GetOption.UNLOCK | GetOption.NO_SYNCPOINT)
+_PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+_TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_TARGETS_MAX: Final = 32
+_IDENTITY_BYTES: Final = 24
+
+
+class Rules(Struct, frozen=True):
+    """What a handler goes by."""
+
+    control: Control
+    matchers: Sequence[Matcher]
+    #: Whether a rule looks at more of a message than the descriptor and the MQDLH.
+    whole: bool = False
+
+
+class _Open(Struct):
+    """A message that an action was carried out on, in a unit of work that is not settled."""
+
+    identity: bytes
+    letter: DeadLetter
+    chosen: Chosen
+    attempt: int
+    failure: MQIError | None = None
+
+
+class _Targets:
+    """The queues that messages are put to, open while there is work: an MQPUT1 for each message opens and closes one each."""
+
+    def __init__(self, connection: Connection, source: ObjectHandle) -> None:
+        self._connection = connection
+        self._source = source
+        self._handles: dict[tuple[str, str, str], ObjectHandle] = {}
+
+    def open(self, to: Redirect) -> ObjectHandle:
+        """Return a handle on the target.
+
+        Raises what MQOPEN raises, and 2522 (MQRC_INVALID_DESTINATION) where the name leads back to the queue that the messages
+        come from: they would come round for ever.
+        """
+        key = _key(to)
+        handle = self._handles.get(key)
+        if handle is not None:
+            return handle
+        if len(self._handles) == _TARGETS_MAX:
+            self.close()
+        connection, options = self._connection, _TARGET
+        if to.alternate_user:
+            options |= OpenOption.ALTERNATE_USER_AUTHORITY
+        handle = connection.open(to.queue, options, queue_manager=to.queue_manager, alternate_user=to.alternate_user)
+        if to.queue_manager in {"", connection.queue_manager_name} and handle.resolved_queue == self._source.resolved_queue:
+            self._close(handle)
+            said = "The rule leads back to the queue that the message is on"
+            raise error_for(Reason.INVALID_DESTINATION, "MQPUT", to.queue, connection.queue_manager_name, said)
+        self._handles[key] = handle
+        return handle
+
+    def forget(self, to: Redirect) -> None:
+        """Close the handle on this target."""
+        handle = self._handles.pop(_key(to), None)
+        if handle is not None:
+            self._close(handle)
+
+    def close(self) -> None:
+        """Close them all: an open queue cannot be altered or deleted by those who administer it."""
+        handles, self._handles = list(self._handles.values()), {}
+        for handle in handles:
+            self._close(handle)
+
+    def _close(self, handle: ObjectHandle) -> None:
+        with suppress(MQIError):  # gone with its queue or its connection
+            self._connection.close(handle)
+
+
+class DeadLetterHandler:
+    """Handles one dead-letter queue on one connection. Call `look`, get with `options`, `act`, settle, `settled`; again.
+
+    Several of them may work on one queue: the lock of the browse keeps each message to one.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        queue: str,
+        *,
+        clock: Clock,
+        broadcast: Broadcast,
+        history_max: int = HISTORY_MAX,
+    ) -> None:
+        self.queue: Final = queue
+        self._rules = rules
+        self._clock = clock
+        self._broadcast = broadcast
+        self._history = History(history_max)
+        self._scan = self._new_scan()
+        self._connection: Connection | None = None
+        self._opened: _Targets | None = None
+        self._handle: ObjectHandle | None = None
+        self._open: _Open | None = None
+        self._strays = 0
+        self._first_stray = b""
+        # Whether the message looked at last is locked, and was left where it is.
+        self._holding = False
+        self._told_overflow = False
+        self._options: dict[Look, GetOptions] = {}
+
+    @property
+    def connection(self) -> Connection:
+        """What it works on; `open` comes first."""
+        assert self._connection is not None  # noqa: S101 - the order of the calls is this module's
+        return self._connection
+
+    @property
+    def handle(self) -> ObjectHandle:
+        """The dead-letter queue."""
+        assert self._handle is not None  # noqa: S101 - as above
+        return self._handle
+
+    @property
+    def _targets(self) -> _Targets:
+        assert self._opened is not None  # noqa: S101 - as above
+        return self._opened
+
+    def open(self, connection: Connection) -> None:
+        """Open the dead-letter queue on a connection, the first one or the next after an outage. Raises what MQOPEN raises."""
+        self._handle = connection.open(self.queue, DLQ_OPTIONS)
+        self._connection = connection
+        self._opened = _Targets(connection, self._handle)
+        self._open = None
+        self._holding = False
+        self._scan = self._new_scan()  # the cursor of a new handle is at the head
+
+    def reload(self, rules: Rules) -> None:
+        """Go by other rules from the next message on, from the head of the queue. What was attempted so far still counts."""
+        self._rules = rules
+        self._options.clear()
+        self._scan = self._new_scan()
+
+    def look(self) -> Look | None:
+        """Return where to look next, or None where the handler has done."""
+        return self._scan.next(self._clock.monotonic())
+
+    def options(self, look: Look) -> GetOptions:
+        """Return how to get what the look is for: browsing with a lock, and waiting where the look says so."""
+        found = self._options.get(look)
+        if found is None:
+            found = self._look_options(look)
+            if not look.wait_s and not look.identity:  # the few that come again for every message
+                self._options[look] = found
+        return found
+
+    def act(self, look: Look, got: Got | None) -> Settlement | None:
+        """Do what is to be done with what the look found; None where there is nothing to settle.
+
+        Raises `MQIError` where the connection is lost, or the dead-letter queue refuses; a target that refuses is an attempt
+        that failed.
+        """
+        if got is None:
+            self._nothing(look)
+            return None
+        self._scan.found()
+        self._holding = True
+        identity = got.descriptor.message_id + got.descriptor.correlation_id
+        known = identity in self._history
+        if known and look.new_only:
+            return None
+        letter = dead_letter(got.descriptor, got.body)
+        if letter is None:
+            self._stray(identity, known=known)
+            return None
+        attempts = self._history.attempts(identity)
+        chosen = choose(self._rules.matchers, letter, attempts)
+        if isinstance(chosen.intent, Ignore):
+            self._ignored(identity, letter, chosen, attempts, known=known)
+            return None
+        return self._carry_out(identity, chosen, attempts + 1, letter)
+
+    def settled(self, error: MQIError | None = None) -> None:
+        """Note how the unit of work that `act` wanted settled has ended; an error is one that backed it out (2003)."""
+        done, self._open = self._open, None
+        assert done is not None  # noqa: S101 - nobody settles what was not begun
+        now = self._clock.monotonic()
+        failure = done.failure or error
+        if failure is None:
+            self._history.forget(done.identity)
+            self._scan.worked(now)
+        else:
+            self._scan.failed(done.identity, now)
+            if not self._history.keep(done.identity, done.attempt):
+                self._tell_overflow()
+        self._tell(done.letter, done.chosen, done.attempt, failure)
+        if failure is not None:
+            self._tell_given_up(done)
+
+    def rest(self) -> None:
+        """Let others have the message that was looked at last, whose lock would stay, and the queues that are open."""
+        self._targets.close()
+        if self._holding:
+            self._holding = False
+            with suppress(MQIError):  # 2209, where it is gone meanwhile
+                self.connection.get(self.handle, _UNLOCK)
+
+    # -- one message
+
+    def _carry_out(self, identity: bytes, chosen: Chosen, attempt: int, seen: DeadLetter) -> Settlement | None:
+        try:
+            got = self.connection.get(self.handle, _TAKE)
+        except MQIError as error:
+            if error.reason == Reason.NO_MSG_UNDER_CURSOR:  # it expired since it was looked at
+                return None
+            raise
+        if got is None:
+            return None
+        self._holding = False
+        letter = DeadLetter(got.descriptor, seen.header, got.body)
+        self._open = _Open(identity, letter, chosen, attempt)
+        try:
+            self._do(chosen.intent, letter)
+        except MQIError as error:
+            if _lost(error):
+                raise
+            self._open.failure = error
+            return Settlement.BACKOUT
+        return Settlement.COMMIT
+
+    def _do(self, intent: Intent, letter: DeadLetter) -> None:
+        match intent:
+            case Redirect():
+                self._put(intent, letter)
+            case Discard() | Ignore():
+                return
+            case _:
+                assert_never(intent)
+
+    def _put(self, to: Redirect, letter: DeadLetter) -> None:
+        descriptor, data = redirected(letter, to)
+        target = self._targets.open(to)
+        try:
+            self.connection.put(target, descriptor, data, _PUT, context=self.handle)
+        except MQIError as error:
+            if reconnection.classify(int(error.reason)) is not reconnection.Class.REOPEN:
+                raise
+            self._targets.forget(to)  # it was altered or deleted since: the name may lead somewhere again
+            self.connection.put(self._targets.open(to), descriptor, data, _PUT, context=self.handle)
+
+    def _ignored(self, identity: bytes, letter: DeadLetter, chosen: Chosen, attempts: int, *, known: bool) -> None:
+        if known:
+            return
+        if self._history.keep(identity, attempts):
+            self._scan.worked(self._clock.monotonic())
+            self._tell(letter, chosen, attempts, None)
+        else:  # it may have been met before, so it does not put the end off
+            self._tell_overflow()
+
+    # -- the way through the queue
+
+    def _new_scan(self) -> Scan:
+        control = self._rules.control
+        return Scan(control.retry_interval_s, control.wait_s, self._clock.monotonic())
+
+    def _look_options(self, look: Look) -> GetOptions:
+        how = _LOOK | (GetOption.BROWSE_FIRST if look.from_head else GetOption.BROWSE_NEXT)
+        wait_ms = round(look.wait_s * 1_000)
+        return GetOptions(
+            options=how | GetOption.WAIT if wait_ms else how,
+            wait_ms=wait_ms,
+            match=MatchOption.MSG_ID | MatchOption.CORREL_ID if look.identity else MatchOption.NONE,
+            message_id=look.identity[:_IDENTITY_BYTES] or bytes(_IDENTITY_BYTES),
+            correlation_id=look.identity[_IDENTITY_BYTES:] or bytes(_IDENTITY_BYTES),
+            buffer_bytes_max=None if self._rules.whole else DLH_BYTES,
+        )
+
+    def _nothing(self, look: Look) -> None:
+        before = self._scan.rounds
+        self._scan.found_nothing(self._clock.monotonic())
+        self.rest()
+        if look.identity:
+            return
+        if self._scan.rounds > before:
+            self._history.scanned()
+        strays, self._strays = self._strays, 0
+        if strays:
+            self._tell_strays(strays)
+
+    def _stray(self, identity: bytes, *, known: bool) -> None:
+        """Count a message without an MQDLH: when it is first seen, and each time the whole queue is looked through."""
+        self._history.attempts(identity)
+        if known and not self._scan.in_round:
+            return
+        if not known and self._history.keep(identity, 0):
+            self._scan.worked(self._clock.monotonic())
+        if not self._strays:
+            self._first_stray = identity[:_IDENTITY_BYTES]
+        self._strays += 1
+
+    # -- telling
+
+    def _tell(self, letter: DeadLetter, chosen: Chosen, attempt: int, failure: MQIError | None) -> None:
+        if not self._broadcast.wanted(DeadLetterActed):
+            return
+        self._broadcast(
+            DeadLetterActed(
+                queue=self.queue,
+                message_id=letter.descriptor.message_id,
+                rule=chosen.matcher.name if chosen.matcher else "",
+                intent=chosen.intent,
+                attempt=attempt,
+                reason=0 if failure is None else int(failure.reason),
+                detail="" if failure is None else str(failure),
+                repeated=failure is not None and _says_header(letter, chosen.intent, int(failure.reason)),
+            )
+        )
+
+    def _tell_given_up(self, failed: _Open) -> None:
+        """Tell that the message stays from now on, where its last attempt has failed."""
+        left = choose(self._rules.matchers, failed.letter, failed.attempt)
+        if isinstance(left.intent, Ignore):
+            self._tell(failed.letter, left, failed.attempt, None)
+
+    def _tell_strays(self, count: int) -> None:
+        said = (
+            f"{count} messages on {self.queue} do not begin with an MQDLH and stay there"
+            if count > 1
+            else f"A message on {self.queue} does not begin with an MQDLH and stays there"
+        )
+        first = self._first_stray.hex()
+        self._broadcast(Warned(text=f"{said}; the first is {first}.", queue=self.queue, details={"message_id": first}))
+
+    def _tell_overflow(self) -> None:
+        if self._told_overflow:
+            return
+        self._told_overflow = True
+        text = (
+            f"More messages stay on {self.queue} than the {len(self._history):,} that are remembered: a rule may be attempted "
+            f"on the others more often than its RETRY says. A last rule that forwards everything ends that."
+        )
+        self._broadcast(Warned(text=text, queue=self.queue))
+
+
+def run_to_end(
+    handler: DeadLetterHandler,
+    connection: Connection,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+    wait_ms_max: int = 1_000,
+) -> None:
+    """Handle messages until WAIT says it is the end, or until it is to stop; waits are cut so that a stop is soon noticed.
+
+    Raises `MQIError` where the connection is lost or the dead-letter queue refuses; its unit of work is backed out then.
+    """
+    while not stopping():
+        look = handler.look()
+        if look is None:
+            return
+        wait_s = wait_ms_max / 1_000
+        cut = look if look.wait_s <= wait_s else Look(look.from_head, look.identity, wait_s, look.new_only)
+        got = connection.get(handler.handle, handler.options(cut))
+        if got is None and cut is not look:
+            continue  # nothing is there yet; the look goes on
+        settlement = handler.act(look, got)
+        if settlement is not None:
+            handler.settled(_settle(connection, settlement))
+    handler.rest()
+
+
+def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
+    """End the unit of work; return 2003, with which a commit says that it is backed out."""
+    try:
+        if settlement is Settlement.COMMIT:
+            connection.commit()
+        else:
+            connection.backout()
+    except MQIError as error:
+        if error.reason != Reason.BACKED_OUT:
+            raise
+        return error
+    return None
+
+
+def _key(to: Redirect) -> tuple[str, str, str]:
+    return to.queue, to.queue_manager, to.alternate_user
+
+
+def _lost(error: MQIError) -> bool:
+    return reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT
+
+
+def _says_header(letter: DeadLetter, intent: Intent, reason: int) -> bool:
+    """Whether the MQDLH names this queue and this reason already."""
+    header = letter.header
+    return isinstance(intent, Redirect) and (intent.queue, reason) == (header.destination_queue, header.reason)

@@ -1,0 +1,125 @@
+"""Tests of rules tables: dead letters to put, and a handler that runs to its end in virtual time.
+
+    events = run_rules(mq, Path("rules.tbl").read_text(), queue="DEAD.LETTERS")
+
+Knows the embedded queue manager's clock only as one that can be advanced.
+"""
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from mqflow.ambient import Clock
+from mqflow.events import DeadLetterActed, Event
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Encoding, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy import moved
+from mqflow.policy.dead_letter_actions import matchers
+from mqflow.policy.dead_letter_rules import Control, RulesError, RulesTable, parse
+from mqflow.policy.dead_letter_scan import RESCAN_RETRY_INTERVALS
+from mqflow.policy.disposition import Settlement
+from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import Connection, Put
+
+__all__ = ("Advancing", "drive", "put_dead_letter", "run_rules")
+
+
+class Advancing(Clock, Protocol):
+    """A clock that somebody moves."""
+
+    def advance(self, seconds: float) -> None:
+        """Let this many seconds pass."""
+        ...
+
+
+def put_dead_letter(
+    connection: Connection,
+    dead_letter_queue: str,
+    body: bytes = b"",
+    *,
+    reason: int = Reason.Q_FULL,
+    queue: str = "",
+    queue_manager: str = "",
+    descriptor: MessageDescriptor | None = None,
+    encoding: int = Encoding.NATIVE,
+    at: datetime | None = None,
+) -> Put:
+    """Put a message behind an MQDLH, as if it had been for this queue and had missed it for this reason; committed at once.
+
+    `descriptor` is the message's own, with its Format, context and expiry; `encoding` that of the MQDLH's numbers.
+    """
+    described, data = moved.to_dead_letter_queue(
+        descriptor or MessageDescriptor(),
+        body,
+        reason=int(reason),
+        queue=queue,
+        queue_manager=queue_manager or connection.queue_manager_name,
+        application_name="mqflow.testing",
+        now=at or datetime(2026, 1, 1, tzinfo=UTC),
+        encoding=encoding,
+    )
+    handle = connection.open(dead_letter_queue, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
+    try:
+        return connection.put(handle, described, data, PutOption.NO_SYNCPOINT | PutOption.SET_ALL_CONTEXT)
+    finally:
+        connection.close(handle)
+
+
+def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s: float | None = None) -> list[DeadLetterActed]:
+    """Run a rules table on a queue to its end, in virtual time, and return what it did, in order.
+
+    The end is when there was no new work for `for_s` seconds: as WAIT says, and with WAIT(YES) long enough for every retry.
+    Raises `RulesError` for a table with errors.
+    """
+    table = parse(rules) if isinstance(rules, str) else rules
+    if not isinstance(table, RulesTable):
+        raise RulesError(table)
+    acted: list[DeadLetterActed] = []
+
+    def note(event: Event) -> None:
+        mq.events.append(event)
+        if isinstance(event, DeadLetterActed):
+            acted.append(event)
+
+    control = _ending(table.control, for_s)
+    handler = DeadLetterHandler(Rules(control, matchers(table.rules)), queue, clock=mq.clock, broadcast=Broadcast((note,)))
+    connection = mq.faults.wrap(mq.queue_manager).connect(application_name="mqflow")
+    try:
+        handler.open(connection)
+        drive(handler, connection, mq.clock)
+    finally:
+        connection.disconnect()
+    return acted
+
+
+def drive(handler: DeadLetterHandler, connection: Connection, clock: Advancing) -> None:
+    """Run a handler to its end; where it would wait, let the time pass instead."""
+    while (look := handler.look()) is not None:
+        got = connection.get(handler.handle, handler.options(replace(look, wait_s=0.0)))
+        if got is None:
+            clock.advance(look.wait_s)
+        settlement = handler.act(look, got)
+        if settlement is None:
+            continue
+        try:
+            (connection.commit if settlement is Settlement.COMMIT else connection.backout)()
+        except MQIError as error:
+            if error.reason != Reason.BACKED_OUT:
+                raise
+            handler.settled(error)
+        else:
+            handler.settled()
+    handler.rest()
+
+
+def _ending(control: Control, for_s: float | None) -> Control:
+    if for_s is not None:
+        return replace(control, wait_s=round(for_s))
+    if control.wait_s is None:
+        return replace(control, wait_s=(RESCAN_RETRY_INTERVALS + 1) * control.retry_interval_s)
+    return control
