@@ -1,0 +1,88 @@
+"""Runs a suite of strangers' tests, or an example, in this process: `python -m tests.foreign.inside suite FOLDER REPORT`.
+
+What IBM's container for developers has, this queue manager has too: QM1, the users `admin` and `app` and a check of their
+password, the channels, the queues. What runs is theirs, as it is.
+"""
+
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.options import PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.standin import ConnectRequest, install
+
+__all__ = ("example", "suite")
+
+QUEUES = Path(__file__).with_name("programs") / "queues.mqsc"
+PASSWORDS = {"admin": "passw0rd", "app": "passw0rd"}
+_GETTING = ("get_message", "get_wait_single", "get_wait_truncated", "reply_to_queues")
+_SETTINGS = {
+    "NAME": "QM1",
+    "HOST": "localhost",
+    "PORT": "1414",
+    "CHANNEL": "DEV.ADMIN.SVRCONN",
+    "USER": "admin",
+    "PASSWORD": PASSWORDS["admin"],
+    "APP_CHANNEL": "DEV.APP.SVRCONN",
+    "APP_USER": "app",
+    "APP_PASSWORD": PASSWORDS["app"],
+    "CONN_AUTH_USE_PW": "REQUIRED",
+    "CONNAUTH_USE_PW": "REQUIRED",
+}
+# ibmmq adds spans to puts wherever OpenTelemetry is installed, and its look into an MQRFH2 there compares text with bytes.
+_NO_SPANS = {"MQIPY_NOOTEL": "1"}
+
+
+def check_password(request: ConnectRequest) -> None:
+    """Refuse (2035) who has no password, or a wrong one: CHCKCLNT(REQUIRED)."""
+    password = request.security.get("CSPPassword") or request.channel.get("Password", "")
+    said = password.decode() if isinstance(password, bytes) else str(password)
+    if PASSWORDS.get(request.user) != said.strip("\0 "):
+        raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", request.queue_manager, detail="The password is not that of the user")
+
+
+def suite(folder: str, report: str) -> int:
+    """Run a suite; return what pytest does."""
+    os.environ.update(_NO_SPANS)
+    os.environ.update(
+        {f"{prefix}_{name}": said for prefix in ("PYMQI_TEST_QM", "PY_IBMMQ_TEST_QM") for name, said in _SETTINGS.items()}
+    )
+    install(_queue_manager("QM1"), on_connect=check_password)
+    sys.path.insert(0, folder)
+    os.chdir(folder)
+    options = ["-q", "-p", "no:cacheprovider", "--timeout=60", "-c", os.devnull, "--rootdir=.", f"--junit-xml={report}"]
+    return int(pytest.main([*options, "."]))
+
+
+def example(file: str) -> int:
+    """Run an example, on the queue manager that it names, with a message on the queues that it may get from."""
+    queue_manager = _queue_manager("QM01" if "QM01" in Path(file).read_text(encoding="utf-8") else "QM1")
+    install(queue_manager)
+    if Path(file).name.startswith(_GETTING):
+        connection = queue_manager.connect(application_name="example")
+        for queue in ("DEV.QUEUE.1", "TEST.1"):
+            request = MessageDescriptor(format="MQSTR", ccsid=1208, reply_to_queue="DEV.QUEUE.3")
+            connection.put1(queue, request, b"a message", PutOption.NO_SYNCPOINT)
+    os.chdir(Path(file).parent)
+    sys.argv = [file]
+    runpy.run_path(file, run_name="__main__")
+    return 0
+
+
+def _queue_manager(name: str) -> EmbeddedQueueManager:
+    queue_manager = EmbeddedQueueManager(name)
+    mqsc.run(QUEUES.read_text(encoding="utf-8"), queue_manager.administration)
+    return queue_manager
+
+
+if __name__ == "__main__":
+    what, *given = sys.argv[1:]
+    sys.exit(suite(*given) if what == "suite" else example(*given))

@@ -1,0 +1,195 @@
+"""Runs what strangers wrote for IBM MQ on the stand-in library, unmodified, and says what became of it.
+
+`python -m tests.foreign.suites [CHECK ...]`: the suites and the examples of pymqi and ibmmq, and programs by others that use
+these packages. Nothing of theirs is kept in this repository: packages come from the package index, suites and examples from
+their public repositories at the commits below, all into `.cache/foreign`; what is there already is used again. A failure is
+ours to mend unless `theirs` says why it is not.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from msgspec import Struct
+
+from mqflow.standin.headers import write_kit
+from tests.foreign.theirs import ENDLESS, THEIRS
+
+__all__ = ("CHECKS", "Outcome", "prepare", "table")
+
+ROOT: Final = Path(__file__).parents[2]
+CACHE: Final = ROOT / ".cache" / "foreign"
+PROGRAMS: Final = Path(__file__).with_name("programs")
+SOURCES: Final = {
+    "pymqi": ("https://github.com/dsuch/pymqi", "16184a62f368fde6eaa17d80c818be1b2d4bdbe9"),
+    "mq-mqi-python": ("https://github.com/ibm-messaging/mq-mqi-python", "e35541ae87939466095ddb0e608c5b4dcd74b77c"),
+}
+PACKAGES: Final = {
+    "packages": (
+        "pymqi==1.12.13",
+        "ibmmq==2.1.2",
+        "ddt==1.7.2",
+        "mock==5.2.0",
+        "pytest>=8.3",
+        "pytest-timeout>=2.3",
+        "testfixtures==12.4.0",
+        "faststream-mq==0.3.0",
+        "robotframework==7.5",
+        "robotframework-ibmmq==0.1.4",
+        "stream-pymqi==0.1.0",
+        "setuptools<81",
+    ),
+    "airflow": ("apache-airflow-providers-ibm-mq[ibmmq]==0.1.0",),
+}
+_ENDLESS_S: Final = 5
+_LONGEST_S: Final = 300
+
+
+class Outcome(Struct, frozen=True):
+    """How one test, example or program ended."""
+
+    check: str
+    name: str
+    #: "passed", "failed" or "skipped".
+    verdict: str
+    why: str = ""
+
+    @property
+    def theirs(self) -> str:
+        """Why a failure is not ours to mend; empty where it is."""
+        return THEIRS.get((self.check, self.name), "") if self.verdict == "failed" else ""
+
+
+def prepare(environment: str) -> Path:
+    """Return the Python of a virtual environment with the packages, and with mqflow as it stands here."""
+    folder = CACHE / environment
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        kit = CACHE / "kit"
+        write_kit(kit)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--no-binary", "pymqi"]
+        settings = os.environ | {"MQ_FILE_PATH": str(kit)}
+        subprocess.run([*install, "--editable", str(ROOT), *PACKAGES[environment]], env=settings, check=True)
+        (folder / "ready").touch()
+    return python
+
+
+def source(name: str) -> Path:
+    """Return the folder with the public repository, at the commit that was looked at."""
+    url, commit = SOURCES[name]
+    folder = CACHE / name
+    if not folder.exists():
+        subprocess.run(["git", "clone", "--quiet", url, str(folder)], check=True)
+    subprocess.run(["git", "-C", str(folder), "checkout", "--quiet", commit], check=True)
+    return folder / "code"
+
+
+def suite(check: str, repository: str) -> Iterator[Outcome]:
+    """Run the tests of a package."""
+    folder = source(repository) / "tests"
+    with tempfile.TemporaryDirectory() as reports:
+        report = Path(reports) / "report.xml"
+        _run([str(prepare("packages")), "-m", "tests.foreign.inside", "suite", str(folder), str(report)], _LONGEST_S)
+        for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest wrote it, just now
+            name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name')}"
+            yield _verdict(check, name, [*case.findall("failure"), *case.findall("error")], case.findall("skipped"))
+
+
+def _verdict(check: str, name: str, failures: Sequence[ET.Element], skips: Sequence[ET.Element]) -> Outcome:
+    if failures:
+        return Outcome(check, name, "failed", failures[0].get("message", ""))
+    return Outcome(check, name, "skipped", skips[0].get("message", "")) if skips else Outcome(check, name, "passed")
+
+
+def examples(check: str, repository: str) -> Iterator[Outcome]:
+    """Run the examples of a package, each on a queue manager of its own."""
+    python = prepare("packages")
+    for file in sorted((source(repository) / "examples").glob("*.py")):
+        endless = (check, file.name) in ENDLESS
+        command = [str(python), "-m", "tests.foreign.inside", "example", str(file)]
+        yield _ended(check, file.name, *_run(command, _ENDLESS_S if endless else 60), endless=endless)
+
+
+def program(check: str, environment: str, *command: str) -> Iterator[Outcome]:
+    """Run a program of ours that uses somebody's package, as a user of the stand-in runs it."""
+    python = prepare(environment)
+    url, queues = "embedded::memory:?qmgr=QM1", str(PROGRAMS / "queues.mqsc")
+    run = [str(python.with_name("mqflow")), "standin", "run", "--url", url, "--mqsc", queues, "--"]
+    yield _ended(check, command[-1], *_run([*run, str(python), *command[:-1], str(PROGRAMS / command[-1])], 120))
+
+
+def _run(command: Sequence[str], longest_s: int) -> tuple[int | None, str]:
+    """Return the exit code, None where it had to be ended, and the last line of what it said."""
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=longest_s, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"it was ended after {longest_s} s"
+    said = (done.stdout + done.stderr).strip().splitlines()
+    return done.returncode, said[-1] if said else ""
+
+
+def _ended(check: str, name: str, code: int | None, said: str, *, endless: bool = False) -> Outcome:
+    well = code is None if endless else code == 0
+    return Outcome(check, name, "passed" if well else "failed", "" if well else said)
+
+
+Check = Callable[[], Iterable[Outcome]]
+CHECKS: Final[dict[str, Check]] = {
+    "pymqi": partial(suite, "pymqi", "pymqi"),
+    "ibmmq": partial(suite, "ibmmq", "mq-mqi-python"),
+    "pymqi-examples": partial(examples, "pymqi-examples", "pymqi"),
+    "ibmmq-examples": partial(examples, "ibmmq-examples", "mq-mqi-python"),
+    "faststream-mq": partial(program, "faststream-mq", "packages", "faststream_app.py"),
+    "stream-pymqi": partial(program, "stream-pymqi", "packages", "stream_app.py"),
+    "robotframework-ibmmq": partial(
+        program,
+        "robotframework-ibmmq",
+        "packages",
+        "-m",
+        "robot",
+        "--output=NONE",
+        "--report=NONE",
+        "--log=NONE",
+        "messages.robot",
+    ),
+    "airflow": partial(program, "airflow", "airflow", "airflow_hook.py"),
+}
+"""What can be run, by name."""
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Return the outcomes as Markdown: a row for each check, and a line for each failure."""
+    lines = ["| | passed | skipped | fails by its own doing | fails by ours |", "|---|---|---|---|---|"]
+    for check in dict.fromkeys(each.check for each in outcomes):
+        of_check = [each for each in outcomes if each.check == check]
+        verdicts = [each.verdict for each in of_check]
+        theirs = sum(bool(each.theirs) for each in of_check)
+        ours = verdicts.count("failed") - theirs
+        lines.append(f"| {check} | {verdicts.count('passed')} | {verdicts.count('skipped')} | {theirs} | {ours} |")
+    failed = [each for each in outcomes if each.verdict == "failed"]
+    lines += ["", *(f"- {each.check}, {each.name}: {each.theirs or 'OURS: ' + each.why}" for each in failed)]
+    return "\n".join(lines)
+
+
+def main(names: Sequence[str]) -> int:
+    """Run the checks; 1 where a failure is ours."""
+    outcomes: list[Outcome] = []
+    for name in names or CHECKS:
+        sys.stderr.write(f"running {name}\n")
+        outcomes += CHECKS[name]()
+    sys.stdout.write(table(outcomes) + "\n")
+    return int(any(each.verdict == "failed" and not each.theirs for each in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,45 @@
+"""What strangers wrote for IBM MQ runs on the stand-in library; asked for by MQFLOW_FOREIGN=1, because it fetches and installs.
+
+Without a network it runs on what an earlier run left in `.cache/foreign`.
+"""
+
+import os
+
+import pytest
+
+from tests.foreign.suites import CHECKS, Outcome, table
+from tests.foreign.theirs import ENDLESS, THEIRS
+
+pytestmark = pytest.mark.xdist_group("foreign")
+
+
+@pytest.mark.skipif(os.environ.get("MQFLOW_FOREIGN") != "1", reason="it installs and clones: MQFLOW_FOREIGN=1 asks for it")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("check", CHECKS)
+def test_only_what_fails_everywhere_fails_here(check: str) -> None:
+    outcomes = list(CHECKS[check]())
+
+    assert any(each.verdict == "passed" for each in outcomes)
+    assert [] == [each for each in outcomes if each.verdict == "failed" and not each.theirs]
+    assert set() == {name for (of, name) in THEIRS if of == check} - {
+        each.name for each in outcomes if each.verdict == "failed"
+    }
+
+
+def test_what_is_excused_belongs_to_a_check() -> None:
+    assert {check for check, _ in (*THEIRS, *ENDLESS)} <= set(CHECKS)
+
+
+def test_a_failure_that_is_not_excused_is_ours() -> None:
+    (check, name), why = next(iter(THEIRS.items()))
+    outcomes = [
+        Outcome(check, name, "failed", "it said"),
+        Outcome(check, "other", "failed", "it broke"),
+        Outcome(check, "third", "passed"),
+    ]
+
+    said = table(outcomes)
+
+    assert f"| {check} | 1 | 0 | 1 | 1 |" in said
+    assert f"- {check}, {name}: {why}" in said
+    assert f"- {check}, other: OURS: it broke" in said
