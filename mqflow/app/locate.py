@@ -87,28 +87,31 @@ def locate(url: str) -> Location:
 def open_queue_manager(
     url: str, *, settings: Settings | None = None, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
 ) -> OpenQueueManager:
-    """Return the queue manager the URL leads to, open. `settings` say who connects to IBM MQ, and its TLS; `load()` by default.
+    """Return the queue manager the URL leads to, open. `settings` say who connects, and of IBM MQ its TLS.
+
+    Without them who connects is the user that runs an embedded queue manager; for IBM MQ it is what `load()` says.
 
     Raises `ConfigurationError` for a URL that leads nowhere or a client package that cannot be used, and what the storage says
     of a folder it cannot have: in use by another process, of a newer version, not a queue manager's.
     """
     location = locate(url)
+    user = "" if settings is None else settings.user
     if location.kind == "client":
         return _client(url, load() if settings is None else settings, clock)
     if location.kind == "served":
         from mqflow.embedded.served import ServedQueueManager  # noqa: PLC0415 - only who asks pays
 
         assert location.path is not None  # noqa: S101 - `locate` gives served ones a socket
-        return ServedQueueManager(location.path, name=location.queue_manager)
+        return ServedQueueManager(location.path, name=location.queue_manager, user=user)
     from mqflow.embedded.queue_manager import EmbeddedQueueManager  # noqa: PLC0415 - only who asks pays
 
     if location.path is None:
-        return EmbeddedQueueManager(location.queue_manager, clock=clock)
+        return EmbeddedQueueManager(location.queue_manager, clock=clock, user=user)
     from mqflow.embedded.sqlite_store import SqliteStore  # noqa: PLC0415 - only who asks pays
 
     store = SqliteStore(location.path, clock=clock, runner=runner)
     try:
-        return EmbeddedQueueManager(location.queue_manager, store=store, clock=clock)
+        return EmbeddedQueueManager(location.queue_manager, store=store, clock=clock, user=user)
     except BaseException:
         store.close()
         raise
@@ -141,7 +144,7 @@ def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQu
         location = locate(url)
         if location.path is None or not (location.path / SERVED_SOCKET).is_socket():
             raise
-        return open_queue_manager(served_url(location))
+        return open_queue_manager(served_url(location), settings=settings)
 
 
 def served_url(location: Location) -> str:

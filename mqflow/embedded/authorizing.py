@@ -38,6 +38,11 @@ class Authorities:
         self._held: dict[tuple[str, Kind, str], frozenset[Authority]] = {}
 
     @property
+    def owner(self) -> str:
+        """The user that runs the queue manager."""
+        return self._users.owner
+
+    @property
     def checked(self) -> bool:
         """Whether anything is checked at all: there is a record."""
         return bool(self._records)

@@ -94,6 +94,11 @@ class EmbeddedQueueManager:
         return bool(self._machine.stopped)
 
     @property
+    def owner(self) -> str:
+        """The user that runs it, and administers it."""
+        return self._machine.authorities.owner
+
+    @property
     def administration(self) -> Administration:
         """What MQSC works on. Raises 2035 where this queue manager was opened as a user that does not administer it."""
         return self.administration_of(self._user)

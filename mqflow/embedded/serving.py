@@ -66,6 +66,11 @@ class Servable(Protocol):
         """Its name."""
         ...
 
+    @property
+    def owner(self) -> str:
+        """The user that runs it: whoever connects and names nobody is that one, because no other can."""
+        ...
+
     def administration_of(self, user: str) -> Administration:
         """Its definitions and status, for a user that may change them; others are refused with 2035."""
         ...
@@ -220,7 +225,9 @@ class _ServedConnection:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        return self._queue_manager.connect(application_name=hello.application_name, user=hello.user)
+        return self._queue_manager.connect(
+            application_name=hello.application_name, user=hello.user or self._queue_manager.owner
+        )
 
     def _answered(self, connection: ServableConnection, request: calls.Request) -> calls.Reply[object]:
         try:

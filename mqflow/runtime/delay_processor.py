@@ -43,6 +43,8 @@ class DelayProcessor:
         self._queue: Final = queue
         self._supervisor = supervisor
         self._queue_manager = supervisor.queue_manager
+        # To deliver is the queue manager's work where it has a staging queue: "no authorization checks are carried out".
+        self._user: Final = self._queue_manager.owner if isinstance(self._queue_manager, StagingQueueManager) else ""
         self._broadcast = broadcast
         self._clock = clock
         self._application_name = application_name
@@ -65,7 +67,7 @@ class DelayProcessor:
         await self._until_staged()
         while not self._stopping.is_set():
             try:
-                self._session = await self._supervisor.connect()
+                self._session = await self._supervisor.connect(self._user)
             except MQIError as error:
                 if self._stopping.is_set():
                     return

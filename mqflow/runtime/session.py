@@ -81,11 +81,11 @@ class Session(Protocol):
         ...
 
 
-async def open_session(queue_manager: QueueManager, runner: Runner, application_name: str = "") -> Session:
+async def open_session(queue_manager: QueueManager, runner: Runner, application_name: str = "", user: str = "") -> Session:
     """Return a new session on the queue manager, of the form that suits it."""
     if isinstance(queue_manager, InlineQueueManager):
-        return InlineSession(queue_manager.connect(application_name=application_name))
-    return await ThreadedSession.connected(lambda: queue_manager.connect(application_name=application_name), runner)
+        return InlineSession(queue_manager.connect(application_name=application_name, user=user))
+    return await ThreadedSession.connected(lambda: queue_manager.connect(application_name=application_name, user=user), runner)
 
 
 def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options: GetOptions, most: int) -> list[Got]:

@@ -56,6 +56,11 @@ _IDENTIFIER_PARTS: Final = 4
 class StagingQueueManager(Protocol):
     """A queue manager in this process that keeps a staging queue in order, and says when there is something on it."""
 
+    @property
+    def owner(self) -> str:
+        """The user that the queue manager's own work is done as."""
+        ...
+
     def when_staged(self, wake: Callable[[], None]) -> None:
         """Call `wake` once, from any thread, when there is a delayed message to deliver; it must only hand over."""
         ...

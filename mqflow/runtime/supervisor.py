@@ -51,8 +51,10 @@ class Supervisor:
         """The name of the queue manager that sessions are connected to."""
         return self.queue_manager.name
 
-    async def connect(self) -> Session:
-        """Return a new session. During an outage everybody waits here, and one of them walks the ladder.
+    async def connect(self, user: str = "") -> Session:
+        """Return a new session; `user` is whose, where it is not the application's own.
+
+        During an outage everybody waits here, and one of them walks the ladder.
 
         Raises `MQIError` when nothing was ever reached, when the reason is one that no retry can change, when an embedded queue
         manager has stopped for good, and 2202 when the application stops meanwhile.
@@ -60,7 +62,7 @@ class Supervisor:
         async with self._gate:
             if self._lost_at is None:
                 try:
-                    session = await self._connect_once()
+                    session = await self._connect_once(user)
                 except MQIError as error:
                     # Reached before, so this is an outage like any other: another one began before this caller was back.
                     if not self._reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
@@ -69,7 +71,7 @@ class Supervisor:
                 else:
                     self._reached = True
                     return session
-            return await self._reconnect(self._clock.monotonic() if self._lost_at is None else self._lost_at)
+            return await self._reconnect(self._clock.monotonic() if self._lost_at is None else self._lost_at, user)
 
     def lost(self, error: MQIError) -> None:
         """Note that a connection broke: the next `connect` is a reconnect."""
@@ -93,10 +95,10 @@ class Supervisor:
             said = "The application is stopping, and waits for no queue manager any more"
             raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
 
-    async def _connect_once(self) -> Session:
-        return await open_session(self.queue_manager, self._runner, self._name)
+    async def _connect_once(self, user: str) -> Session:
+        return await open_session(self.queue_manager, self._runner, self._name, user)
 
-    async def _reconnect(self, lost_at: float) -> Session:
+    async def _reconnect(self, lost_at: float, user: str) -> Session:
         attempt = 0
         while True:
             attempt += 1
@@ -104,7 +106,7 @@ class Supervisor:
             if not self._gone_for_good:
                 await self._pause(delay_s)
             try:
-                session = await self._connect_once()
+                session = await self._connect_once(user)
             except MQIError as error:
                 if self._gone_for_good or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
                     raise

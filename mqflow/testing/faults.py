@@ -117,11 +117,14 @@ class Faults:
         """Every call made so far, those that failed too, in order; connecting is one."""
         return self._calls
 
-    def wrap(self, queue_manager: QueueManager) -> QueueManager:
-        """Return the same queue manager with these faults in front of it; inline where it is."""
+    def wrap(self, queue_manager: QueueManager, *, user: str = "") -> QueueManager:
+        """Return the same queue manager with these faults in front of it; inline where it is.
+
+        `user` is who connects where nobody is named.
+        """
         if not isinstance(queue_manager, InlineQueueManager):
-            return _Faulty(queue_manager, self)
-        inline: InlineQueueManager = _InlineFaulty(queue_manager, self)
+            return _Faulty(queue_manager, self, user)
+        inline: InlineQueueManager = _InlineFaulty(queue_manager, self, user)
         return inline
 
     def add(self, *plan: Fault) -> None:
@@ -373,8 +376,9 @@ class _InlineFaultyConnection(_FaultyConnection):
 class _Faulty:
     """A queue manager whose connections fail as planned."""
 
-    def __init__(self, inner: QueueManager, faults: Faults) -> None:
+    def __init__(self, inner: QueueManager, faults: Faults, user: str) -> None:
         self._inner = inner
+        self._user = user
         self.staging_queue = getattr(inner, "staging_queue", "")
         self._faults = faults
 
@@ -384,7 +388,7 @@ class _Faulty:
 
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
         connect = self._inner.connect
-        line, inner = self._faults.connect(self, lambda: connect(application_name=application_name, user=user))
+        line, inner = self._faults.connect(self, lambda: connect(application_name=application_name, user=user or self._user))
         return _FaultyConnection(line, inner)
 
 
@@ -393,8 +397,9 @@ class _InlineFaulty:
 
     inline: Literal[True] = True
 
-    def __init__(self, inner: InlineQueueManager, faults: Faults) -> None:
+    def __init__(self, inner: InlineQueueManager, faults: Faults, user: str) -> None:
         self._inner = inner
+        self._user = user
         self.staging_queue = getattr(inner, "staging_queue", "")
         self._faults = faults
 
@@ -406,6 +411,10 @@ class _InlineFaulty:
     def stopped(self) -> bool:
         return self._inner.stopped
 
+    @property
+    def owner(self) -> str:
+        return getattr(self._inner, "owner", "")
+
     def when_staged(self, wake: Callable[[], None]) -> None:
         tell = getattr(self._inner, "when_staged", None)
         if tell is not None:
@@ -413,5 +422,5 @@ class _InlineFaulty:
 
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:
         connect = self._inner.connect
-        line, inner = self._faults.connect(self, lambda: connect(application_name=application_name, user=user))
+        line, inner = self._faults.connect(self, lambda: connect(application_name=application_name, user=user or self._user))
         return _InlineFaultyConnection(line, inner)

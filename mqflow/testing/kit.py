@@ -106,8 +106,11 @@ class QueueManagerKit:
         self.mqsc(definition(queue, kind, attributes))
 
     @asynccontextmanager
-    async def run(self, app: App, *, drain_s: float | None = None) -> AsyncIterator[Running]:
-        """Run the application on this queue manager inside, with this clock and this chance; it is drained on leaving."""
+    async def run(self, app: App, *, drain_s: float | None = None, user: str = "") -> AsyncIterator[Running]:
+        """Run the application on this queue manager inside, with this clock and this chance; it is drained on leaving.
+
+        It connects as `user`: the one that administers the queue manager, if left out.
+        """
         if anyio.current_time() != self.clock.monotonic():
             raise RuntimeError(
                 "mq.run() needs a test that runs in virtual time: a coroutine function that asks for the fixture `mq`, run by "
@@ -116,7 +119,7 @@ class QueueManagerKit:
         app.hooks.append(self._note)
         try:
             application = app.running(
-                self.faults.wrap(self.queue_manager), clock=self.clock, random=self.random, drain_s=drain_s
+                self.faults.wrap(self.queue_manager, user=user), clock=self.clock, random=self.random, drain_s=drain_s
             )
             async with application as running:
                 yield running
