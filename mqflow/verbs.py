@@ -7,9 +7,11 @@ so an event loop may call them directly. Knows the ground floor only; no thread,
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.mqi.attributes import (
     QUEUE_ATTRIBUTES,
@@ -38,6 +40,8 @@ from mqflow.mqi.subscription import SubscriptionDescriptor
 __all__ = (
     "WAIT_UNLIMITED",
     "Connection",
+    "Exchange",
+    "FusedConnection",
     "GetOptions",
     "Got",
     "InlineConnection",
@@ -50,6 +54,8 @@ __all__ = (
     "SubscriptionHandle",
     "inquire_base_queue",
     "inquire_queue_manager",
+    "take_unit",
+    "without_wait",
 )
 
 WAIT_UNLIMITED = -1
@@ -111,6 +117,16 @@ class Inquired(Struct, frozen=True):
 
     values: Mapping[int, int | str]
     reason: int = Reason.NONE
+
+
+class Exchange(Struct, frozen=True):
+    """What became of "settle the last unit of work, get the next"."""
+
+    #: Why the settlement failed; then nothing was got.
+    settle_error: MQIError | None = None
+    #: The messages of the next unit of work, all got under syncpoint; empty when the wait was over.
+    unit: Sequence[Got] = ()
+    get_error: MQIError | None = None
 
 
 class ObjectHandle(Protocol):
@@ -277,6 +293,18 @@ class InlineConnection(Connection, Protocol):
         ...
 
 
+@runtime_checkable
+class FusedConnection(Connection, Protocol):
+    """A connection whose queue manager is far away: settling a unit of work and getting the next is one way there and back."""
+
+    def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+        """Commit, back out, or with None do neither; then get a message and, of what is there at once, up to `most`.
+
+        Never raises an `MQIError`: a settlement that got no answer is `settle_error`, and a commit then in doubt.
+        """
+        ...
+
+
 class QueueManager(Protocol):
     """Something one can connect to."""
 
@@ -317,6 +345,28 @@ _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.sele
 _QUEUE_MANAGER_SELECTORS = tuple(
     spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector and spec.field != "version"
 )
+
+
+def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptions, most: int) -> list[Got]:
+    """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last."""
+    unit = [first]
+    if first.descriptor.backout_count:
+        return unit
+    get = connection.get
+    while len(unit) < most:
+        got = get(handle, options)
+        if got is None:
+            break
+        unit.append(got)
+        if got.descriptor.backout_count:
+            break
+    return unit
+
+
+@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
+def without_wait(options: GetOptions) -> GetOptions:
+    """Return the same options for a get that does not wait."""
+    return replace(options, options=options.options & ~GetOption.WAIT) if options.options & GetOption.WAIT else options
 
 
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:

@@ -38,6 +38,8 @@ __all__ = (
     "Delete",
     "DeleteAuthority",
     "Disconnect",
+    "Exchange",
+    "Exchanged",
     "Failure",
     "Get",
     "Hello",
@@ -169,6 +171,24 @@ class Get(Struct, frozen=True, tag=True):
     options: GetOptions
 
 
+class Exchange(Struct, frozen=True, tag=True):
+    """MQCMIT, MQBACK or neither, then MQGET, and more of what is there at once. May be answered twice: see `Exchanged`."""
+
+    handle: int
+    options: GetOptions
+    commit: bool | None
+    most: int
+
+
+class Exchanged(Struct, frozen=True, omit_defaults=True):
+    """The reply to `Exchange`. With `waits`, the settlement went well, nothing was there yet, and a second reply follows."""
+
+    settle: "Failure | None" = None
+    unit: tuple[Got, ...] = ()
+    get: "Failure | None" = None
+    waits: bool = False
+
+
 class Inquire(Struct, frozen=True, tag=True):
     """MQINQ."""
 
@@ -287,7 +307,7 @@ class RefreshAuthorities(Struct, frozen=True, tag=True):
     """`AuthorityAdministration.refresh`."""
 
 
-VerbQuestion = Open | Put | Put1 | Get | Inquire | Subscribe | RequestPublications
+VerbQuestion = Open | Put | Put1 | Get | Exchange | Inquire | Subscribe | RequestPublications
 VerbOrder = Close | Set | Commit | Backout | Disconnect
 AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueStatus
 AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
@@ -325,6 +345,7 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     Put: _reply(PutAnswer),
     Put1: _reply(PutAnswer),
     Get: _reply(Got),
+    Exchange: _reply(Exchanged),
     Inquire: _reply(Inquired),
     Subscribe: _reply(Subscribed),
     RequestPublications: _reply(int),

@@ -24,7 +24,7 @@ from mqflow.embedded.heart import Heart
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import (
     CloseOption,
     ObjectType,
@@ -36,7 +36,7 @@ from mqflow.mqi.options import (
 )
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import GetOptions, Got, Inquired, Put, Subscribed
+from mqflow.verbs import Exchange, GetOptions, Got, Inquired, Put, Subscribed
 
 __all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager")
 
@@ -187,6 +187,24 @@ class ServedConnection:
         answer: Got | None = self._line.call(calls.Get(self._number(handle), options), "MQGET", _name_of(handle))
         return answer
 
+    def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+        """Settle and get the next, one way there and back. A settlement without an answer may have taken effect."""
+        request = calls.Exchange(self._number(handle), options, commit, most)
+        settled = commit is None
+        try:
+            verb = "MQGET" if settled else "MQCMIT" if commit else "MQBACK"
+            answer: calls.Exchanged = self._line.call(request, verb, _name_of(handle), unknown=commit is True)
+            settled = settled or answer.settle is None
+            if answer.waits:
+                answer = self._line.follow(request, "MQGET", _name_of(handle))
+        except MQIError as error:
+            return Exchange(get_error=error) if settled else Exchange(settle_error=error)
+        return Exchange(
+            settle_error=None if answer.settle is None else calls.error_of(answer.settle),
+            unit=answer.unit,
+            get_error=None if answer.get is None else calls.error_of(answer.get),
+        )
+
     def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ)."""
         answer: Inquired = self._line.call(calls.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))
@@ -327,12 +345,23 @@ class _Line:
         Where the socket is lost: 2549 if `unknown` (it may have taken effect for good), otherwise 2009. 2219 where another
         thread is in a call.
         """
+        frame = calls.encode(request)
+        if len(frame) > FRAME_BYTES_MAX:
+            detail = f"{len(frame)} bytes do not fit into a frame of {FRAME_BYTES_MAX}"
+            raise error_for(Reason.MSG_TOO_BIG_FOR_Q_MGR, verb, object_name, self.queue_manager_name, detail)
+        return self._reply(request, frame, verb, object_name, unknown=unknown)
+
+    def follow(self, request: calls.Request, verb: str, object_name: str = "") -> Any:
+        """Return the value of the reply that follows the first one. Raises what `call` does."""
+        return self._reply(request, None, verb, object_name, unknown=False)
+
+    def _reply(self, request: calls.Request, frame: bytes | None, verb: str, object_name: str, *, unknown: bool) -> Any:
         if not self._busy.acquire(blocking=False):
             raise error_for(Reason.CALL_IN_PROGRESS, verb, object_name, self.queue_manager_name)
         try:
             if self._ended:
                 raise error_for(self._ended, verb, object_name, self.queue_manager_name)
-            reply = self._exchange(request, verb, object_name, unknown=unknown)
+            reply = self._exchange(request, frame, verb, object_name, unknown=unknown)
         finally:
             self._busy.release()
         if reply.failure is not None:
@@ -351,13 +380,12 @@ class _Line:
         self._frames.socket.close()
         self._over(self)
 
-    def _exchange(self, request: calls.Request, verb: str, object_name: str, *, unknown: bool) -> calls.Reply[Any]:
-        frame = calls.encode(request)
-        if len(frame) > FRAME_BYTES_MAX:
-            detail = f"{len(frame)} bytes do not fit into a frame of {FRAME_BYTES_MAX}"
-            raise error_for(Reason.MSG_TOO_BIG_FOR_Q_MGR, verb, object_name, self.queue_manager_name, detail)
+    def _exchange(
+        self, request: calls.Request, frame: bytes | None, verb: str, object_name: str, *, unknown: bool
+    ) -> calls.Reply[Any]:
         try:
-            return calls.decode_reply(request, self._frames.exchange(frame))
+            answer = self._frames.answer() if frame is None else self._frames.exchange(frame)
+            return calls.decode_reply(request, answer)
         except (OSError, FrameError, msgspec.MsgspecError) as error:
             self._end(Reason.CONNECTION_BROKEN)
             reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN

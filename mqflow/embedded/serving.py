@@ -26,7 +26,16 @@ from mqflow.embedded.signals import Signal, wait_for
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, InlineConnection, ObjectHandle, SubscriptionHandle
+from mqflow.verbs import (
+    WAIT_UNLIMITED,
+    GetOptions,
+    Got,
+    InlineConnection,
+    ObjectHandle,
+    SubscriptionHandle,
+    take_unit,
+    without_wait,
+)
 
 __all__ = ("CONNECTIONS_MAX", "Servable", "ServableConnection", "Server", "ServingError", "serve")
 
@@ -277,6 +286,8 @@ class _ServedConnection:
                 return connection.request_publications(self._handle(number), SubscriptionRequestOption(options))
             case calls.Get():
                 return self._get(connection, self._handle(request.handle), request.options)
+            case calls.Exchange():
+                return self._exchange(connection, request)
             case calls.Inquire():
                 return connection.inquire(self._handle(request.handle), request.selectors)
             case _:
@@ -347,6 +358,24 @@ class _ServedConnection:
             if not arrived:
                 return connection.get(handle, at_once)
         return got
+
+    def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> calls.Exchanged:
+        """Settle, then get. Whoever has to wait for a message is told first that the settlement went well."""
+        try:
+            if request.commit is not None:
+                (connection.commit if request.commit else connection.backout)()
+        except MQIError as error:
+            return calls.Exchanged(settle=calls.failure_of(error))
+        handle, options = self._handle(request.handle), without_wait(request.options)
+        try:
+            first = connection.get(handle, options)
+            if first is None and options is not request.options:
+                self._frames.send(calls.encode(calls.Reply(None, calls.Exchanged(waits=True))))
+                first = self._get(connection, handle, request.options)
+            unit = () if first is None else take_unit(connection, handle, first, options, request.most)
+        except MQIError as error:
+            return calls.Exchanged(get=calls.failure_of(error))
+        return calls.Exchanged(unit=tuple(unit))
 
     def _arrives_within(self, ends_at: float | None) -> bool:
         """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""

@@ -12,7 +12,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
-from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.ambient import Runner
@@ -21,7 +20,19 @@ from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime.handover import Baton, Handover
-from mqflow.verbs import Connection, GetOptions, Got, InlineConnection, InlineQueueManager, ObjectHandle, QueueManager
+from mqflow.verbs import (
+    Connection,
+    Exchange,
+    FusedConnection,
+    GetOptions,
+    Got,
+    InlineConnection,
+    InlineQueueManager,
+    ObjectHandle,
+    QueueManager,
+    take_unit,
+    without_wait,
+)
 
 __all__ = ("SETTLE_DEADLINE_S", "Exchange", "InlineSession", "Session", "ThreadedSession", "open_session")
 
@@ -31,16 +42,6 @@ SETTLE_DEADLINE_S: Final = 30.0
 """How long a settlement may take before its outcome is called unknown."""
 _THREADED_WAIT_MS: Final = 1_000
 _TURNS_BEFORE_YIELD: Final = 64
-
-
-class Exchange(Struct, frozen=True):
-    """What became of "settle the last unit of work, get the next"."""
-
-    #: Why the settlement failed; then nothing was got.
-    settle_error: MQIError | None = None
-    #: The messages of the next unit of work, all got under syncpoint; empty when the wait was over.
-    unit: Sequence[Got] = ()
-    get_error: MQIError | None = None
 
 
 class Session(Protocol):
@@ -86,22 +87,6 @@ async def open_session(queue_manager: QueueManager, runner: Runner, application_
     if isinstance(queue_manager, InlineQueueManager):
         return InlineSession(queue_manager.connect(application_name=application_name, user=user))
     return await ThreadedSession.connected(lambda: queue_manager.connect(application_name=application_name, user=user), runner)
-
-
-def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options: GetOptions, most: int) -> list[Got]:
-    """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last."""
-    unit = [first]
-    if first.descriptor.backout_count:
-        return unit
-    get = connection.get
-    while len(unit) < most:
-        got = get(handle, options)
-        if got is None:
-            break
-        unit.append(got)
-        if got.descriptor.backout_count:
-            break
-    return unit
 
 
 class _Outputs:
@@ -158,7 +143,7 @@ class InlineSession:
 
     async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int) -> Sequence[Got]:
         if options is not self._options:  # the same record for every get of a listener: made into another once
-            self._options, self._at_once = options, _without_wait(options)
+            self._options, self._at_once = options, without_wait(options)
         at_once = self._at_once
         first = self.connection.get(handle, at_once)
         if first is None:
@@ -216,6 +201,7 @@ class ThreadedSession:
 
     connection: Connection
     _outputs: "_Outputs"
+    _fused: FusedConnection | None
 
     def __init__(self, runner: Runner) -> None:
         self._handover = Handover()
@@ -234,6 +220,7 @@ class ThreadedSession:
             session._requests.put(None)
             raise
         session._outputs = _Outputs(session.connection)
+        session._fused = session.connection if isinstance(session.connection, FusedConnection) else None
         return session
 
     def _serve(self) -> None:
@@ -284,6 +271,9 @@ class ThreadedSession:
             await checkpoint()
 
     def _exchange(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
+        if self._fused is not None and not self._interrupted:
+            commit = None if settlement is None else settlement is Settlement.COMMIT
+            return self._fused.exchange(handle, options, commit=commit, most=most)
         try:
             if settlement is not None:
                 self._settle(settlement)
@@ -293,7 +283,7 @@ class ThreadedSession:
             first = None if self._interrupted else self.connection.get(handle, options)
             if first is None:
                 return Exchange()
-            return Exchange(unit=take_unit(self.connection, handle, first, _without_wait(options), most))
+            return Exchange(unit=take_unit(self.connection, handle, first, without_wait(options), most))
         except MQIError as error:
             return Exchange(get_error=error)
 
@@ -303,7 +293,7 @@ class ThreadedSession:
 
         async for more in _lingering(unit, most, linger_ms, wait):
             rest = most - len(unit)
-            unit += await self._run(partial(take_unit, self.connection, handle, more, _without_wait(options), rest))
+            unit += await self._run(partial(take_unit, self.connection, handle, more, without_wait(options), rest))
         return unit
 
     def _settle(self, settlement: Settlement) -> None:
@@ -342,11 +332,6 @@ async def _lingering(
         if more is None:
             return
         yield more
-
-
-@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
-def _without_wait(options: GetOptions) -> GetOptions:
-    return replace(options, options=options.options & ~GetOption.WAIT) if options.options & GetOption.WAIT else options
 
 
 @lru_cache(maxsize=64)

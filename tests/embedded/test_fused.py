@@ -1,0 +1,155 @@
+"""Settling and getting the next in one way there and back: what it comes to, and what is known when the way is cut."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded import calls
+from mqflow.embedded.frames import Frames
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.serving import serve
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import FusedConnection, GetOptions
+from tests.embedded.disk import memory_folder
+
+QUEUE = "ORDERS.IN"
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+AT_ONCE = GetOptions(options=GetOption.SYNCPOINT)
+PATIENT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=60_000)
+BRIEF = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=10)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def owner() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        yield queue_manager
+
+
+@pytest.fixture
+def connection(owner: EmbeddedQueueManager, folder: Path) -> Iterator[ServedConnection]:
+    with serve(owner, folder / "qm"):
+        connected = ServedQueueManager(folder / "qm").connect()
+        yield connected
+        connected.abandon()
+
+
+def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
+    local = owner.connect()
+    for body in bodies:
+        local.put1(QUEUE, MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
+    local.disconnect()
+
+
+def test_a_served_connection_is_fused(connection: ServedConnection) -> None:
+    assert isinstance(connection, FusedConnection)
+
+
+def test_what_was_got_is_committed_and_the_next_is_got(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    put(owner, b"one", b"two", b"three")
+    handle = connection.open(QUEUE, BOTH)
+
+    first = connection.exchange(handle, PATIENT, commit=None, most=1)
+    second = connection.exchange(handle, PATIENT, commit=True, most=2)
+    connection.backout()
+
+    assert ([b"one"], [b"two", b"three"]) == ([got.body for got in first.unit], [got.body for got in second.unit])
+    assert 2 == owner.administration.queue_status(QUEUE).depth
+
+
+def test_a_unit_that_is_backed_out_comes_again_one_by_one(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    put(owner, b"one", b"two")
+    handle = connection.open(QUEUE, BOTH)
+    connection.exchange(handle, PATIENT, commit=None, most=2)
+
+    again = connection.exchange(handle, PATIENT, commit=False, most=2)
+
+    assert [(b"one", 1)] == [(got.body, got.descriptor.backout_count) for got in again.unit]
+
+
+def test_a_message_that_comes_later_is_waited_for(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    handle = connection.open(QUEUE, BOTH)
+    later = threading.Thread(target=put, args=(owner, b"late"))
+    later.start()
+
+    exchange = connection.exchange(handle, PATIENT, commit=True, most=1)
+    later.join()
+
+    assert [b"late"] == [got.body for got in exchange.unit]
+
+
+def test_where_nothing_comes_nothing_is_got(connection: ServedConnection) -> None:
+    exchange = connection.exchange(connection.open(QUEUE, BOTH), BRIEF, commit=True, most=1)
+
+    assert ((), None, None) == (exchange.unit, exchange.settle_error, exchange.get_error)
+
+
+def test_a_get_that_is_refused_is_told_apart_from_the_settlement(
+    owner: EmbeddedQueueManager, connection: ServedConnection
+) -> None:
+    handle = connection.open(QUEUE, BOTH)
+    owner.administration.alter(QUEUE, {"get_inhibited": True})
+
+    exchange = connection.exchange(handle, PATIENT, commit=True, most=1)
+
+    assert exchange.get_error is not None
+    assert (None, Reason.GET_INHIBITED) == (exchange.settle_error, exchange.get_error.reason)
+
+
+Script = Callable[[Frames], None]
+
+
+def cut_after(folder: Path, script: Script) -> ServedConnection:
+    """Return a connection to a server that goes away after this script."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(folder / "qm"))
+    listener.listen()
+
+    def serve_badly() -> None:
+        stream, _ = listener.accept()
+        with listener, stream:
+            frames = Frames(stream)
+            frames.receive()
+            frames.send(calls.encode(calls.Reply(None, "QM1")))
+            frames.receive()
+            script(frames)
+
+    threading.Thread(target=serve_badly, daemon=True).start()
+    return ServedQueueManager(folder / "qm").connect()
+
+
+def test_a_way_cut_before_the_settlement_is_known_leaves_the_commit_in_doubt(folder: Path) -> None:
+    exchange = cut_after(folder, lambda _: None).exchange(None, PATIENT, commit=True, most=1)
+
+    assert exchange.settle_error is not None
+    assert (Reason.CALL_INTERRUPTED, "MQCMIT") == (exchange.settle_error.reason, exchange.settle_error.verb)
+
+
+def test_a_way_cut_while_the_next_is_waited_for_leaves_nothing_in_doubt(folder: Path) -> None:
+    def settled_and_gone(frames: Frames) -> None:
+        frames.send(calls.encode(calls.Reply(None, calls.Exchanged(waits=True))))
+
+    exchange = cut_after(folder, settled_and_gone).exchange(None, PATIENT, commit=True, most=1)
+
+    assert exchange.get_error is not None
+    assert (None, Reason.CONNECTION_BROKEN) == (exchange.settle_error, exchange.get_error.reason)
+
+
+def test_a_backout_that_is_cut_is_not_in_doubt_for_it_is_done_by_the_cut(folder: Path) -> None:
+    exchange = cut_after(folder, lambda _: None).exchange(None, PATIENT, commit=False, most=1)
+
+    assert exchange.settle_error is not None
+    assert Reason.CONNECTION_BROKEN == exchange.settle_error.reason
