@@ -91,8 +91,6 @@ def candidates(preference: Preference, name: str, *, random: Callable[[], float]
 
 def after_failure(preference: Preference, channel: Channel) -> Preference:
     """Return the preference with an entry, none of whose addresses could be had, at its end; one of weight 0 stays first."""
-    if not channel.client_weight:
-        return preference
     others = tuple(each for each in preference.failed if each != channel)
     return replace(preference, failed=(*others, channel))
 

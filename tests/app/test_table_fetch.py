@@ -161,6 +161,16 @@ def test_a_server_that_sends_a_byte_now_and_then_does_not_get_around_the_limit(s
         fetched(serving.port, clock=Hurried())
 
 
+def test_each_read_may_take_what_is_left_of_the_time_and_no_more() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        other.sendall(b"ab")
+        answer = table_fetch._Until(one, 5.0, Hurried())
+        left = [(answer.readinto(bytearray(1)), one.gettimeout()) for _ in range(2)]
+
+    assert [(1, 5.0), (1, 4.0)] == left
+
+
 def test_a_server_that_says_nothing_is_not_waited_for() -> None:
     over = threading.Event()
 
