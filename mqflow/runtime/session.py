@@ -65,6 +65,7 @@ class Session(Protocol):
     ) -> Exchange:
         """Settle what is open, then wait for a message and take up to `most` without waiting longer than `linger_ms`.
 
+        After a settlement nothing is waited for: an empty unit lets the caller tell of it before it asks again.
         A message that was backed out before is always a unit of its own, or ends one: redelivery goes one by one.
         """
         ...
@@ -137,19 +138,19 @@ class InlineSession:
         if self._turns % _TURNS_BEFORE_YIELD == 0:
             await checkpoint()
         try:
-            return Exchange(unit=await self._take(handle, options, most, linger_ms))
+            return Exchange(unit=await self._take(handle, options, most, linger_ms, wait=settlement is None))
         except MQIError as error:
             return Exchange(get_error=error)
 
-    async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int) -> Sequence[Got]:
+    async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int, *, wait: bool) -> Sequence[Got]:
         if options is not self._options:  # the same record for every get of a listener: made into another once
             self._options, self._at_once = options, without_wait(options)
         at_once = self._at_once
         first = self.connection.get(handle, at_once)
-        if first is None:
+        if first is None and wait:
             first = await self._wait(handle, at_once, options.wait_ms)
-            if first is None:
-                return ()
+        if first is None:
+            return ()
         if most == 1:
             return (first,)
         unit = take_unit(self.connection, handle, first, at_once, most)
@@ -255,10 +256,10 @@ class ThreadedSession:
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
         """As `Session.exchange`, in one hand-over; a long wait is cut into short ones, so that a stop is heard."""
-        left_ms = options.wait_ms if options.options & GetOption.WAIT else 0
+        left_ms = options.wait_ms if options.options & GetOption.WAIT and settlement is None else 0
         while True:
             wait_ms = _THREADED_WAIT_MS if left_ms < 0 else min(left_ms, _THREADED_WAIT_MS)
-            wanted = _with_wait(options, wait_ms)
+            wanted = _with_wait(options, wait_ms) if wait_ms else without_wait(options)
             reply = await self._run(partial(self._exchange, settlement, handle, wanted, most))
             if reply.unit and linger_ms:
                 return Exchange(unit=await self._linger(list(reply.unit), handle, options, most, linger_ms))

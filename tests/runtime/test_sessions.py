@@ -92,6 +92,18 @@ async def test_a_message_that_was_delivered_before_is_a_unit_of_its_own(behind: 
     ]
 
 
+async def test_after_a_settlement_nothing_is_waited_for(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    """Who settled wants to tell of it now, not when the next message comes."""
+    put(behind, b"1")
+
+    async with opened() as (session, handle):
+        await session.exchange(None, handle, FOR_EVER, most=1)
+        with anyio.fail_after(10):
+            exchange = await session.exchange(Settlement.COMMIT, handle, FOR_EVER, most=1)
+
+        assert ([], 0) == (list(exchange.unit), depth(behind))
+
+
 async def test_nothing_there_is_an_empty_unit_after_the_wait(opened: Opened) -> None:
     async with opened() as (session, handle):
         assert [] == list((await session.exchange(None, handle, SYNCPOINT, most=1)).unit)
