@@ -1,0 +1,211 @@
+"""Applications on pymqi and ibmmq: the same results as on the embedded queue manager, and no commit that nobody asked for.
+
+In real time, with a thread for each session, in the process of the tests: the stand-in library under the real packages.
+"""
+
+import gzip
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import anyio
+import pytest
+
+from examples.flights import app as flights
+from mqflow import App, Context, Message, open_queue_manager
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.store import MemoryStore
+from mqflow.events import Event, ListenerStarted, Reconnected, Warned
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.policy.moved import why
+from mqflow.runtime import session
+from mqflow.standin import install
+from mqflow.verbs import GetOptions, Got, QueueManager
+from tests.client_packages import PACKAGES, import_here
+
+FLIGHTS = Path(flights.__file__).parent
+MANY = 250
+URL = "{package}://mq.example:1414/QM1?channel=APP.SVRCONN"
+pytestmark = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listener that waits hears a stop after a second at the most; not every test has to wait for that."""
+    monkeypatch.setattr(session, "_THREADED_WAIT_MS", 50)
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    made = EmbeddedQueueManager("QM1")
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=PACKAGES)
+def url(request: pytest.FixtureRequest, queue_manager: EmbeddedQueueManager) -> Iterator[str]:
+    """The URL by which the package reaches the queue manager."""
+    import_here(request.param)
+    with install(queue_manager):
+        yield URL.format(package=request.param)
+
+
+def define(queue_manager: EmbeddedQueueManager, *commands: str) -> None:
+    results = mqsc.run("\n".join(commands), queue_manager.administration)
+    assert not [each.text for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
+
+
+def put(queue_manager: EmbeddedQueueManager, queue: str, *bodies: bytes) -> None:
+    connection = queue_manager.connect()
+    handle = connection.open(queue, OpenOption.OUTPUT)
+    for body in bodies:
+        connection.put(handle, MessageDescriptor(persistence=1), body, PutOption.NO_SYNCPOINT)
+    connection.disconnect()
+
+
+def there(queue_manager: EmbeddedQueueManager, queue: str) -> list[Got]:
+    """Return what is on the queue for all to see."""
+    connection = queue_manager.connect()
+    handle = connection.open(queue, OpenOption.BROWSE)
+    look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.PROPERTIES_FORCE_MQRFH2)
+    found = list(iter(lambda: connection.get(handle, look), None))
+    connection.disconnect()
+    return found
+
+
+class Waiting:
+    """A hook that lets a test go on once something is so."""
+
+    def __init__(self, so: Callable[[], bool]) -> None:
+        self._so = so
+        self._reached: anyio.Event | None = None
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        if self._reached is not None and self._so():
+            self._reached.set()
+
+    async def wait(self) -> None:
+        self._reached = anyio.Event()
+        if not self._so():
+            with anyio.fail_after(40):
+                await self._reached.wait()
+
+
+def depth(queue_manager: EmbeddedQueueManager, queue: str) -> int:
+    return queue_manager.administration.queue_status(queue).depth
+
+
+def results(behind: EmbeddedQueueManager, reached: QueueManager, backend: str) -> Counter[tuple[str, str]]:
+    """Book a few flights, and return what became of them: by queue, and by why they are there."""
+    define(behind, (FLIGHTS / "queues.mqsc").read_text())
+    with gzip.open(FLIGHTS / "flights-2013-01.jsonl.gz") as lines:
+        put(behind, "FLIGHTS.IN", *(line.rstrip() for line in islice(lines, 400, 400 + MANY)))
+    empty = Waiting(lambda: depth(behind, "FLIGHTS.IN") == 0)
+
+    async def book() -> None:
+        async with flights.app.running(reached):
+            await empty.wait()
+
+    flights.app.hooks.append(empty)
+    try:
+        anyio.run(book, backend=backend)
+    finally:
+        flights.app.hooks.remove(empty)
+    counted = Counter(("FLIGHTS.BOOKED", "") for _ in there(behind, "FLIGHTS.BOOKED"))
+    for dead in there(behind, "FLIGHTS.BOQ"):
+        told = why(dead.descriptor, dead.body)
+        counted["FLIGHTS.BOQ", f"{told.outcome}: {told.error}" if told else "unknown"] += 1
+    return counted
+
+
+def test_flights_are_booked_alike_in_memory_on_disk_and_through_both_packages(tmp_path: Path, backend: str) -> None:
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    for name, store in ("memory", MemoryStore()), ("disk", SqliteStore(tmp_path / "data")):
+        with closing(EmbeddedQueueManager("QM1", store=store)) as embedded:
+            found[name] = results(embedded, embedded, backend)
+    for package in PACKAGES:
+        import_here(package)
+        with closing(EmbeddedQueueManager("QM1")) as behind, install(behind):
+            found[package] = results(behind, open_queue_manager(URL.format(package=package)), backend)
+
+    assert (MANY, 2) == (found["memory"].total(), len(found["memory"]))
+    assert dict.fromkeys(found, found["memory"]) == found
+
+
+def test_a_handler_that_is_cut_off_is_backed_out_and_never_committed_by_the_disconnect(
+    queue_manager: EmbeddedQueueManager, url: str, backend: str
+) -> None:
+    define(queue_manager, "DEFINE QLOCAL(IN)", "DEFINE QLOCAL(OUT)")
+    put(queue_manager, "IN", b"1")
+    app = App(url, name="cut-off")
+    started = Waiting(lambda: depth(queue_manager, "OUT") == 1)
+    app.hooks.append(started)
+
+    @app.listener("IN")
+    async def handle(message: Message, ctx: Context) -> None:
+        await ctx.put("OUT", message.body)
+        started(Warned(text="put"))
+        await anyio.sleep_forever()
+
+    async def main() -> None:
+        async with app.running(open_queue_manager(url), drain_s=0):
+            await started.wait()
+
+    anyio.run(main, backend=backend)
+
+    assert [] == there(queue_manager, "OUT")
+    assert [1] == [got.descriptor.backout_count for got in there(queue_manager, "IN")]
+
+
+def test_a_listener_that_waits_for_a_message_stops_at_once(queue_manager: EmbeddedQueueManager, url: str, backend: str) -> None:
+    define(queue_manager, "DEFINE QLOCAL(IN)")
+    app = App(url, name="waits")
+    listening = Waiting(lambda: any(isinstance(event, ListenerStarted) for event in listening.events))
+    app.hooks.append(listening)
+
+    @app.listener("IN", concurrency=3)
+    async def handle(message: Message) -> None: ...
+
+    async def main() -> None:
+        with anyio.fail_after(10):
+            async with app.running(open_queue_manager(url)):
+                await listening.wait()
+
+    anyio.run(main, backend=backend)
+
+    assert not queue_manager._machine.connections
+
+
+def test_an_application_goes_on_after_its_connections_broke(
+    queue_manager: EmbeddedQueueManager, url: str, backend: str
+) -> None:
+    define(queue_manager, "DEFINE QLOCAL(IN)")
+    bodies: list[bytes] = []
+    app = App(url, name="breaks")
+    handled = Waiting(lambda: len(bodies) == 1)
+    again = Waiting(lambda: any(isinstance(event, Reconnected) for event in again.events) and len(bodies) == 2)
+    app.hooks.extend([handled, again])
+
+    @app.listener("IN")
+    async def handle(message: Message) -> None:
+        bodies.append(message.body)
+
+    async def main() -> None:
+        async with app.running(open_queue_manager(url)):
+            put(queue_manager, "IN", b"before")
+            await handled.wait()
+            for connection in list(queue_manager._machine.connections):
+                connection.abandon()
+            put(queue_manager, "IN", b"after")
+            await again.wait()
+
+    anyio.run(main, backend=backend)
+
+    assert {b"before", b"after"} == set(bodies)
