@@ -1,9 +1,13 @@
 """The budgets: what is compared, and what the figure must be. Data; the numbers are those of the design's list of goals."""
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 
+from benchmarks.client_packages import PACKAGES, loop, through
+from benchmarks.consuming import raw
+from benchmarks.sampling import Sample
 from benchmarks.transports import Transport, blocking, computing, durable, in_memory
 
 __all__ = ("ADDED_CPU_US", "CONSUMING", "FRAMEWORK_ELSEWHERE", "STARTING", "Bar", "Consuming", "Starting")
@@ -38,6 +42,19 @@ class Consuming(Struct, frozen=True):
     ratio: Bar | None
     #: In a sample that takes about half a second.
     messages: int
+    #: What it is compared with.
+    loop: Callable[[Transport, int, int], Sample] = raw
+
+
+def _by_package(name: str) -> tuple[Consuming, ...]:
+    """Goals 1 to 3 through a client package, against a loop on that package. Its calls compute."""
+    transport, make, compared = f"{name} on the stand-in", through(name), loop(name)
+    return (
+        Consuming(1, transport, make, 32, 1, Bar(0.90, 0.95), 6_400, compared),
+        Consuming(2, transport, make, 1, 1, Bar(0.75, 0.85), 4_000, compared),
+        Consuming(3, transport, make, 32, 4, Bar(0.90, 0.95), 6_400, compared),
+        Consuming(3, transport, make, 1, 4, Bar(0.90, 0.95), 4_000, compared),
+    )
 
 
 CONSUMING: Final = (
@@ -51,6 +68,7 @@ CONSUMING: Final = (
     Consuming(3, "blocks 110 µs", blocking, 1, 4, Bar(2.4, 3.0), 4_000),
     Consuming(3, "computes 20 µs", computing, 1, 4, Bar(0.90, 0.95), 4_000),
     Consuming(3, "embedded, durable", durable, 1, 4, None, 4_000),
+    *(budget for name in PACKAGES for budget in _by_package(name)),
 )
 """Goals 1 to 3. On the embedded queue manager the bars of goals 1 and 2 are lower: a loop on it takes a few microseconds."""
 

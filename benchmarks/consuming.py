@@ -15,14 +15,14 @@ from mqflow.events import Hook
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 
-__all__ = ("framework", "raw")
+__all__ = ("Course", "framework", "raw")
 
 _GET = GetOptions(options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
 
 
 def raw(transport: Transport, messages: int, unit_of_work: int) -> Sample:
     """Consume by a loop in one thread: get, decode, handle, commit. What a program without a framework would be."""
-    course = _Course(messages)
+    course = Course(messages)
     with transport(messages) as queue_manager:
         connection = queue_manager.connect(application_name="raw")
         handle = connection.open(QUEUE, OpenOption.INPUT_SHARED)
@@ -62,7 +62,7 @@ async def _framework(
     profile: Profile | None,
 ) -> Sample:
     over = anyio.Event()
-    course = _Course(messages, profile, over.set)
+    course = Course(messages, profile, over.set)
     app = App(middleware=middleware, hooks=hooks)
     app.listener(QUEUE, concurrency=concurrency, unit_of_work=unit_of_work)(course.handle)
     with transport(messages) as queue_manager:
@@ -71,7 +71,7 @@ async def _framework(
     return course.sample
 
 
-class _Course:
+class Course:
     """The handler of both, and the measurement: from the first message handled to the last."""
 
     def __init__(self, messages: int, profile: Profile | None = None, at_end: Callable[[], None] | None = None) -> None:

@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from benchmarks.client_packages import PACKAGES as CLIENT_PACKAGES
+
 __all__ = ("Machine", "describe", "others_busy", "wait_for_idle")
 
 _LOOK_S: Final = 0.2
@@ -31,7 +33,7 @@ class Machine(Struct, frozen=True):
 def describe() -> Machine:
     """Return this machine."""
     cpu_lines = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    packages = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
+    packages = ", ".join(f"{name} {metadata.version(name)}" for name in (*_PACKAGES, *CLIENT_PACKAGES))
     return Machine(
         cpus=os.cpu_count() or 1,
         cpu=cpu_lines[0].partition(":")[2].strip() if cpu_lines else platform.processor(),

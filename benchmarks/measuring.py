@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from benchmarks import starting
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Consuming
-from benchmarks.consuming import framework, raw
+from benchmarks.consuming import framework
 from benchmarks.machine import Machine, describe, wait_for_idle
 from benchmarks.observing import OBSERVING, Observing, observe
 from benchmarks.profiling import Hotspot, hotspots
@@ -110,7 +110,7 @@ def _compare(budget: Consuming, effort: Effort) -> Compared:
         return framework(budget.make, messages, unit, concurrency=budget.connections, profile=profile)
 
     busy = wait_for_idle(effort.patience_s)
-    pairs = interleaved(candidate, lambda: raw(budget.make, messages, unit), effort.pairs)
+    pairs = interleaved(candidate, lambda: budget.loop(budget.make, messages, unit), effort.pairs)
     compared = Compared(budget, pairs, busy, [])
     return Compared(budget, pairs, busy, hotspots(candidate, messages)) if missed(compared) else compared
 

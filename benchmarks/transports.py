@@ -19,7 +19,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.verbs import Connection, GetOptions, Got, QueueManager
 
-__all__ = ("QUEUE", "Transport", "blocking", "computing", "durable", "in_memory")
+__all__ = ("QUEUE", "Transport", "blocking", "computing", "durable", "filled", "in_memory")
 
 QUEUE: Final = "BENCH.IN"
 
@@ -38,6 +38,13 @@ Transport = Callable[[int], AbstractContextManager[QueueManager]]
 @contextmanager
 def in_memory(messages: int) -> Iterator[QueueManager]:
     """Give an embedded queue manager that keeps nothing."""
+    with filled(messages) as queue_manager:
+        yield queue_manager
+
+
+@contextmanager
+def filled(messages: int) -> Iterator[EmbeddedQueueManager]:
+    """Give the same, for who needs to know that it is embedded."""
     with EmbeddedQueueManager("BENCH") as queue_manager:
         _fill(queue_manager, messages, Persistence.NOT_PERSISTENT)
         yield queue_manager

@@ -8,13 +8,15 @@ import pytest
 from benchmarks import page
 from benchmarks.__main__ import PAGE, main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Bar, Consuming
-from benchmarks.consuming import framework, raw
+from benchmarks.consuming import framework
 from benchmarks.orders import BODY, decode
 from benchmarks.profiling import hotspots
 from benchmarks.sampling import Pairs, Sample
 
 
-@pytest.mark.parametrize("budget", CONSUMING, ids=lambda budget: f"{budget.goal} {budget.transport} {budget.unit_of_work}")
+@pytest.mark.parametrize(
+    "budget", CONSUMING, ids=lambda budget: f"{budget.goal} {budget.transport} {budget.unit_of_work} {budget.connections}"
+)
 def test_both_ways_consume_every_message_of_every_transport(
     budget: Consuming, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -22,7 +24,7 @@ def test_both_ways_consume_every_message_of_every_transport(
     messages = 2 * budget.unit_of_work
 
     samples = [
-        raw(budget.make, messages, budget.unit_of_work),
+        budget.loop(budget.make, messages, budget.unit_of_work),
         framework(budget.make, messages, budget.unit_of_work, concurrency=budget.connections),
     ]
 

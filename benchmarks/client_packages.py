@@ -1,0 +1,69 @@
+"""The client packages as transports: the real ibmmq and pymqi on the stand-in library; and the loop a program would write.
+
+The queue manager behind the library is Python in the same process, so a call computes, and holds the GIL while it does: what is
+compared is the framework on the package with a loop on the package, and no figure is one of IBM MQ.
+"""
+
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, Final
+
+from benchmarks.consuming import Course
+from benchmarks.orders import decode
+from benchmarks.sampling import Sample
+from benchmarks.transports import QUEUE, Transport, filled
+from mqflow.bindings import dialects
+from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.queue_manager import BoundQueueManager
+from mqflow.standin import install
+from mqflow.standin.library import can_load
+from mqflow.verbs import QueueManager
+
+__all__ = ("PACKAGES", "loop", "through")
+
+PACKAGES: Final = tuple(name for name in ("ibmmq", "pymqi") if find_spec(name) and not can_load())
+"""Those that are installed, where there can be a stand-in library. ibmmq comes with the development tools, pymqi is built."""
+
+_CHANNEL, _HOST = "APP.SVRCONN", "localhost"
+
+
+def through(package: str) -> Transport:
+    """Return the transport through this package: the embedded queue manager in memory, behind the package's C code."""
+    return partial(_through, package)
+
+
+def loop(package: str) -> Callable[[Transport, int, int], Sample]:
+    """Return the loop of this package: its own classes, as its examples use them."""
+    return partial(_loop, package)
+
+
+@contextmanager
+def _through(package: str, messages: int) -> Iterator[QueueManager]:
+    # ibmmq would make spans for the loop, whose puts and gets are then not those of a plain loop.
+    os.environ.setdefault("MQIPY_NOOTEL", "1")
+    with filled(messages) as queue_manager, install(queue_manager):
+        options = ConnectOptions(queue_manager=queue_manager.name, channel=_CHANNEL, hosts=((_HOST, 1414),))
+        yield BoundQueueManager(dialects.load(package), options)
+
+
+def _loop(package: str, transport: Transport, messages: int, unit_of_work: int) -> Sample:
+    course = Course(messages)
+    with transport(messages) as queue_manager:
+        mq: Any = importlib.import_module(package)
+        manager = mq.connect(queue_manager.name, _CHANNEL, f"{_HOST}(1414)")
+        queue = mq.Queue(manager, QUEUE, mq.CMQC.MQOO_INPUT_SHARED)
+        options = mq.GMO(Options=mq.CMQC.MQGMO_SYNCPOINT | mq.CMQC.MQGMO_FAIL_IF_QUIESCING)
+        for number in range(1, messages + 1):
+            body = queue.get(None, mq.MD(), options)  # a used MQMD would ask for the message that it was filled from
+            with suppress(StopIteration):
+                course.handle(decode(body)).send(None)
+            if number % unit_of_work == 0:
+                manager.commit()
+        manager.commit()
+        queue.close()
+        manager.disconnect()
+    return course.sample
