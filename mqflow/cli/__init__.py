@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "put": "Put messages on a queue.",
     "get": "Take messages off a queue.",
     "browse": "Look at messages, and leave them where they are.",
+    "dlq": "Handle dead-letter queues by rules tables.",
     "delay": "Show what waits for its delay to be over, and take it back.",
     "why": "Tell the story of a message.",
     "mqsc": "Define, alter and display queues with MQSC commands.",

@@ -19,7 +19,7 @@ from mqflow.cli.terminal import note, safe, show_message
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("command",)
+__all__ = ("command", "messages")
 
 _AS_IT_IS: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _AS_IT_IS)
@@ -45,7 +45,7 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
     wanted = [_condition(text) for text in where]
     number = 0
     with connected(url) as connection:
-        for got in _messages(connection, queue):
+        for got in messages(connection, queue):
             shown = view(queue, got.descriptor, got.body)
             if not all(_matches(shown.facts, name, pattern) for name, pattern in wanted):
                 continue
@@ -58,7 +58,8 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
         sys.exit(EXIT_NOTHING)
 
 
-def _messages(connection: Connection, queue: str) -> Iterator[Got]:
+def messages(connection: Connection, queue: str) -> Iterator[Got]:
+    """Yield the messages on the queue, in order; each stays where it is."""
     handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     options = _FIRST
     while (got := connection.get(handle, options)) is not None:

@@ -1,0 +1,130 @@
+"""Messages in a file: whole descriptor, every byte of the data, and where they were; to look at, test with, and put again.
+
+A file of JSON lines, one for each message. What shall not leave the queue manager is redacted before it is written. Knows
+messages and files; knows no queue manager.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.message import Message
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers import Header, join, split
+from mqflow.mqi.rfh2 import RFH2, Folder, Property
+
+__all__ = ("BODY", "Captured", "read_captures", "redacted", "written")
+
+BODY: Final = "body"
+"""What redacts the body: everything behind the headers."""
+_HIDDEN: Final = b"*"
+_FORMAT: Final = 1
+
+
+class Captured(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message as it was on a queue."""
+
+    queue: str
+    queue_manager: str
+    descriptor: MessageDescriptor
+    #: All of the message data, headers included.
+    data: bytes
+    #: What was redacted: then this is not the message any more, and it cannot be put again by mistake.
+    redacted: tuple[str, ...] = ()
+    format_version: int = _FORMAT
+
+    @property
+    def message(self) -> Message:
+        """The message as a handler is given it."""
+        return Message(self.descriptor, self.data, self.queue)
+
+
+_decode: Final = msgspec.json.Decoder(Captured).decode
+
+
+def written(captured: Captured) -> bytes:
+    """Return the line that says it, with its end."""
+    return msgspec.json.encode(captured) + b"\n"
+
+
+def read_captures(path: Path) -> Iterator[Captured]:
+    """Yield the messages of a file. Raises `ConfigurationError`, with the line, for one that is no capture."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                captured = _decode(line)
+            except msgspec.DecodeError as error:
+                raise ConfigurationError(f"{path}, line {number}: it is no captured message: {error}.") from error
+            if captured.format_version != _FORMAT:
+                said = f"it is of format {captured.format_version}, and this version of mqflow reads {_FORMAT}"
+                raise ConfigurationError(f"{path}, line {number}: {said}.")
+            yield captured
+
+
+def redacted(captured: Captured, names: Sequence[str]) -> Captured:
+    """Return the message without what the names say: `body`, a field of the descriptor, or a property as ``folder.name``.
+
+    The body keeps its length, a property its place. Raises `ConfigurationError` for a name that is neither, and for headers
+    that cannot be read: what cannot be found cannot be hidden.
+    """
+    fields = {name: _emptied(captured.descriptor, name) for name in names if name != BODY and "." not in name}
+    properties = frozenset(name for name in names if "." in name)
+    descriptor, data = captured.descriptor, captured.data
+    if properties or BODY in names:
+        descriptor, data = _without(descriptor, data, properties, hide_body=BODY in names)
+    return replace(captured, descriptor=replace(descriptor, **fields), data=data, redacted=tuple(names))
+
+
+def _emptied(descriptor: MessageDescriptor, name: str) -> Any:
+    if name not in descriptor.__struct_fields__:
+        accepted = ", ".join(descriptor.__struct_fields__)
+        raise ConfigurationError(f"{name!r} cannot be redacted: body, a property as usr.NAME, or one of {accepted}.")
+    value = getattr(descriptor, name)
+    match value:
+        case bytes():
+            return bytes(len(value))
+        case str():
+            return ""
+        case _:
+            return type(value)(0)
+
+
+def _without(
+    descriptor: MessageDescriptor, data: bytes, properties: frozenset[str], *, hide_body: bool
+) -> tuple[MessageDescriptor, bytes]:
+    try:
+        parts = split(descriptor, data)
+    except MQIError as error:
+        raise ConfigurationError(f"A message whose headers cannot be read cannot be redacted. {error}") from error
+    chain = [_hidden(header, properties) for header in parts.chain]
+    body = _HIDDEN * len(parts.body) if hide_body else parts.body
+    if not chain:
+        return descriptor, body
+    return join(descriptor, chain, body, body_format=parts.format, body_encoding=parts.encoding, body_ccsid=parts.ccsid)
+
+
+def _hidden(header: Header, names: frozenset[str]) -> Header:
+    if not isinstance(header, RFH2):
+        return header
+    return replace(header, folders=tuple(_folder(folder, names) for folder in header.folders))
+
+
+def _folder(folder: Folder, names: Iterable[str]) -> Folder:
+    wanted = {name for name in names if name.partition(".")[0] == folder.name}
+    if not wanted:
+        return folder
+    if not folder.properties and folder.raw.strip():
+        raise ConfigurationError(f"The folder {folder.name} of a message cannot be read, so nothing in it can be redacted.")
+    each = (
+        Property(item.name, _HIDDEN.decode(), "", item.attributes) if f"{folder.name}.{item.name}" in wanted else item
+        for item in folder.properties
+    )
+    return replace(folder, properties=tuple(each), raw="")

@@ -1,0 +1,155 @@
+"""`mqflow dlq`: the tables, arguments, report and exit codes of runmqdlq. `facts` are the numbers it is known by."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.testing.dead_letters import put_dead_letter
+from tests.cli.conftest import Run
+
+DLQ = "DEAD.LETTERS"
+QUEUES = f"""
+DEFINE QLOCAL('{DLQ}') DEFPSIST(YES)
+DEFINE QLOCAL('OTHER') DEFPSIST(YES)
+DEFINE QLOCAL('SHUT') PUT(DISABLED)
+ALTER QMGR DEADQ('{DLQ}')
+"""
+
+
+@pytest.fixture
+def dead(run: Run, queues: None, tmp_path: Path) -> None:
+    """Two messages for ORDERS.IN, one for SHUT, one without an MQDLH."""
+    assert 0 == run("mqsc", stdin=QUEUES).exit_code
+    persistent = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        connection = queue_manager.connect()
+        for body, queue in ((b"one", "ORDERS.IN"), (b"two", "ORDERS.IN"), (b"three", "SHUT")):
+            put_dead_letter(connection, DLQ, body, reason=Reason.Q_FULL, queue=queue, descriptor=persistent)
+        connection.put1(DLQ, persistent, b"four", PutOption.NO_SYNCPOINT)
+
+
+pytestmark = pytest.mark.usefixtures("dead")
+
+
+def on(run: Run, queue: str) -> list[str]:
+    return [json.loads(line)["body"] for line in run("browse", queue, "--json").stdout.splitlines()]
+
+
+def test_a_table_on_stdin_handles_the_dead_letter_queue_of_the_queue_manager(run: Run) -> None:
+    result = run("dlq", "run", stdin="WAIT(NO)\nREASON(MQRC_Q_FULL) DESTQ('ORDERS.*') ACTION(RETRY)\n")
+
+    assert 0 == result.exit_code
+    assert ["one", "two"] == on(run, "ORDERS.IN")
+    assert ["three", "four"] == on(run, DLQ)
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"AMQ8708: Handling {DLQ} of QM1."
+    assert any(line.startswith(f"AMQ8721: A message on {DLQ} does not begin with an MQDLH") for line in lines)
+    assert lines[-1].startswith("AMQ8709")
+    assert "line 2: 2 messages, 0 failed attempts" in result.stderr
+
+
+def test_a_put_that_is_refused_is_reported_with_line_and_reason(run: Run) -> None:
+    result = run("dlq", "run", DLQ, stdin="WAIT(NO)\nDESTQ(SHUT) ACTION(RETRY)\n")
+
+    [failed] = [line for line in result.stdout.splitlines() if line.startswith("AMQ8722")]
+    assert "line 2" in failed
+    assert "MQRC_PUT_INHIBITED (2051)" in failed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "table", "left"),
+    [
+        pytest.param(("OTHER", "QM1"), f"INPUTQ({DLQ}) INPUTQM(QM9) WAIT(NO)\nACTION(DISCARD)", 4, id="arguments first"),
+        pytest.param((), "INPUTQ(OTHER) INPUTQM(QM1) WAIT(NO)\nACTION(DISCARD)", 4, id="then INPUTQ and INPUTQM"),
+        pytest.param((), "INPUTQ(' ') WAIT(NO)\nACTION(DISCARD)", 1, id="then DEADQ"),
+        pytest.param((" ",), "INPUTQ(OTHER) WAIT(NO)\nACTION(DISCARD)", 1, id="facts: a name of blanks is DEADQ at once"),
+    ],
+)
+def test_which_queue_is_handled(run: Run, arguments: tuple[str, ...], table: str, left: int) -> None:
+    assert 0 == run("dlq", "run", *arguments, stdin=table).exit_code
+    assert left == len(on(run, DLQ))
+
+
+ENDS = [
+    pytest.param((), "ACTION(X)\nRETRY(0)", 0x58, "AMQ8758: 3 errors", id="facts: 8758, errors in the input"),
+    pytest.param((), "", 0x50, "AMQ8750", id="facts: 8750, no valid input"),
+    pytest.param(("NOBODY",), "ACTION(RETRY)", 0x45, "AMQ8745", id="facts: 8745, the queue cannot be opened"),
+    pytest.param(("OTHER", "QM9"), "ACTION(RETRY)", 0x41, "AMQ8741", id="facts: 8741, cannot connect"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "table", "code", "said"), ENDS)
+def test_how_it_ends(run: Run, arguments: tuple[str, ...], table: str, code: int, said: str) -> None:
+    result = run("dlq", "run", *arguments, stdin=table)
+
+    assert code == result.exit_code
+    assert said in result.stdout
+    assert 4 == len(on(run, DLQ))
+
+
+def test_every_error_is_shown_with_its_place(run: Run) -> None:
+    result = run("dlq", "run", stdin="ACTION(RETRI)\nFORMAT() ACTION(RETRY)\n")
+
+    assert "line 1, column 8: AMQ8747: ACTION does not take 'RETRI'." in result.stdout
+    assert "    FORMAT() ACTION(RETRY)\n          ^\n" in result.stdout
+
+
+def test_the_first_line_is_the_password_of_the_user(run: Run) -> None:
+    result = run("dlq", "run", "-u", "amelie", stdin="secret\nWAIT(NO)\nACTION(FWD) FWDQ(OTHER)\n")
+
+    assert 0 == result.exit_code
+    assert 3 == len(on(run, "OTHER"))
+
+
+def test_a_table_in_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rules.tbl").write_text("WAIT(NO)\nACTION(DISCARD)\n")
+
+    assert 0 == run("dlq", "run", "--rules", "rules.tbl", "--reload").exit_code
+    assert ["four"] == on(run, DLQ)
+
+
+def test_reload_without_a_file_is_wrong_usage(run: Run) -> None:
+    assert 2 == run("dlq", "run", "--reload", stdin="ACTION(RETRY)").exit_code
+
+
+# -- check
+
+
+def check(run: Run, table: str, *arguments: str) -> tuple[int, str]:
+    Path("rules.tbl").write_text(table)
+    result = run("dlq", "check", "rules.tbl", *arguments)
+    return result.exit_code, result.stdout
+
+
+def test_errors_fail_the_check(run: Run) -> None:
+    code, said = check(run, "ACTION(X)")
+
+    assert 1 == code
+    assert "line 1, column 8" in said
+
+
+def test_what_is_seldom_meant_is_said_and_fails_nothing(run: Run) -> None:
+    code, said = check(run, "ACTION(DISCARD)\nDESTQ(A) ACTION(RETRY)")
+
+    assert 0 == code
+    assert "line 2: It is never reached: line 1 (DISCARD)" in said
+
+
+def test_a_dry_run_says_rule_by_rule_what_would_happen(run: Run) -> None:
+    table = "DESTQ('ORDERS.*') ACTION(RETRY)\nDESTQ(NONE) ACTION(DISCARD)\nACTION(FWD) FWDQ(NOBODY)"
+    code, said = check(run, table, "--against", DLQ, "--each")
+
+    assert 0 == code
+    rows = [line.split(maxsplit=3) for line in said.splitlines() if line.startswith("line")]
+    assert ["line", "1", "2", "put to ORDERS.IN of QM1 (2)"] in rows
+    assert ["line", "2", "0", "never matched"] in rows
+    assert ["line", "3", "1", "put to NOBODY with its MQDLH (1)"] in rows
+    assert "1 messages do not begin with an MQDLH" in said
+    assert "put to NOBODY with its MQDLH: it would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in said
+    assert 4 == len(on(run, DLQ))
