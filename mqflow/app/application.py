@@ -62,6 +62,7 @@ class App:
         self.decide: Final = decide
         self._lifespan = lifespan
         self._listeners: dict[str, Listener] = {}
+        self._publishers: list[Publisher] = []
         self._on_start: list[Startup] = []
         self._on_stop: list[Startup] = []
         self._running: Running | None = None
@@ -106,7 +107,7 @@ class App:
         With a `delay`, a timedelta or seconds, it can be got that much later. Raises `MQIError` 2013 for an expiry shorter than
         the delay, 2046 for a delay that is none.
         """
-        return Publisher(
+        made = Publisher(
             queue=queue,
             persistent=persistent,
             priority=priority,
@@ -114,6 +115,8 @@ class App:
             delay=delay,
             codec=codec or self.codec,
         )
+        self._publishers.append(made)
+        return made
 
     def delay_processor(self, concurrency: int = 1) -> None:
         """Have this application deliver delayed messages when they are due, on this many connections.
@@ -138,6 +141,11 @@ class App:
     def listeners(self) -> tuple[Listener, ...]:
         """What was declared, one for each queue."""
         return tuple(self._listeners.values())
+
+    @property
+    def publishers(self) -> tuple[Publisher, ...]:
+        """What was made by `publisher`, in order."""
+        return tuple(self._publishers)
 
     @property
     def queue_manager(self) -> QueueManager:

@@ -4,12 +4,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Unpack
 
 import click
 import msgspec
 
 from mqflow.app.locate import reach_queue_manager
 from mqflow.app.settings import load
+from mqflow.cli.needs import Needs, needs_of, needs_options
 from mqflow.cli.target import json_option, url_option
 from mqflow.cli.terminal import note
 from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
@@ -22,16 +24,27 @@ __all__ = ("command",)
 
 
 @click.command("mqsc")
-@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("what", metavar="[FILE | MODULE:APP]", required=False)
 @click.option("--strict", is_flag=True, help="Fail also for what MQSC has and the embedded queue manager has not.")
+@needs_options
 @json_option
 @url_option
-def command(file: Path | None, strict: bool, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Carry out the MQSC commands of FILE, of stdin, or typed at a prompt.
+def command(what: str | None, strict: bool, as_json: bool, url: str | None, **needs: Unpack[Needs]) -> None:  # noqa: FBT001 - click passes options by name
+    """Carry out the MQSC commands of FILE, of stdin, or typed at a prompt; or print those that an application needs.
 
     The file a team uses for its real queue manager works here; what is not supported is named and left out. A command that
     fails does not stop the next. Exits with 10 where one failed.
+
+    Of MODULE:APP, the DEFINE and SET AUTHREC commands are printed with which it runs as a user that may do nothing else. With
+    --url, what is defined there already is looked up and not defined again.
     """
+    if what is not None and ":" in what and not Path(what).exists():
+        for line in needs_of(what, url, **needs):
+            click.echo(line)
+        return
+    file = None if what is None else _file(what)
+    if any(needs.values()):
+        raise click.UsageError("--user, --group, --get, --put, --request, --delay and --dead-letter-queue go with MODULE:APP.")
     queue_manager = reach_queue_manager(load({"url": url}).url)
     try:
         administration = queue_manager.administration
@@ -49,6 +62,13 @@ def command(file: Path | None, strict: bool, as_json: bool, url: str | None) -> 
     _sum_up(results, as_json=as_json)
     if code := results.exit_code(strict=strict):
         sys.exit(code)
+
+
+def _file(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        raise click.BadParameter(f"there is no file {name!r}, and it is not MODULE:APP either.", param_hint="FILE")
+    return path
 
 
 def _script(file: Path | None) -> str:

@@ -1,0 +1,139 @@
+"""What an application needs of its queue manager: queues, and authorities for its user. From its declarations, before it runs.
+
+Looks at what is declared and set, and at definitions it is shown; connects to nothing. What a running handler names (the
+queue of a `put`, a ReplyToQ) cannot be seen here: whoever asks says it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.app.application import App
+from mqflow.app.listening import Listener
+from mqflow.app.settings import Settings, load
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.options import QueueType
+
+__all__ = ("Known", "Requirements", "Use", "requirements")
+
+_MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
+_SYSTEM: Final = "SYSTEM."
+"""Queues of that name are there from the beginning."""
+_GET: Final = (Authority.GET, Authority.INQ)
+_PUT: Final = (Authority.PUT,)
+_PUT_LATER: Final = (Authority.PUT, Authority.INQ)
+_MOVE: Final = (Authority.PUT, Authority.PASSALL)
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """What the declarations do not say."""
+
+    #: Queues that `app.consumer` reads.
+    consumed: tuple[str, ...] = ()
+    #: Queues that `app.put` and `Context.put` put to.
+    put: tuple[str, ...] = ()
+    #: Whether `app.request` is used.
+    requests: bool = False
+    #: Whether those puts have a delay.
+    delays: bool = False
+    #: Where messages with a delay wait.
+    staging_queue: str
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """What is known of the queue manager; nothing, if left out."""
+
+    queue: Callable[[str], QueueAttributes | None] = lambda _: None
+    #: DEADQ.
+    dead_letter_queue: str = ""
+
+
+class Requirements(Struct, frozen=True):
+    """What an administrator has to do before the application can run."""
+
+    #: Queues that are not there yet.
+    queues: tuple[QueueAttributes, ...]
+    #: By kind and name, in the order they are needed; the name of the queue manager is empty.
+    authorities: Mapping[tuple[Kind, str], frozenset[Authority]]
+
+
+class _Found:
+    """What was found so far, each queue and authority once."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self.queues: dict[str, QueueAttributes] = {}
+        self.authorities: dict[tuple[Kind, str], frozenset[Authority]] = {}
+
+    def need(self, name: str, authorities: Iterable[Authority], kind: Kind = Kind.QUEUE) -> None:
+        """Need authorities on an object."""
+        self.authorities[kind, name] = self.authorities.get((kind, name), frozenset()) | frozenset(authorities)
+
+    def have(self, name: str, *, threshold: int = 0, backout_queue: str = "", in_order: bool = False) -> QueueAttributes:
+        """Have the queue there: as it is known, or defined like this. What was declared first about a queue holds."""
+        known = self._known.queue(name)
+        if known is not None or name.startswith(_SYSTEM):
+            return known or QueueAttributes(name=name)
+        said = QueueAttributes(
+            name=name,
+            backout_threshold=threshold,
+            backout_requeue_queue=backout_queue,
+            message_delivery_sequence=int(in_order),
+        )
+        before = self.queues.get(name, said)
+        self.queues[name] = said if (threshold or backout_queue) and not before.backout_threshold else before
+        return self.queues[name]
+
+    def base_of(self, queue: QueueAttributes) -> QueueAttributes:
+        """Return the local queue behind an alias."""
+        return self.have(queue.target) if queue.kind is QueueType.ALIAS else queue
+
+
+def requirements(app: App, use: Use, known: Known) -> Requirements:
+    """Return what the application needs, and nothing that it does not.
+
+    Where a listener leaves BOTHRESH or BOQNAME to its queue and the queue is not known, there is no backout requeue queue.
+    """
+    settings, found = app.settings or load(), _Found(known)
+    found.need("", (Authority.CONNECT,), Kind.QMGR)
+    for listener in app.listeners:
+        threshold, backout_queue = _declared(listener, settings)
+        _consume(found, known, listener.queue, threshold, backout_queue)
+    for name in use.consumed:
+        _consume(found, known, name, "queue", "queue")
+    puts = [(publisher.queue, bool(publisher.delay)) for publisher in app.publishers]
+    puts += [(name, use.delays) for name in use.put]
+    for name, delayed in puts:
+        found.have(name)
+        found.need(name, _PUT_LATER if delayed else _PUT)
+        if delayed:
+            found.have(use.staging_queue, in_order=True)
+            found.need(use.staging_queue, _PUT)
+    if use.requests:
+        found.need(_MODEL, (Authority.GET,))
+    return Requirements(tuple(found.queues.values()), found.authorities)
+
+
+def _declared(listener: Listener, settings: Settings) -> tuple[int | str, str]:
+    """Return threshold and backout requeue queue, settings over declaration; "queue" where the queue is to say."""
+    said, backout = settings.listener(listener.name, listener.queue), listener.options.backout
+    threshold = backout.threshold if said.backout_threshold is None else said.backout_threshold
+    return threshold, backout.queue if said.backout_requeue_queue is None else said.backout_requeue_queue
+
+
+def _consume(found: _Found, known: Known, name: str, threshold: int | str, backout_queue: str) -> None:
+    named = "" if backout_queue == "queue" else backout_queue
+    queue = found.have(name, threshold=threshold if isinstance(threshold, int) else 0, backout_queue=named)
+    base = found.base_of(queue)
+    # The queue manager is inquired for DEADQ; of an alias, itself and the queue behind it.
+    found.need("", (Authority.INQ,), Kind.QMGR)
+    found.need(name, _GET)
+    found.need(base.name, (Authority.INQ,))
+    target = base.backout_requeue_queue if backout_queue == "queue" else backout_queue
+    if target:
+        found.have(target)
+    for destination in (target, known.dead_letter_queue):
+        if destination not in {"", base.name}:  # a queue is never its own destination
+            found.need(destination, _MOVE)

@@ -1,0 +1,204 @@
+"""What `mqflow mqsc module:app` prints: with it the application runs as a user that may do nothing else, and not with less."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mqflow import App
+from mqflow.app.errors import RequestTimeoutError
+from mqflow.cli import main
+from mqflow.events import Warned
+from mqflow.mqi.errors import MQIError
+from mqflow.testing.kit import QueueManagerKit
+
+NAME = "app_that_needs_little"
+OPTIONS = ("--user", "orders", "--put", "LATER", "--put", "ASK", "--get", "PULLED", "--request", "--delay")
+DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
+APPLICATION = """
+from mqflow import App, Backout, Pace
+
+CALM = Pace(first_s=1, factor=1, max_s=1, jitter=0)
+app = App(name="orders")
+confirm = app.publisher("ORDERS.OUT")
+
+
+@app.listener("ORDERS.IN", backout=Backout(threshold=2, queue="ORDERS.BOQ", pace=CALM))
+@confirm
+async def handle(body: bytes) -> bytes:
+    if body == b"poison":
+        raise ValueError("bad data")
+    return body
+
+
+@app.listener("ASK", backout=Backout(threshold=1, queue="", pace=CALM))
+async def answer(body: bytes) -> bytes:
+    return body.upper()
+"""
+
+Printed = Callable[..., Result]
+
+
+@pytest.fixture
+def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Printed]:
+    """Run `mqflow mqsc` on the application, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("MQFLOW_URL", "embedded::memory:?qmgr=QM1")
+    (tmp_path / f"{NAME}.py").write_text(APPLICATION)
+
+    def run(*options: str) -> Result:
+        return CliRunner().invoke(main, ["mqsc", f"{NAME}:app", *options])
+
+    yield run
+    sys.modules.pop(NAME, None)
+
+
+def commands(result: Result) -> list[str]:
+    assert 0 == result.exit_code, result.output
+    return [line for line in result.stdout.splitlines() if not line.startswith("*")]
+
+
+def test_the_commands_are_those_the_application_needs(printed: Printed) -> None:
+    assert [
+        "DEFINE QLOCAL('ORDERS.IN') BOTHRESH(2) BOQNAME('ORDERS.BOQ')",
+        "DEFINE QLOCAL('ORDERS.BOQ')",
+        "DEFINE QLOCAL('ASK') BOTHRESH(1)",
+        "DEFINE QLOCAL('ORDERS.OUT')",
+        "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(CONNECT,INQ)",
+        "SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET,INQ)",
+        "SET AUTHREC PROFILE('ORDERS.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)",
+        "SET AUTHREC PROFILE('ASK') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET,INQ)",
+        "SET AUTHREC PROFILE('ORDERS.OUT') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PUT)",
+    ] == commands(printed("--user", "orders"))
+
+
+def test_a_group_may_be_allowed_instead_of_a_user(printed: Printed) -> None:
+    assert "SET AUTHREC OBJTYPE(QMGR) GROUP('desk') AUTHADD(CONNECT,INQ)" in commands(printed("--group", "desk"))
+    assert 2 == printed("--group", "desk", "--user", "orders").exit_code
+
+
+def test_settings_are_stronger_than_what_is_declared(printed: Printed, tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text(
+        'user = "setter"\n[listeners."ORDERS.IN"]\nbackout_threshold = 7\nbackout_requeue_queue = "OTHER.BOQ"\n'
+    )
+
+    lines = commands(printed())
+
+    assert "DEFINE QLOCAL('ORDERS.IN') BOTHRESH(7) BOQNAME('OTHER.BOQ')" == lines[0]
+    assert "SET AUTHREC PROFILE('OTHER.BOQ') OBJTYPE(QUEUE) PRINCIPAL('setter') AUTHADD(PASSALL,PUT)" in lines
+    assert not [line for line in lines if "ORDERS.BOQ" in line]
+
+
+def test_what_is_there_already_is_looked_up_and_not_defined(printed: Printed, tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path / 'data'}?qmgr=QM1"
+    script = (
+        "DEFINE QLOCAL('BASE') BOTHRESH(3) BOQNAME('BASE.BOQ')\nDEFINE QLOCAL('BASE.BOQ')\n"
+        f"DEFINE QALIAS('PULLED') TARGET('BASE')\nALTER QMGR DEADQ({DLQ})"
+    )
+    assert 0 == CliRunner().invoke(main, ["mqsc", "--url", url], input=script).exit_code
+
+    lines = commands(printed("--user", "orders", "--get", "PULLED", "--url", url))
+
+    of_orders = "OBJTYPE(QUEUE) PRINCIPAL('orders')"
+    assert not [line for line in lines if line.startswith("DEFINE") and ("BASE" in line or "PULLED" in line)]
+    assert {
+        f"SET AUTHREC PROFILE('PULLED') {of_orders} AUTHADD(GET,INQ)",
+        f"SET AUTHREC PROFILE('BASE') {of_orders} AUTHADD(INQ)",
+        f"SET AUTHREC PROFILE('BASE.BOQ') {of_orders} AUTHADD(PASSALL,PUT)",
+        f"SET AUTHREC PROFILE('{DLQ}') {of_orders} AUTHADD(PASSALL,PUT)",
+    } <= set(lines)
+
+
+@pytest.mark.parametrize("arguments", [("queues.mqsc",), ("--user", "orders"), ("nothing.mqsc", "--put", "Q")])
+def test_what_is_neither_a_file_nor_an_application_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert 2 == CliRunner().invoke(main, ["mqsc", *arguments], input="").exit_code
+
+
+# -- it is enough, and not too much
+
+
+def prepared(mq: QueueManagerKit, script: str) -> App:
+    """Define what the script says, on a queue manager that has nothing yet but a dead-letter queue."""
+    mq.mqsc(f"ALTER QMGR DEADQ({DLQ})", *script.splitlines())
+    app = importlib.import_module(NAME).app
+    assert isinstance(app, App)
+    return app
+
+
+async def everything_it_does(mq: QueueManagerKit, app: App) -> None:
+    """Use each authority once; raises where one is missing."""
+    async with mq.run(app, user="orders"):
+        await mq.put("ORDERS.IN", b"good")
+        [out] = await mq.drain("ORDERS.OUT", within_s=10)
+        assert b"good" == out.data
+        await mq.put("ORDERS.IN", b"poison")
+        await mq.drain("ORDERS.BOQ", within_s=20)
+        assert b"WHO" == await app.request("ASK", b"who", reply=bytes, timeout_s=10)
+        await app.put("LATER", b"x", delay=5)
+        await mq.drain("LATER", within_s=20)
+        await mq.put("PULLED", b"y")
+        async with app.consumer("PULLED") as consumer:
+            assert await consumer.receive(wait_ms=5_000) is not None
+            await consumer.backout()
+            assert await consumer.receive(wait_ms=5_000) is not None
+        mq.mqsc("ALTER QLOCAL('ORDERS.BOQ') PUT(DISABLED)")
+        await mq.put("ORDERS.IN", b"poison")
+        await mq.drain(DLQ, within_s=20)
+    assert [] == mq.told(Warned)
+
+
+@pytest.fixture
+def script(printed: Printed) -> str:
+    return printed(*OPTIONS, "--dead-letter-queue", DLQ).stdout
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+async def test_on_an_empty_queue_manager_the_script_is_enough(mq: QueueManagerKit, script: str) -> None:
+    await everything_it_does(mq, prepared(mq, script))
+
+
+GRANTED = {
+    ("QMGR", "SELF"): "CONNECT INQ",
+    ("QUEUE", "ORDERS.IN"): "GET INQ",
+    ("QUEUE", "ORDERS.BOQ"): "PASSALL PUT",
+    ("QUEUE", DLQ): "PASSALL PUT",
+    ("QUEUE", "ASK"): "GET INQ PUT",
+    ("QUEUE", "ORDERS.OUT"): "PUT",
+    ("QUEUE", "PULLED"): "GET INQ",
+    ("QUEUE", "LATER"): "INQ PUT",
+    ("QUEUE", "SYSTEM.DEFAULT.MODEL.QUEUE"): "GET",
+    ("QUEUE", "SYSTEM.DDELAY.LOCAL.QUEUE"): "PUT",
+}
+
+
+def test_what_is_taken_away_below_is_all_there_is(mq: QueueManagerKit, script: str) -> None:
+    prepared(mq, script)
+
+    records = mq.queue_manager.administration.authorities.records()
+    assert GRANTED == {
+        (record.kind.value, record.profile): " ".join(sorted(record.authorities))
+        for record in records
+        if record.entity == "orders"
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "profile", "authority"),
+    [pytest.param(*where, word, id=f"{word} on {where[1]}") for where, words in GRANTED.items() for word in words.split()],
+)
+async def test_without_any_one_of_them_something_fails(
+    mq: QueueManagerKit, script: str, kind: str, profile: str, authority: str
+) -> None:
+    app = prepared(mq, script)
+    mq.mqsc(f"SET AUTHREC PROFILE('{profile}') OBJTYPE({kind}) PRINCIPAL('orders') AUTHRMV({authority})")
+
+    with pytest.raises((AssertionError, MQIError, RequestTimeoutError)):
+        await everything_it_does(mq, app)
