@@ -88,6 +88,8 @@ class Running:
             application_name=self._name,
             delay_processors=processors,
             staging_queue=staging_queue,
+            delays=self.settings.reconnect.ladder,
+            reconnect_limit_s=self.settings.reconnect.limit_s,
         )
         self._session: Session | None = None
         self._turn = anyio.Lock()

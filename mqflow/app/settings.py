@@ -14,9 +14,13 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct, field, inspect
 
+from mqflow.policy.delays import DelaysError, Ladder, parse_delays
+from mqflow.policy.reconnection import LADDER
+
 __all__ = (
     "LedgerSettings",
     "ListenerSettings",
+    "ReconnectSettings",
     "Secret",
     "Settings",
     "SettingsError",
@@ -77,6 +81,20 @@ class TLSSettings(Struct, frozen=True, kw_only=True):
     peer_name: str = ""
 
 
+class ReconnectSettings(Struct, frozen=True, kw_only=True):
+    """How a lost connection is got back."""
+
+    #: Before each attempt, in milliseconds, as ReconDelay of mqclient.ini: "(1000,250)(2000,500)"; empty for JMS's ladder.
+    delays: str = ""
+    #: Give up after this many seconds; None never does.
+    limit_s: _Seconds | None = None
+
+    @property
+    def ladder(self) -> Ladder:
+        """The delays in seconds. Raises `DelaysError`; `load` has asked already."""
+        return parse_delays(self.delays) if self.delays else LADDER
+
+
 class ListenerSettings(Struct, frozen=True, kw_only=True):
     """What one listener is told from outside; None leaves what its decorator says."""
 
@@ -112,6 +130,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     #: MQFLOW.DDELAY.QUEUE, to be defined, on IBM MQ.
     delay_queue: str = ""
     ledger: LedgerSettings = LedgerSettings()
+    reconnect: ReconnectSettings = ReconnectSettings()
     #: Whether `mqflow run` gives OpenTelemetry to the application; its providers and exporters are set as OpenTelemetry does.
     telemetry: bool = False
     #: By queue or listener name, see `listener`.
@@ -177,7 +196,12 @@ def load(
     given |= _from_file(environment, folder or Path.cwd())
     given |= _from_environment(environment, unknown)
     given |= _from_arguments(arguments or {})
-    return _password_from_file(_built(given, tuple(unknown)))
+    settings = _password_from_file(_built(given, tuple(unknown)))
+    try:
+        settings.reconnect.ladder  # noqa: B018 - asked for its error
+    except DelaysError as error:
+        raise SettingsError("reconnect.delays", settings.sources["reconnect.delays"], str(error)) from error
+    return settings
 
 
 def shown_key(key: tuple[str, ...]) -> str:

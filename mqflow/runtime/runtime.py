@@ -12,6 +12,8 @@ import anyio
 from anyio.abc import TaskStatus
 
 from mqflow.ambient import Clock, Random, Runner
+from mqflow.policy.delays import Ladder
+from mqflow.policy.reconnection import LADDER
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.delay_processor import DelayProcessor
 from mqflow.runtime.delivery import ListenerSpec
@@ -38,9 +40,18 @@ class Runtime:
         application_name: str,
         delay_processors: int = 0,
         staging_queue: str = "",
+        delays: Ladder = LADDER,
+        reconnect_limit_s: float | None = None,
     ) -> None:
         self.supervisor: Final = Supervisor(
-            queue_manager, broadcast=broadcast, clock=clock, random=random, runner=runner, name=application_name
+            queue_manager,
+            broadcast=broadcast,
+            clock=clock,
+            random=random,
+            runner=runner,
+            name=application_name,
+            delays=delays,
+            limit_s=reconnect_limit_s,
         )
         self._states = [
             ListenerState(

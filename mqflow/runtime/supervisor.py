@@ -13,6 +13,7 @@ from mqflow.events import Reconnected, Reconnecting
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import reconnection
+from mqflow.policy.delays import Ladder, next_delay_s
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.session import Session, open_session
 from mqflow.verbs import InlineQueueManager, QueueManager
@@ -32,13 +33,18 @@ class Supervisor:
         random: Random,
         runner: Runner,
         name: str = "mqflow",
+        delays: Ladder = reconnection.LADDER,
+        limit_s: float | None = None,
     ) -> None:
+        """Take a queue manager, and how long to wait for it: the ladder goes on for ever, or until `limit_s` after the loss."""
         self.queue_manager: Final = queue_manager
         self._broadcast = broadcast
         self._clock = clock
         self._random = random
         self._runner = runner
         self._name = name
+        self._delays = delays
+        self._limit_s = limit_s
         self._gate = anyio.Lock()
         self._lost_at: float | None = None
         self._reached = False
@@ -57,7 +63,7 @@ class Supervisor:
         During an outage everybody waits here, and one of them walks the ladder.
 
         Raises `MQIError` when nothing was ever reached, when the reason is one that no retry can change, when an embedded queue
-        manager has stopped for good, and 2202 when the application stops meanwhile.
+        manager has stopped for good, 2556 when the time limit is over, and 2202 when the application stops meanwhile.
         """
         async with self._gate:
             if self._lost_at is None:
@@ -95,6 +101,15 @@ class Supervisor:
             said = "The application is stopping, and waits for no queue manager any more"
             raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
 
+    def _next_delay_s(self, attempt: int, lost_at: float) -> float:
+        lost_for_s = self._clock.monotonic() - lost_at
+        random = self._random.random()
+        delay_s = next_delay_s(attempt, random, ladder=self._delays, lost_for_s=lost_for_s, limit_s=self._limit_s)
+        if delay_s is None:
+            said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {self._limit_s:g} s"
+            raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
+        return delay_s
+
     async def _connect_once(self, user: str) -> Session:
         return await open_session(self.queue_manager, self._runner, self._name, user)
 
@@ -102,7 +117,7 @@ class Supervisor:
         attempt = 0
         while True:
             attempt += 1
-            delay_s = reconnection.delay_s(attempt, self._random.random())
+            delay_s = self._next_delay_s(attempt, lost_at)
             if not self._gone_for_good:
                 await self._pause(delay_s)
             try:

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from mqflow import App, Context, MQIError
+from mqflow.app.settings import ReconnectSettings, Settings
 from mqflow.events import InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled, Warned
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -26,8 +27,8 @@ def queues(mq: QueueManagerKit) -> None:
     mq.define("IN", bothresh=3, boqname="BOQ")
 
 
-def booking_app() -> App:
-    app = App()
+def booking_app(settings: Settings | None = None) -> App:
+    app = App(settings=settings)
 
     @app.listener("IN", concurrency=2)
     async def book(order: Order, ctx: Context) -> None:
@@ -66,6 +67,51 @@ async def test_attempts_to_reconnect_follow_the_ladder(mq: QueueManagerKit) -> N
     delays = [event.delay_s for event in mq.told(Reconnecting) if event.attempt]
     for (fixed_s, random_s), delay_s in zip([(1, 0.25), (2, 0.5), (4, 1), (8, 2), (16, 4), (25, 6.25)], delays, strict=False):
         assert fixed_s <= delay_s <= fixed_s + random_s
+
+
+async def test_attempts_follow_the_ladder_that_is_set(mq: QueueManagerKit) -> None:
+    every_ten_s = Settings(reconnect=ReconnectSettings(delays="(3000)(10000,500)"))
+
+    async with mq.run(booking_app(every_ten_s)):
+        with mq.faults.outage():
+            await anyio.sleep(60)
+        await anyio.sleep(20)
+
+    delays = [event.delay_s for event in mq.told(Reconnecting) if event.attempt]
+    assert 3 == delays[0]
+    assert len(delays) >= 4
+    assert all(10 <= delay_s <= 10.5 for delay_s in delays[1:])
+
+
+async def run_into_an_outage(mq: QueueManagerKit, settings: Settings) -> None:
+    """Run an application whose queue manager goes away after a second, and does not come back."""
+    async with mq.run(booking_app(settings)):
+        await anyio.sleep(1)
+        with mq.faults.outage():
+            await anyio.sleep(600)
+
+
+async def test_where_the_time_limit_is_over_the_application_ends_and_says_so(mq: QueueManagerKit) -> None:
+    began = mq.clock.monotonic()
+
+    with pytest.raises(MQIError) as caught:
+        await run_into_an_outage(mq, Settings(reconnect=ReconnectSettings(limit_s=30)))
+
+    assert Reason.RECONNECT_TIMED_OUT == caught.value.reason
+    assert "the limit for getting it back is 30 s" in str(caught.value)
+    assert 31 <= mq.clock.monotonic() - began <= 32
+    assert 16 > mq.told(Reconnecting)[-1].delay_s  # the fifth wait was cut, so that the last attempt is at the limit
+
+
+async def test_a_connection_that_is_back_within_the_limit_goes_on(mq: QueueManagerKit) -> None:
+    async with mq.run(booking_app(Settings(reconnect=ReconnectSettings(limit_s=30)))):
+        await anyio.sleep(1)
+        with mq.faults.outage():
+            await anyio.sleep(20)
+        await mq.put("IN", {"number": 1})
+        [out] = await mq.drain("OUT", within_s=60)
+
+    assert {"number": 1} == out.json()
 
 
 async def test_a_stop_during_an_outage_waits_for_no_queue_manager(mq: QueueManagerKit) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.app.settings import ListenerSettings, Secret, Settings, SettingsError, load
+from mqflow.policy.reconnection import LADDER
 
 
 def test_nothing_given_is_the_defaults_with_no_sources(tmp_path: Path) -> None:
@@ -143,3 +144,22 @@ def test_a_url_set_from_outside_is_stronger_than_the_one_in_the_source(tmp_path:
     assert "embedded:./outside" == outside.url_over("embedded:./source")
     assert "embedded:./source" == Settings().url_over("embedded:./source")
     assert Settings().url == Settings().url_over(None)
+
+
+def test_delays_between_attempts_to_reconnect_are_written_as_mqclient_ini_does(tmp_path: Path) -> None:
+    settings = load(
+        environment={"MQFLOW_RECONNECT_DELAYS": "(500,100)(2000)", "MQFLOW_RECONNECT_LIMIT_S": "60"}, folder=tmp_path
+    )
+
+    assert (((0.5, 0.1), (2.0, 0.0)), 60.0) == (settings.reconnect.ladder, settings.reconnect.limit_s)
+
+
+def test_without_a_word_about_delays_they_are_those_of_jms_for_ever(tmp_path: Path) -> None:
+    settings = load(environment={}, folder=tmp_path)
+
+    assert (LADDER, None) == (settings.reconnect.ladder, settings.reconnect.limit_s)
+
+
+def test_delays_that_are_none_are_refused_with_their_place(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"Setting reconnect\.delays from environment \(MQFLOW_RECONNECT_DELAYS\): 'soon'"):
+        load(environment={"MQFLOW_RECONNECT_DELAYS": "soon"}, folder=tmp_path)
