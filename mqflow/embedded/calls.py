@@ -86,6 +86,11 @@ class Hello(Struct, frozen=True, tag=True):
     queue_manager: str
     application_name: str
     user: str
+    #: Asked for over TCP.
+    password: str = ""
+
+    def __repr__(self) -> str:
+        return f"Hello({self.version}, {self.queue_manager!r}, {self.application_name!r}, {self.user!r})"
 
 
 class Open(Struct, frozen=True, tag=True):

@@ -10,6 +10,8 @@ import struct
 import threading
 from typing import Final
 
+from mqflow.embedded.streams import Stream
+
 __all__ = ("FRAME_BYTES_MAX", "SILENCE_S", "FrameError", "Frames", "SilenceError")
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
@@ -36,7 +38,7 @@ class SilenceError(FrameError):
 class Frames:
     """A connected socket, in frames. One thread receives, any thread sends."""
 
-    def __init__(self, stream: socket.socket, *, silence_s: float = SILENCE_S) -> None:
+    def __init__(self, stream: Stream, *, silence_s: float = SILENCE_S) -> None:
         self.socket: Final = stream
         self.silence_s: Final = silence_s
         self._received = bytearray()

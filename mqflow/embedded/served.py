@@ -6,6 +6,7 @@ the records of `calls`; knows no rule of MQ.
 
 import contextlib
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +18,13 @@ from msgspec import Struct
 
 from mqflow.ambient import THREADS, Runner
 from mqflow.embedded import calls
+from mqflow.embedded.addresses import Address, UnixAddress, dial
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.authorities_served import ServedAuthorities
 from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frames
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.staging_order import STAGING_QUEUE
+from mqflow.embedded.streams import Stream
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
@@ -66,14 +69,18 @@ class ServedQueueManager:
 
     def __init__(
         self,
-        socket_path: Path,
+        address: Path | Address,
         *,
         name: str = "",
         user: str = "",
+        password: str = "",
+        tls: ssl.SSLContext | None = None,
         runner: Runner = THREADS,
         silence_s: float = SILENCE_S,
     ) -> None:
-        self._path = socket_path
+        self._address: Final = UnixAddress(address) if isinstance(address, Path) else address
+        self._password = password
+        self._tls = tls
         self._name = name
         # Who connects where a connection names nobody; empty for the user of the owner, as whom this process runs too.
         self._user = user
@@ -105,16 +112,15 @@ class ServedQueueManager:
             line.close()
 
     def _line(self, application_name: str, user: str) -> "_Line":
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            stream.connect(str(self._path))
+            stream = dial(self._address, self._tls, self._heart.silence_s)
         except OSError as error:
-            stream.close()
-            detail = f"Nobody serves a queue manager at {self._path} ({error.strerror or error})"
-            raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=self._name, detail=detail) from error
+            reason, said = _refusal(error)
+            detail = f"{said} at {self._address} ({error.strerror or error})"
+            raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
         line = _Line(stream, self._name, self._heart, self._lines.discard)
         self._lines.add(line)
-        hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user)
+        hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user, self._password)
         try:
             line.queue_manager_name = line.call(hello, "MQCONNX")
         except BaseException:
@@ -329,7 +335,7 @@ class ServedAdministration:
 class _Line:
     """Requests and replies over one socket: what is lost, and what that means for the call under way."""
 
-    def __init__(self, stream: socket.socket, queue_manager_name: str, heart: Heart, over: "Callable[[_Line], None]") -> None:
+    def __init__(self, stream: Stream, queue_manager_name: str, heart: Heart, over: "Callable[[_Line], None]") -> None:
         self.queue_manager_name = queue_manager_name
         self._over = over
         self._frames: Final = Frames(stream, silence_s=heart.silence_s)
@@ -390,6 +396,19 @@ class _Line:
             self._end(Reason.CONNECTION_BROKEN)
             reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
             raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error
+
+
+def _refusal(error: OSError) -> tuple[Reason, str]:
+    """Return the reason of a connection that could not be made, and what it means."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return Reason.SSL_INITIALIZATION_ERROR, "The certificate is not one that is trusted,"
+        case ssl.SSLError():
+            return Reason.SSL_INITIALIZATION_ERROR, "TLS could not be agreed on"
+        case socket.gaierror():
+            return Reason.HOST_NOT_AVAILABLE, "No machine of that name is known,"
+        case _:
+            return Reason.Q_MGR_NOT_AVAILABLE, "Nobody serves a queue manager"
 
 
 def _durable(descriptor: MessageDescriptor, options: PutOption) -> bool:

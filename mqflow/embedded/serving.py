@@ -1,43 +1,29 @@
-"""The owner's side of a served queue manager: other processes of the same user use it over a Unix socket.
+"""Serves a queue manager to other processes: over a Unix socket to those of the same user, over TCP to users with a password.
 
-One thread for each connection calls the verbs for it. A socket that closes is an application that died: its unit of work is
-backed out. Knows the seam and the records of `calls`; knows no rule of MQ.
+Takes connections and gives each a thread (`answering`). Knows the seam; knows no verb and no rule of MQ.
 """
 
 import contextlib
 import os
 import socket
-import struct
+import ssl
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol, Self, assert_never, cast
-
-import msgspec
+from typing import Final, Self
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 from mqflow.embedded import calls
-from mqflow.embedded.administration import Administration
-from mqflow.embedded.authorities_served import ask_authorities, order_authorities
+from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress, is_loopback
+from mqflow.embedded.answering import Answering, Servable, ServableConnection
+from mqflow.embedded.entrances import Entrance, Passwords, SameUser, WithPassword
 from mqflow.embedded.folder import prepare_folder
-from mqflow.embedded.frames import SILENCE_S, FrameError, Frames, SilenceError
+from mqflow.embedded.frames import SILENCE_S, FrameError, Frames
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.signals import Signal, wait_for
-from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import (
-    WAIT_UNLIMITED,
-    GetOptions,
-    Got,
-    InlineConnection,
-    ObjectHandle,
-    SubscriptionHandle,
-    take_unit,
-    without_wait,
-)
 
-__all__ = ("CONNECTIONS_MAX", "Servable", "ServableConnection", "Server", "ServingError", "serve")
+__all__ = ("CONNECTIONS_MAX", "Servable", "ServableConnection", "Server", "ServingError", "serve", "serve_tcp")
 
 CONNECTIONS_MAX: Final = 256
 # What the system has room for in the address of a Unix socket: 108 on Linux, 104 on macOS, one for the end.
@@ -45,66 +31,46 @@ _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1
 # How long an application that is refused may take to say hello.
 _REFUSAL_S: Final = 1.0
-_CREDENTIALS: Final = struct.Struct("3i")
-#: Stands for a number that is no handle's where None would mean something.
-_NO_HANDLE: Final = object()
+_HELLO_S: Final = 10.0
+"""How long a peer may take to shake hands and say who it is."""
 
 
 class ServingError(Exception):
     """The socket cannot be had. The sentence says why and what to do."""
 
 
-class ServableConnection(InlineConnection, Protocol):
-    """A connection whose application may die."""
-
-    @property
-    def user(self) -> str:
-        """As whom the application connected."""
-        ...
-
-    def abandon(self) -> None:
-        """End it as when its application dies: the unit of work is backed out."""
-        ...
-
-
-class Servable(Protocol):
-    """A queue manager in this process."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def owner(self) -> str:
-        """The user that runs it: whoever connects and names nobody is that one, because no other can."""
-        ...
-
-    def administration_of(self, user: str) -> Administration:
-        """Its definitions and status, for a user that may change them; others are refused with 2035."""
-        ...
-
-    def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
-        """Return a new connection."""
-        ...
-
-
 class Server:
     """A queue manager being served, until `close`."""
 
     def __init__(
-        self, queue_manager: Servable, listener: socket.socket, runner: Runner, clock: Clock, silence_s: float = SILENCE_S
+        self,
+        queue_manager: Servable,
+        listener: socket.socket,
+        address: Address,
+        entrance: Entrance,
+        *,
+        runner: Runner,
+        clock: Clock,
+        silence_s: float,
     ) -> None:
-        self.path: Final = Path(listener.getsockname())
+        #: Where it is served; the port is the one it got.
+        self.address: Final = address
         self._queue_manager = queue_manager
+        self._entrance = entrance
         self._listener = listener
         self._runner = runner
         self._clock = clock
         self._closing = Signal()
         self._guard = threading.Lock()
-        self._served: dict[_ServedConnection, Running] = {}
+        self._served: dict[Answering, Running] = {}
         self._heart = Heart(runner, silence_s=silence_s)
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
+
+    @property
+    def path(self) -> Path:
+        """The socket in the file system; of a server at a Unix socket."""
+        assert isinstance(self.address, UnixAddress)  # noqa: S101 - as said
+        return self.address.path
 
     @property
     def connection_count(self) -> int:
@@ -119,7 +85,8 @@ class Server:
         self._closing.set()
         self._accepting.join()
         self._listener.close()
-        self.path.unlink(missing_ok=True)
+        if isinstance(self.address, UnixAddress):
+            self.address.path.unlink(missing_ok=True)
         with self._guard:
             served = dict(self._served)
         for connection, running in served.items():
@@ -134,267 +101,53 @@ class Server:
         self.close()
 
     def _accept(self) -> None:
-        while not wait_for(self._listener, self._closing, None).signalled:
+        while not (waited := wait_for(self._listener, self._closing, self._patience_s())).signalled:
+            self._end_silent_strangers()
+            if not waited.readable:
+                continue
             try:
                 stream, _ = self._listener.accept()
             except OSError:  # too many open files, for instance: those who are connected are served on
                 self._closing.heard_within(_ACCEPT_AGAIN_S)
                 continue
-            if not _same_user(stream):
+            if not self._entrance.admits(stream):
                 stream.close()
-                continue
-            connection = _ServedConnection(self._queue_manager, stream, self._clock, self._heart, self._forget)
-            with self._guard:
-                full = len(self._served) >= CONNECTIONS_MAX
-                if not full:
-                    self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
-            if full:
-                connection.refuse()
+            elif self.connection_count >= CONNECTIONS_MAX:
+                self._refuse(stream)
+            else:
+                self._answer(stream)
 
-    def _forget(self, connection: "_ServedConnection") -> None:
+    def _answer(self, stream: socket.socket) -> None:
+        connection = Answering(self._queue_manager, stream, self._entrance, self._clock, self._heart, self._forget)
         with self._guard:
-            self._served.pop(connection, None)
+            self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
 
-
-class _ServedConnection:
-    """One application's connection, on a thread of its own."""
-
-    def __init__(
-        self,
-        queue_manager: Servable,
-        stream: socket.socket,
-        clock: Clock,
-        heart: Heart,
-        over: Callable[["_ServedConnection"], None],
-    ) -> None:
-        self._queue_manager = queue_manager
-        self._frames = Frames(stream, silence_s=heart.silence_s)
-        self._clock = clock
-        self._heart = heart
-        self._over = over
-        self._arrived = Signal()
-        self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
-        self._handles_made = 0
-
-    def run(self) -> None:
-        """Answer requests until the application disconnects, dies, or speaks something else."""
-        connection: ServableConnection | None = None
-        self._frames.beating = False
-        self._heart.add(self._frames)
-        try:
-            connection = self._welcome()
-            while connection is not None and (frame := self._frames.receive()) is not None:
-                self._frames.beating = True  # the application listens while it waits for an answer, and only then
-                answer = calls.encode(self._answered(connection, calls.decode_request(frame)))
-                self._frames.beating = False
-                self._frames.send(answer)
-        except (OSError, FrameError, msgspec.MsgspecError):
-            pass  # whatever the reason: nobody is there who could be told
-        finally:
-            self._heart.remove(self._frames)
-            if connection is not None:
-                connection.abandon()
-            self._frames.socket.close()
-            self._arrived.close()
-            self._over(self)
-
-    def refuse(self) -> None:
+    def _refuse(self, stream: socket.socket) -> None:
         """Say that there are too many already, and end. The hello is heard first: an answer to nothing may get lost."""
         detail = f"{CONNECTIONS_MAX} connections are served already"
         error = error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
-        self._frames.socket.settimeout(_REFUSAL_S)
-        with self._frames.socket, contextlib.suppress(OSError, FrameError):
-            self._frames.receive()
-            self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
-        self._arrived.close()
+        frames = Frames(stream, silence_s=_REFUSAL_S)
+        with stream, contextlib.suppress(OSError, FrameError):
+            frames.receive()
+            frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
 
-    def end(self) -> None:
-        """Make `run` return."""
-        with contextlib.suppress(OSError):  # it has ended already
-            self._frames.socket.shutdown(socket.SHUT_RDWR)
+    def _patience_s(self) -> float | None:
+        """How long to wait for the next peer: not long while one that is here has not said who it is."""
+        with self._guard:
+            return 1.0 if any(connection.unknown_since is not None for connection in self._served) else None
 
-    def _welcome(self) -> ServableConnection | None:
-        frame = self._frames.receive()
-        hello = None if frame is None else calls.decode_request(frame)
-        if not isinstance(hello, calls.Hello):
-            return None
-        try:
-            connection = self._connected(hello)
-        except MQIError as error:
-            self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
-            return None
-        self._frames.send(calls.encode(calls.Reply(None, connection.queue_manager_name)))
-        return connection
+    def _end_silent_strangers(self) -> None:
+        now = self._clock.monotonic()
+        with self._guard:
+            strangers = [
+                each for each in self._served if each.unknown_since is not None and now - each.unknown_since > _HELLO_S
+            ]
+        for stranger in strangers:
+            stranger.end()
 
-    def _connected(self, hello: calls.Hello) -> ServableConnection:
-        name = self._queue_manager.name
-        if hello.version != calls.PROTOCOL_VERSION:
-            detail = f"The owner speaks version {calls.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
-            raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=name, detail=detail)
-        if hello.queue_manager not in {"", name}:
-            detail = f"The queue manager served here is {name}"
-            raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        return self._queue_manager.connect(
-            application_name=hello.application_name, user=hello.user or self._queue_manager.owner
-        )
-
-    def _answered(self, connection: ServableConnection, request: calls.Request) -> calls.Reply[object]:
-        try:
-            return calls.Reply(None, self._perform(connection, request))
-        except MQIError as error:
-            return calls.Reply(calls.failure_of(error))
-
-    def _perform(self, connection: ServableConnection, request: calls.Request) -> object:
-        if isinstance(request, calls.VerbQuestion):
-            return self._ask(connection, request)
-        if isinstance(request, calls.AdministrationQuestion):
-            return _ask_administration(self._queue_manager.administration_of(connection.user), request)
-        if isinstance(request, calls.AuthorityQuestion):
-            return ask_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
-        if isinstance(request, calls.VerbOrder):
-            self._order(connection, request)
-        elif isinstance(request, calls.AdministrationOrder):
-            _order_administration(self._queue_manager.administration_of(connection.user), request)
-        elif isinstance(request, calls.AuthorityOrder):
-            order_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
-        else:
-            raise FrameError("a connection says hello once")
-        return None
-
-    def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
-        match request:
-            case calls.Open():
-                return self._open(connection, request)
-            case calls.Put():
-                handle, context = self._handle(request.handle), self._handle(request.context)
-                return connection.put(handle, request.descriptor, request.body, PutOption(request.options), context=context)
-            case calls.Put1():
-                return connection.put1(
-                    request.name,
-                    request.descriptor,
-                    request.body,
-                    PutOption(request.options),
-                    context=self._handle(request.context),
-                    object_type=cast("ObjectType", request.object_type),
-                    queue_manager=request.queue_manager,
-                    alternate_user=request.alternate_user,
-                    object_string=request.object_string,
-                )
-            case calls.Subscribe():
-                return self._subscribe(connection, request)
-            case calls.RequestPublications(number, options):
-                return connection.request_publications(self._handle(number), SubscriptionRequestOption(options))
-            case calls.Get():
-                return self._get(connection, self._handle(request.handle), request.options)
-            case calls.Exchange():
-                return self._exchange(connection, request)
-            case calls.Inquire():
-                return connection.inquire(self._handle(request.handle), request.selectors)
-            case _:
-                assert_never(request)
-
-    def _order(self, connection: ServableConnection, request: calls.VerbOrder) -> None:
-        match request:
-            case calls.Close():
-                connection.close(self._handle(request.handle), CloseOption(request.options))
-                self._handles.pop(request.handle, None)
-            case calls.Set():
-                connection.set(self._handle(request.handle), request.values)
-            case calls.Commit():
-                connection.commit()
-            case calls.Backout():
-                connection.backout()
-            case calls.Disconnect():
-                connection.disconnect()
-            case _:
-                assert_never(request)
-
-    def _open(self, connection: ServableConnection, request: calls.Open) -> calls.Opened:
-        handle = connection.open(
-            request.name,
-            OpenOption(request.options),
-            object_type=cast("ObjectType", request.object_type),  # whatever the number is: the queue manager refuses it
-            queue_manager=request.queue_manager,
-            dynamic_name=request.dynamic_name,
-            alternate_user=request.alternate_user,
-            object_string=request.object_string,
-        )
-        return self._opened(handle)
-
-    def _subscribe(self, connection: ServableConnection, request: calls.Subscribe) -> calls.Subscribed:
-        given = None if request.queue is None else self._handles.get(request.queue, _NO_HANDLE)
-        subscribed = connection.subscribe(request.descriptor, given)
-        if request.queue is not None and subscribed.queue is given:
-            queue = _sent(request.queue, subscribed.queue)
-        else:
-            queue = self._opened(subscribed.queue)
-        number = self._numbered(subscribed.handle)
-        return calls.Subscribed(number, subscribed.handle.name, queue, subscribed.descriptor, subscribed.reason)
-
-    def _opened(self, handle: ObjectHandle) -> calls.Opened:
-        return _sent(self._numbered(handle), handle)
-
-    def _numbered(self, handle: ObjectHandle | SubscriptionHandle) -> int:
-        self._handles_made += 1
-        self._handles[self._handles_made] = handle
-        return self._handles_made
-
-    def _get(self, connection: ServableConnection, handle: object, options: GetOptions) -> Got | None:
-        """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
-        waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
-        if not waits:
-            return connection.get(handle, options)
-        at_once = msgspec.structs.replace(options, wait_ms=0)
-        ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
-        while (got := connection.get(handle, at_once)) is None:
-            withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
-            if withdraw is None:
-                continue
-            try:
-                arrived = self._arrives_within(ends_at)
-            finally:
-                withdraw()
-                self._arrived.clear()
-            if not arrived:
-                return connection.get(handle, at_once)
-        return got
-
-    def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> calls.Exchanged:
-        """Settle, then get. Whoever has to wait for a message is told first that the settlement went well."""
-        try:
-            if request.commit is not None:
-                (connection.commit if request.commit else connection.backout)()
-        except MQIError as error:
-            return calls.Exchanged(settle=calls.failure_of(error))
-        handle, options = self._handle(request.handle), without_wait(request.options)
-        try:
-            first = connection.get(handle, options)
-            if first is None and options is not request.options:
-                self._frames.send(calls.encode(calls.Reply(None, calls.Exchanged(waits=True))))
-                first = self._get(connection, handle, request.options)
-            unit = () if first is None else take_unit(connection, handle, first, options, request.most)
-        except MQIError as error:
-            return calls.Exchanged(get=calls.failure_of(error))
-        return calls.Exchanged(unit=tuple(unit))
-
-    def _arrives_within(self, ends_at: float | None) -> bool:
-        """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
-        while True:
-            left_s = _left_s(ends_at, self._clock)
-            silence_s = self._frames.silence_s
-            waited = wait_for(self._frames.socket, self._arrived, silence_s if left_s is None else min(left_s, silence_s))
-            if waited.readable:
-                self._frames.skip_heartbeats()
-            if waited.signalled:
-                return True
-            if left_s is not None and left_s <= silence_s and not waited.readable:
-                return False
-            if not waited.readable:
-                raise SilenceError(silence_s)
-
-    def _handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
-        """Return the handle of that number; None where there is none, and the queue manager says what that is."""
-        return None if number is None else self._handles.get(number)
+    def _forget(self, connection: "Answering") -> None:
+        with self._guard:
+            self._served.pop(connection, None)
 
 
 def serve(
@@ -426,54 +179,38 @@ def serve(
     except BaseException:
         listener.close()
         raise
-    return Server(queue_manager, listener, runner, clock, silence_s)
+    return Server(
+        queue_manager, listener, UnixAddress(socket_path), SameUser(), runner=runner, clock=clock, silence_s=silence_s
+    )
 
 
-def _sent(number: int, handle: ObjectHandle) -> calls.Opened:
-    return calls.Opened(number, handle.name, handle.options, handle.resolved_queue)
+def serve_tcp(
+    queue_manager: Servable,
+    address: TcpAddress,
+    passwords: Passwords,
+    *,
+    tls: ssl.SSLContext | None = None,
+    runner: Runner = THREADS,
+    clock: Clock = SYSTEM_CLOCK,
+    silence_s: float = SILENCE_S,
+) -> Server:
+    """Return the server through which users with a password use the queue manager; port 0 takes any that is free.
 
-
-def _left_s(ends_at: float | None, clock: Clock) -> float | None:
-    return None if ends_at is None else max(0.0, ends_at - clock.monotonic())
-
-
-def _ask_administration(administration: Administration, request: calls.AdministrationQuestion) -> object:
-    match request:
-        case calls.ReadQueueManager():
-            return administration.queue_manager
-        case calls.ReadQueues():
-            return administration.queues()
-        case calls.ReadQueue(name):
-            return administration.queue(name)
-        case calls.ReadQueueStatus(name):
-            return administration.queue_status(name)
-        case _:
-            assert_never(request)
-
-
-def _order_administration(administration: Administration, request: calls.AdministrationOrder) -> None:
-    match request:
-        case calls.Define(attributes, replace):
-            administration.define(attributes, replace=replace)
-        case calls.Alter(name, changes, force):
-            administration.alter(name, changes, force=force)
-        case calls.Delete(name, purge, keep_authorities):
-            administration.delete(name, purge=purge, keep_authorities=keep_authorities)
-        case calls.Clear(name):
-            administration.clear(name)
-        case calls.AlterQueueManager(changes):
-            administration.alter_queue_manager(changes)
-        case _:
-            assert_never(request)
-
-
-def _same_user(stream: socket.socket) -> bool:
-    """Whether the peer is this user. Where the system does not say, the mode of the socket (0600) is what keeps others out."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return True
-    _, user, _ = _CREDENTIALS.unpack(stream.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
-    return bool(user == os.geteuid())
+    Raises `ServingError` for an address beyond this machine without TLS, and where the port cannot be had.
+    """
+    if tls is None and not is_loopback(address.host):
+        raise ServingError(
+            f"{address} can be reached from other machines, so it takes TLS: `mqflow qmgr tls` makes certificates. "
+            "127.0.0.1 is for this machine only."
+        )
+    try:
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        listener = socket.create_server((address.host, address.port), family=family, backlog=CONNECTIONS_MAX)
+    except OSError as error:
+        raise ServingError(f"{address} cannot be listened at: {error.strerror or error}. Choose another port.") from error
+    bound = TcpAddress(address.host, listener.getsockname()[1])
+    entrance = WithPassword(passwords, tls)
+    return Server(queue_manager, listener, bound, entrance, runner=runner, clock=clock, silence_s=silence_s)
 
 
 def _remove_left_behind(path: Path) -> None:

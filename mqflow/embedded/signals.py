@@ -6,6 +6,7 @@ Knows descriptors; knows no frame and no verb.
 import contextlib
 import select
 import socket
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -47,6 +48,10 @@ class Signal:
         self._said.close()
 
 
+class _HasDescriptor(Protocol):
+    def fileno(self) -> int: ...
+
+
 class Waited(Struct, frozen=True):
     """What ended a wait; neither where the time was over."""
 
@@ -54,7 +59,7 @@ class Waited(Struct, frozen=True):
     signalled: bool
 
 
-def wait_for(stream: socket.socket, signal: Signal, wait_s: float | None) -> Waited:
+def wait_for(stream: _HasDescriptor, signal: Signal, wait_s: float | None) -> Waited:
     """Wait until the socket has something (its end, for instance), the signal is set, or the time is over."""
     poll = select.poll()
     poll.register(stream, select.POLLIN)

@@ -307,7 +307,7 @@ def test_whoever_speaks_something_else_is_let_go_and_others_are_served_on(
     owner: EmbeddedQueueManager, server: Server, sent: bytes
 ) -> None:
     stranger = _raw(server)
-    stranger.socket.sendall(sent)
+    stranger.socket.send(sent)
     stranger.socket.shutdown(socket.SHUT_WR)
 
     assert stranger.socket.recv(1) == b""

@@ -1,0 +1,98 @@
+"""Where a queue manager is served: a Unix socket, or a TCP port with or without TLS; and how to get there.
+
+Knows sockets and TLS contexts; knows no frame and no verb.
+"""
+
+import contextlib
+import ipaddress
+import socket
+import ssl
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.embedded.streams import Stream, TlsStream
+
+__all__ = ("Address", "AddressError", "TcpAddress", "UnixAddress", "dial", "is_loopback", "parse_address")
+
+_DEFAULT_PORT: Final = 1414
+_PORT_MAX: Final = 65_535
+_FORMS: Final = "unix:PATH, HOST:PORT or [IPV6]:PORT"
+
+
+class AddressError(ValueError):
+    """A text is no address. The sentence says what is one."""
+
+
+class UnixAddress(Struct, frozen=True):
+    """A socket in the file system."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+class TcpAddress(Struct, frozen=True):
+    """A host and a port."""
+
+    host: str
+    port: int = _DEFAULT_PORT
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+Address = UnixAddress | TcpAddress
+
+
+def parse_address(text: str) -> Address:
+    """Return the address that ``unix:PATH``, ``HOST``, ``HOST:PORT`` or ``[IPV6]:PORT`` says. Raises `AddressError`."""
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:")
+        if not path:
+            raise AddressError(f"{text!r} names no socket; an address is {_FORMS}.")
+        return UnixAddress(Path(path))
+    host, _, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+    if ":" not in text:
+        host, port = text, str(_DEFAULT_PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    number = int(port or _DEFAULT_PORT) if (port or "0").isascii() and (port or "0").isdigit() else -1
+    if not host or not 0 <= number <= _PORT_MAX or any(c.isspace() or c == "/" for c in host):
+        raise AddressError(f"{text!r} is no address; one is {_FORMS}.")
+    return TcpAddress(host, number)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches the host. A name other than ``localhost`` may be anybody's."""
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
+    """Return a stream connected to the address. Raises `OSError` (`ssl.SSLError` is one) where that fails."""
+    if isinstance(address, UnixAddress):
+        unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            unix.connect(str(address.path))
+        except BaseException:
+            unix.close()
+            raise
+        return unix
+    stream = socket.create_connection((address.host, address.port), timeout_s)
+    try:
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a request is one small packet, and waits for its answer
+        if tls is None:
+            stream.settimeout(None)
+            return stream
+        secured = TlsStream(stream, tls, server_side=False, host=address.host)
+        secured.handshake()
+        stream.settimeout(None)
+    except BaseException:
+        stream.close()
+        raise
+    return secured

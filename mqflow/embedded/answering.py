@@ -1,0 +1,351 @@
+"""One application's connection to a served queue manager: says hello, has its requests carried out, and dies.
+
+On a thread of its own, which calls the verbs for the application. A stream that ends, or says nothing more, is an application
+that died: its unit of work is backed out. Knows the seam and the records of `calls`; knows no rule of MQ.
+"""
+
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Final, Protocol, assert_never, cast
+
+import msgspec
+
+from mqflow.ambient import Clock
+from mqflow.embedded import calls
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.authorities_served import ask_authorities, order_authorities
+from mqflow.embedded.entrances import Entrance
+from mqflow.embedded.frames import FrameError, Frames, SilenceError
+from mqflow.embedded.heart import Heart
+from mqflow.embedded.signals import Signal, wait_for
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import (
+    WAIT_UNLIMITED,
+    GetOptions,
+    Got,
+    InlineConnection,
+    ObjectHandle,
+    SubscriptionHandle,
+    take_unit,
+    without_wait,
+)
+
+__all__ = ("Answering", "Servable", "ServableConnection")
+
+#: Stands for a number that is no handle's where None would mean something.
+_NO_HANDLE: Final = object()
+
+
+class ServableConnection(InlineConnection, Protocol):
+    """A connection whose application may die."""
+
+    @property
+    def user(self) -> str:
+        """As whom the application connected."""
+        ...
+
+    def abandon(self) -> None:
+        """End it as when its application dies: the unit of work is backed out."""
+        ...
+
+
+class Servable(Protocol):
+    """A queue manager in this process."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """The user that runs it: whoever connects and names nobody is that one, because no other can."""
+        ...
+
+    def administration_of(self, user: str) -> Administration:
+        """Its definitions and status, for a user that may change them; others are refused with 2035."""
+        ...
+
+    def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
+        """Return a new connection."""
+        ...
+
+
+class Answering:
+    """One application's connection, on a thread of its own."""
+
+    def __init__(
+        self,
+        queue_manager: Servable,
+        raw: socket.socket,
+        entrance: Entrance,
+        clock: Clock,
+        heart: Heart,
+        over: Callable[["Answering"], None],
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._raw = raw
+        self._entrance = entrance
+        self._frames = Frames(raw, silence_s=heart.silence_s)
+        #: When it came, until it has said hello; then None.
+        self.unknown_since: float | None = clock.monotonic()
+        self._clock = clock
+        self._heart = heart
+        self._over = over
+        self._arrived = Signal()
+        self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
+        self._handles_made = 0
+
+    def run(self) -> None:
+        """Answer requests until the application disconnects, dies, or speaks something else."""
+        connection: ServableConnection | None = None
+        try:
+            secured = self._entrance.secured(self._raw)
+            if secured is not self._raw:
+                self._frames = Frames(secured, silence_s=self._heart.silence_s)
+            self._frames.beating = False
+            self._heart.add(self._frames)
+            connection = self._welcome()
+            self.unknown_since = None
+            while connection is not None and (frame := self._frames.receive()) is not None:
+                self._frames.beating = True  # the application listens while it waits for an answer, and only then
+                answer = calls.encode(self._answered(connection, calls.decode_request(frame)))
+                self._frames.beating = False
+                self._frames.send(answer)
+        except (OSError, FrameError, msgspec.MsgspecError):
+            pass  # whatever the reason: nobody is there who could be told
+        finally:
+            self._heart.remove(self._frames)
+            if connection is not None:
+                connection.abandon()
+            self._raw.close()
+            self._arrived.close()
+            self._over(self)
+
+    def end(self) -> None:
+        """Make `run` return."""
+        with contextlib.suppress(OSError):  # it has ended already
+            self._raw.shutdown(socket.SHUT_RDWR)
+
+    def _welcome(self) -> ServableConnection | None:
+        frame = self._frames.receive()
+        hello = None if frame is None else calls.decode_request(frame)
+        if not isinstance(hello, calls.Hello):
+            return None
+        try:
+            connection = self._connected(hello)
+        except MQIError as error:
+            self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
+            return None
+        self._frames.send(calls.encode(calls.Reply(None, connection.queue_manager_name)))
+        return connection
+
+    def _connected(self, hello: calls.Hello) -> ServableConnection:
+        name = self._queue_manager.name
+        if hello.version != calls.PROTOCOL_VERSION:
+            detail = f"The owner speaks version {calls.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
+            raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=name, detail=detail)
+        if hello.queue_manager not in {"", name}:
+            detail = f"The queue manager served here is {name}"
+            raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
+        user = self._entrance.user_of(hello, self._queue_manager.owner)
+        return self._queue_manager.connect(application_name=hello.application_name, user=user)
+
+    def _answered(self, connection: ServableConnection, request: calls.Request) -> calls.Reply[object]:
+        try:
+            return calls.Reply(None, self._perform(connection, request))
+        except MQIError as error:
+            return calls.Reply(calls.failure_of(error))
+
+    def _perform(self, connection: ServableConnection, request: calls.Request) -> object:
+        if isinstance(request, calls.VerbQuestion):
+            return self._ask(connection, request)
+        if isinstance(request, calls.AdministrationQuestion):
+            return _ask_administration(self._queue_manager.administration_of(connection.user), request)
+        if isinstance(request, calls.AuthorityQuestion):
+            return ask_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
+        if isinstance(request, calls.VerbOrder):
+            self._order(connection, request)
+        elif isinstance(request, calls.AdministrationOrder):
+            _order_administration(self._queue_manager.administration_of(connection.user), request)
+        elif isinstance(request, calls.AuthorityOrder):
+            order_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
+        else:
+            raise FrameError("a connection says hello once")
+        return None
+
+    def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
+        match request:
+            case calls.Open():
+                return self._open(connection, request)
+            case calls.Put():
+                handle, context = self._handle(request.handle), self._handle(request.context)
+                return connection.put(handle, request.descriptor, request.body, PutOption(request.options), context=context)
+            case calls.Put1():
+                return connection.put1(
+                    request.name,
+                    request.descriptor,
+                    request.body,
+                    PutOption(request.options),
+                    context=self._handle(request.context),
+                    object_type=cast("ObjectType", request.object_type),
+                    queue_manager=request.queue_manager,
+                    alternate_user=request.alternate_user,
+                    object_string=request.object_string,
+                )
+            case calls.Subscribe():
+                return self._subscribe(connection, request)
+            case calls.RequestPublications(number, options):
+                return connection.request_publications(self._handle(number), SubscriptionRequestOption(options))
+            case calls.Get():
+                return self._get(connection, self._handle(request.handle), request.options)
+            case calls.Exchange():
+                return self._exchange(connection, request)
+            case calls.Inquire():
+                return connection.inquire(self._handle(request.handle), request.selectors)
+            case _:
+                assert_never(request)
+
+    def _order(self, connection: ServableConnection, request: calls.VerbOrder) -> None:
+        match request:
+            case calls.Close():
+                connection.close(self._handle(request.handle), CloseOption(request.options))
+                self._handles.pop(request.handle, None)
+            case calls.Set():
+                connection.set(self._handle(request.handle), request.values)
+            case calls.Commit():
+                connection.commit()
+            case calls.Backout():
+                connection.backout()
+            case calls.Disconnect():
+                connection.disconnect()
+            case _:
+                assert_never(request)
+
+    def _open(self, connection: ServableConnection, request: calls.Open) -> calls.Opened:
+        handle = connection.open(
+            request.name,
+            OpenOption(request.options),
+            object_type=cast("ObjectType", request.object_type),  # whatever the number is: the queue manager refuses it
+            queue_manager=request.queue_manager,
+            dynamic_name=request.dynamic_name,
+            alternate_user=request.alternate_user,
+            object_string=request.object_string,
+        )
+        return self._opened(handle)
+
+    def _subscribe(self, connection: ServableConnection, request: calls.Subscribe) -> calls.Subscribed:
+        given = None if request.queue is None else self._handles.get(request.queue, _NO_HANDLE)
+        subscribed = connection.subscribe(request.descriptor, given)
+        if request.queue is not None and subscribed.queue is given:
+            queue = _sent(request.queue, subscribed.queue)
+        else:
+            queue = self._opened(subscribed.queue)
+        number = self._numbered(subscribed.handle)
+        return calls.Subscribed(number, subscribed.handle.name, queue, subscribed.descriptor, subscribed.reason)
+
+    def _opened(self, handle: ObjectHandle) -> calls.Opened:
+        return _sent(self._numbered(handle), handle)
+
+    def _numbered(self, handle: ObjectHandle | SubscriptionHandle) -> int:
+        self._handles_made += 1
+        self._handles[self._handles_made] = handle
+        return self._handles_made
+
+    def _get(self, connection: ServableConnection, handle: object, options: GetOptions) -> Got | None:
+        """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
+        waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
+        if not waits:
+            return connection.get(handle, options)
+        at_once = msgspec.structs.replace(options, wait_ms=0)
+        ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
+        while (got := connection.get(handle, at_once)) is None:
+            withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
+            if withdraw is None:
+                continue
+            try:
+                arrived = self._arrives_within(ends_at)
+            finally:
+                withdraw()
+                self._arrived.clear()
+            if not arrived:
+                return connection.get(handle, at_once)
+        return got
+
+    def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> calls.Exchanged:
+        """Settle, then get. Whoever has to wait for a message is told first that the settlement went well."""
+        try:
+            if request.commit is not None:
+                (connection.commit if request.commit else connection.backout)()
+        except MQIError as error:
+            return calls.Exchanged(settle=calls.failure_of(error))
+        handle, options = self._handle(request.handle), without_wait(request.options)
+        try:
+            first = connection.get(handle, options)
+            if first is None and options is not request.options:
+                self._frames.send(calls.encode(calls.Reply(None, calls.Exchanged(waits=True))))
+                first = self._get(connection, handle, request.options)
+            unit = () if first is None else take_unit(connection, handle, first, options, request.most)
+        except MQIError as error:
+            return calls.Exchanged(get=calls.failure_of(error))
+        return calls.Exchanged(unit=tuple(unit))
+
+    def _arrives_within(self, ends_at: float | None) -> bool:
+        """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
+        while True:
+            left_s = _left_s(ends_at, self._clock)
+            silence_s = self._frames.silence_s
+            waited = wait_for(self._frames.socket, self._arrived, silence_s if left_s is None else min(left_s, silence_s))
+            if waited.readable:
+                self._frames.skip_heartbeats()
+            if waited.signalled:
+                return True
+            if left_s is not None and left_s <= silence_s and not waited.readable:
+                return False
+            if not waited.readable:
+                raise SilenceError(silence_s)
+
+    def _handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
+        """Return the handle of that number; None where there is none, and the queue manager says what that is."""
+        return None if number is None else self._handles.get(number)
+
+
+def _sent(number: int, handle: ObjectHandle) -> calls.Opened:
+    return calls.Opened(number, handle.name, handle.options, handle.resolved_queue)
+
+
+def _left_s(ends_at: float | None, clock: Clock) -> float | None:
+    return None if ends_at is None else max(0.0, ends_at - clock.monotonic())
+
+
+def _ask_administration(administration: Administration, request: calls.AdministrationQuestion) -> object:
+    match request:
+        case calls.ReadQueueManager():
+            return administration.queue_manager
+        case calls.ReadQueues():
+            return administration.queues()
+        case calls.ReadQueue(name):
+            return administration.queue(name)
+        case calls.ReadQueueStatus(name):
+            return administration.queue_status(name)
+        case _:
+            assert_never(request)
+
+
+def _order_administration(administration: Administration, request: calls.AdministrationOrder) -> None:
+    match request:
+        case calls.Define(attributes, replace):
+            administration.define(attributes, replace=replace)
+        case calls.Alter(name, changes, force):
+            administration.alter(name, changes, force=force)
+        case calls.Delete(name, purge, keep_authorities):
+            administration.delete(name, purge=purge, keep_authorities=keep_authorities)
+        case calls.Clear(name):
+            administration.clear(name)
+        case calls.AlterQueueManager(changes):
+            administration.alter_queue_manager(changes)
+        case _:
+            assert_never(request)

@@ -1,0 +1,213 @@
+"""A queue manager served over TCP: users with a password, TLS wherever the wire leaves the machine, nothing for others."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded import calls
+from mqflow.embedded.addresses import AddressError, TcpAddress, UnixAddress, is_loopback, parse_address
+from mqflow.embedded.certificates import CertificateError, CertificateFiles, client_context, make_certificates, server_context
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedQueueManager
+from mqflow.embedded.serving import Server, ServingError, serve_tcp
+from mqflow.embedded.users_file import UsersFile
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import GetOptions
+
+HERE = TcpAddress("127.0.0.1", 0)
+QUEUE = "ORDERS.IN"
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+SECRET = "correct horse"  # noqa: S105 - a test's
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    folder = tmp_path_factory.mktemp("tls")
+    return make_certificates(folder, ["127.0.0.1", "localhost"], name="QM1", now=datetime.now(UTC))
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> UsersFile:
+    users = UsersFile(tmp_path / "users.json", salt=lambda size: bytes(range(size)))
+    users.set("alice", SECRET)
+    return users
+
+
+@pytest.fixture
+def owner() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        yield queue_manager
+
+
+@pytest.fixture
+def plain(owner: EmbeddedQueueManager, users: UsersFile) -> Iterator[Server]:
+    with serve_tcp(owner, HERE, users) as server:
+        yield server
+
+
+@pytest.fixture
+def secure(owner: EmbeddedQueueManager, users: UsersFile, certificates: CertificateFiles) -> Iterator[Server]:
+    with serve_tcp(owner, HERE, users, tls=server_context(certificates.certificate, certificates.key)) as server:
+        yield server
+
+
+def alice(server: Server, tls: ssl.SSLContext | None = None, password: str = SECRET) -> ServedQueueManager:
+    return ServedQueueManager(server.address, user="alice", password=password, tls=tls)
+
+
+def moves_a_message(manager: ServedQueueManager, body: bytes) -> None:
+    connection = manager.connect()
+    handle = connection.open(QUEUE, BOTH)
+    connection.put(handle, MessageDescriptor(), body, PutOption.SYNCPOINT)
+    connection.commit()
+    got = connection.get(handle, GetOptions(options=GetOption.SYNCPOINT))
+    connection.commit()
+    connection.disconnect()
+
+    assert got is not None
+    assert (body, "alice") == (got.body, got.descriptor.user_identifier)
+
+
+def test_a_user_with_a_password_works_over_tcp(plain: Server) -> None:
+    moves_a_message(alice(plain), b"an order")
+
+
+def test_a_user_with_a_password_works_over_tls(secure: Server, certificates: CertificateFiles) -> None:
+    moves_a_message(alice(secure, client_context(certificates.authority)), b"an order" * 100_000)
+
+
+def test_a_get_waits_and_hearts_beat_over_tls(
+    owner: EmbeddedQueueManager, users: UsersFile, certificates: CertificateFiles
+) -> None:
+    context = server_context(certificates.certificate, certificates.key)
+    with serve_tcp(owner, HERE, users, tls=context, silence_s=0.4) as server:
+        trusting = client_context(certificates.authority)
+        manager = ServedQueueManager(server.address, user="alice", password=SECRET, tls=trusting, silence_s=0.4)
+        connection = manager.connect()
+        handle = connection.open(QUEUE, BOTH)
+        patient = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=1_200)
+
+        assert connection.get(handle, patient) is None
+        later = threading.Thread(target=lambda: owner.connect().put1(QUEUE, MessageDescriptor(), b"x", PutOption.NO_SYNCPOINT))
+        later.start()
+        got = connection.get(handle, GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=30_000))
+        later.join()
+        manager.close()
+
+    assert got is not None
+
+
+@pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("bob", SECRET), ("", "")])
+def test_who_has_not_the_password_is_refused_and_not_told_which_was_wrong(plain: Server, user: str, password: str) -> None:
+    with pytest.raises(MQIError, match="with that password") as refused:
+        ServedQueueManager(plain.address, user=user, password=password).connect()
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_a_user_that_is_removed_is_out_at_once(plain: Server, users: UsersFile) -> None:
+    assert users.remove("alice")
+
+    with pytest.raises(MQIError, match="MQRC_NOT_AUTHORIZED"):
+        alice(plain).connect()
+
+
+def test_a_server_that_nobody_vouches_for_is_not_talked_to(secure: Server) -> None:
+    with pytest.raises(MQIError, match="not one that is trusted") as refused:
+        alice(secure, client_context()).connect()
+
+    assert Reason.SSL_INITIALIZATION_ERROR == refused.value.reason
+
+
+def test_a_certificate_is_for_its_hosts_only(owner: EmbeddedQueueManager, users: UsersFile, tmp_path: Path) -> None:
+    files = make_certificates(tmp_path / "other", ["mq.example"], name="QM1", now=datetime.now(UTC))
+    with (
+        serve_tcp(owner, HERE, users, tls=server_context(files.certificate, files.key)) as server,
+        pytest.raises(MQIError, match="not one that is trusted"),
+    ):
+        alice(server, client_context(files.authority)).connect()
+
+
+def test_who_speaks_no_tls_gets_no_word(secure: Server) -> None:
+    with pytest.raises(MQIError) as refused:
+        alice(secure).connect()
+
+    assert Reason.CONNECTION_BROKEN == refused.value.reason
+
+
+def test_beyond_this_machine_it_takes_tls(owner: EmbeddedQueueManager, users: UsersFile) -> None:
+    with pytest.raises(ServingError, match="it takes TLS"):
+        serve_tcp(owner, TcpAddress("0.0.0.0", 0), users)  # noqa: S104 - that is what is refused
+
+
+def test_a_port_that_is_taken_is_named(owner: EmbeddedQueueManager, plain: Server, users: UsersFile) -> None:
+    with pytest.raises(ServingError, match=rf"{plain.address} cannot be listened at"):
+        serve_tcp(owner, plain.address, users)  # type: ignore[arg-type]  # a TCP server's
+
+
+def test_who_does_not_say_hello_in_time_is_let_go(
+    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.serving._HELLO_S", 0.0)
+    with serve_tcp(owner, HERE, users) as server:
+        assert isinstance(server.address, TcpAddress)
+        with socket.create_connection((server.address.host, server.address.port)) as stranger:
+            assert b"" == stranger.recv(1)
+
+
+def test_a_password_is_in_no_repr() -> None:
+    assert SECRET not in repr(calls.Hello(calls.PROTOCOL_VERSION, "QM1", "test", "alice", SECRET))
+
+
+def test_passwords_are_kept_as_hashes_for_this_user_only(users: UsersFile, tmp_path: Path) -> None:
+    users.set("bob", "another")
+    kept = tmp_path / "users.json"
+
+    assert ("alice", "bob") == users.names()
+    assert (True, False) == (users.knows("bob", "another"), users.knows("bob", SECRET))
+    assert SECRET not in kept.read_text()
+    assert 0 == kept.stat().st_mode & 0o077
+
+
+def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
+    (tmp_path / "x.pem").write_text("nothing")
+
+    with pytest.raises(CertificateError, match="are no certificate and its key"):
+        server_context(tmp_path / "x.pem", tmp_path / "x.pem")
+    with pytest.raises(CertificateError, match="no certificate to trust"):
+        client_context(tmp_path / "x.pem")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("unix:/run/qm1", UnixAddress(Path("/run/qm1"))),
+        ("127.0.0.1:1500", TcpAddress("127.0.0.1", 1500)),
+        ("mq.example", TcpAddress("mq.example", 1414)),
+        ("[::1]:1415", TcpAddress("::1", 1415)),
+        ("[::1]", TcpAddress("::1", 1414)),
+    ],
+)
+def test_an_address(text: str, address: TcpAddress | UnixAddress) -> None:
+    assert address == parse_address(text)
+
+
+@pytest.mark.parametrize("text", ["", "unix:", ":1414", "host:port", "host:99999", "a b:1", "host/x:1", "host:-1"])
+def test_no_address(text: str) -> None:
+    with pytest.raises(AddressError, match=r"unix:PATH, HOST:PORT"):
+        parse_address(text)
+
+
+@pytest.mark.parametrize(("host", "expected"), [("localhost", True), ("127.0.0.9", True), ("::1", True), ("10.0.0.1", False)])
+def test_loopback(host: str, expected: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert expected is is_loopback(host)
