@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -159,11 +160,13 @@ class Host:
         runner: Runner,
         numbers: Iterator[int],
         on_connect: Callable[[ConnectRequest], None] | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         self.queue_manager = queue_manager
         self.clock = clock
         self.runner = runner
         self._on_connect = on_connect
+        self._users = users
         self._lock = threading.Lock()
         self._hconns: dict[int, Hconn] = {}
         # No number twice in a process: a program may keep the handles of a connection that is long gone, and close them.
@@ -189,6 +192,8 @@ class Host:
                     return hconn, Reason.ALREADY_CONNECTED
         if self._on_connect is not None:
             self._on_connect(request)
+        if self._users is not None:
+            _check_password(request, self._users, self.queue_manager.name, local=local)
         connection = self.queue_manager.connect(application_name=request.application_name, user=request.user)
         hconn = Hconn(self.next_number(), connection, sharing, local=local)
         self._hconns[hconn.number] = hconn
@@ -265,6 +270,20 @@ def disconnect(host: Host, hconn_at: int, number: int) -> int:
         write_number(hconn_at, NOT_CONNECTED)
         hconn.connection.disconnect()
     return Reason.NONE
+
+
+def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str, *, local: bool) -> None:
+    """Refuse with 2035 a password that is not the user's, and a client that gives none.
+
+    As CONNAUTH's default has it: CHCKLOCL(OPTIONAL), CHCKCLNT(REQDADM), because a client without credentials would be the user
+    that administers the queue manager. The library cannot say why, as IBM's does not: who asks may not be told.
+    """
+    user = _text(request.security.get("CSPUserId", b""))
+    if not user and local:
+        return
+    password = _text(request.security.get("CSPPassword", b""))
+    if not user or not compare_digest(users.get(user, "").encode(), password.encode()) or user not in users:
+        raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", queue_manager=name)
 
 
 def _reaches(wanted: str, name: str) -> bool:

@@ -3,7 +3,7 @@
 A library stays loaded as long as its process: so there is one, and what it works on can be exchanged.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from types import TracebackType
 from typing import Final, Self
@@ -57,13 +57,16 @@ def install(
     queue_manager: QueueManager,
     *,
     on_connect: Callable[[ConnectRequest], None] | None = None,
+    users: Mapping[str, str] | None = None,
     clock: Clock = SYSTEM_CLOCK,
     runner: Runner = THREADS,
 ) -> Installed:
     """Let this process's ibmmq and pymqi reach the queue manager; call it before they are imported.
 
-    `on_connect` is told what an application asks for when it connects. Raises `StandInError` where a real client library is
-    loaded already, and where there can be no such library.
+    `on_connect` is told what an application asks for when it connects; an `MQIError` that it raises is the answer. With
+    `users`, passwords by user, any other password is refused with 2035, and so is a client that names no user.
+
+    Raises `StandInError` where a real client library is loaded already, and where there can be no such library.
     """
     if why := can_load():
         raise StandInError(why)
@@ -74,7 +77,7 @@ def install(
         )
     if _state.host is not None:
         _state.host.abandon()
-    _state.host = Host(queue_manager, clock=clock, runner=runner, numbers=_state.numbers, on_connect=on_connect)
+    _state.host = Host(queue_manager, clock=clock, runner=runner, numbers=_state.numbers, on_connect=on_connect, users=users)
     if not _state.libraries:
         _state.libraries = tuple(load(soname, _host) for soname in SONAMES)
     return Installed(_state.host)

@@ -3,6 +3,7 @@
 Knows the stand-in library's public names; knows neither package.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from mqflow.embedded import mqsc
@@ -16,11 +17,11 @@ __all__ = ("StandInKit",)
 class StandInKit:
     """A queue manager in memory that this process's ibmmq and pymqi connect to, whatever channel they ask for. In real time."""
 
-    def __init__(self, name: str = "QM1") -> None:
+    def __init__(self, name: str = "QM1", *, users: Mapping[str, str] | None = None) -> None:
         self.queue_manager: Final = EmbeddedQueueManager(name)
         #: What was asked for, once for each connection.
         self.requests: list[ConnectRequest] = []
-        self._installed: Final = install(self.queue_manager, on_connect=self.requests.append)
+        self._installed: Final = install(self.queue_manager, on_connect=self.requests.append, users=users)
 
     def mqsc(self, *commands: str) -> mqsc.Results:
         """Carry out MQSC commands, one or a script to a string. Raises `MQSCError` with every line that was refused."""

@@ -5,6 +5,8 @@ Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002, rc2
 
 import threading
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -205,3 +207,32 @@ def test_a_name_that_starts_with_an_asterisk_is_any_queue_manager(program: Progr
     manager.connect_with_options(b"*GROUP", opts=program.c.MQCNO_HANDLE_SHARE_BLOCK)
 
     manager.commit()
+
+
+@in_package
+def test_of_users_that_are_known_the_password_must_be_right(program: Program) -> None:
+    """CONNAUTH as IBM's queue managers have it by default: CHCKLOCL(OPTIONAL), CHCKCLNT(REQDADM)."""
+    with install(program.kit.queue_manager, users={"alice": "right", "bob": ""}):
+        program.connect(user="alice", password="right")  # noqa: S106 - of nobody
+        refusals: tuple[dict[str, Any], ...] = (
+            {"user": "alice", "password": "wrong"},
+            {"user": "alice", "password": ""},
+            {"user": "carol", "password": "right"},
+            {"user": "carol", "password": ""},
+            {},
+        )
+        for wrong in refusals:
+            program.refused(program.c.MQRC_NOT_AUTHORIZED, partial(program.connect, **wrong))
+
+
+@in_package
+def test_what_a_user_may_do_is_what_the_authority_records_say(program: Program) -> None:
+    program.kit.mqsc("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('alice') AUTHADD(CONNECT)")
+    program.refused(program.c.MQRC_NOT_AUTHORIZED, lambda: program.connect(user="bob", password=""))
+    alice = program.connect(user="alice", password="")
+
+    program.refused(program.c.MQRC_NOT_AUTHORIZED, lambda: program.open(program.c.MQOO_OUTPUT, manager=alice))
+    program.kit.mqsc("SET AUTHREC PROFILE(Q) OBJTYPE(QUEUE) PRINCIPAL('alice') AUTHADD(PUT)")
+    program.open(program.c.MQOO_OUTPUT, manager=alice).put(b"x")
+
+    assert 1 == program.depth()
