@@ -37,8 +37,6 @@ _SETTINGS = {
     "CONN_AUTH_USE_PW": "REQUIRED",
     "CONNAUTH_USE_PW": "REQUIRED",
 }
-# ibmmq adds spans to puts wherever OpenTelemetry is installed, and its look into an MQRFH2 there compares text with bytes.
-_NO_SPANS = {"MQIPY_NOOTEL": "1"}
 
 
 def check_password(request: ConnectRequest) -> None:
@@ -51,7 +49,6 @@ def check_password(request: ConnectRequest) -> None:
 
 def suite(folder: str, report: str) -> int:
     """Run a suite; return what pytest does."""
-    os.environ.update(_NO_SPANS)
     os.environ.update(
         {f"{prefix}_{name}": said for prefix in ("PYMQI_TEST_QM", "PY_IBMMQ_TEST_QM") for name, said in _SETTINGS.items()}
     )

@@ -30,6 +30,7 @@ PROGRAMS: Final = Path(__file__).with_name("programs")
 SOURCES: Final = {
     "pymqi": ("https://github.com/dsuch/pymqi", "16184a62f368fde6eaa17d80c818be1b2d4bdbe9"),
     "mq-mqi-python": ("https://github.com/ibm-messaging/mq-mqi-python", "e35541ae87939466095ddb0e608c5b4dcd74b77c"),
+    "mq-dev-patterns": ("https://github.com/ibm-messaging/mq-dev-patterns", "bfff4419d60593f8d7b4f38e109628ba33ffc77d"),
 }
 PACKAGES: Final = {
     "packages": (
@@ -44,10 +45,16 @@ PACKAGES: Final = {
         "robotframework==7.5",
         "robotframework-ibmmq==0.1.4",
         "stream-pymqi==0.1.0",
-        "setuptools<81",
+        "beautifultable==0.8.0",
+        "python-slugify==9.2.0",
     ),
     "airflow": ("apache-airflow-providers-ibm-mq[ibmmq]==0.1.0",),
 }
+# It wants an older pymqi, and needs none.
+_WITHOUT_WHAT_THEY_WANT: Final = {"packages": ("punch-q==1.3.1",), "airflow": ()}
+# ibmmq makes spans wherever OpenTelemetry is installed, as it is beside mqflow. That code of theirs compares text with bytes
+# when an MQRFH2 is put, and gets with a message handle by an MQGMO that has no place for one.
+_NO_SPANS: Final = {"MQIPY_NOOTEL": "1"}
 _ENDLESS_S: Final = 5
 _LONGEST_S: Final = 300
 
@@ -78,6 +85,8 @@ def prepare(environment: str) -> Path:
         install = [str(python), "-m", "pip", "install", "--quiet", "--no-binary", "pymqi"]
         settings = os.environ | {"MQ_FILE_PATH": str(kit)}
         subprocess.run([*install, "--editable", str(ROOT), *PACKAGES[environment]], env=settings, check=True)
+        for package in _WITHOUT_WHAT_THEY_WANT[environment]:
+            subprocess.run([*install, "--no-deps", package], env=settings, check=True)
         (folder / "ready").touch()
     return python
 
@@ -126,11 +135,24 @@ def program(check: str, environment: str, *command: str) -> Iterator[Outcome]:
     yield _ended(check, command[-1], *_run([*run, str(python), *command[:-1], str(PROGRAMS / command[-1])], 120))
 
 
+def patterns(check: str) -> Iterator[Outcome]:
+    """Run IBM's patterns for developers."""
+    source("mq-dev-patterns")
+    yield from program(check, "packages", "patterns.py")
+
+
 def _run(command: Sequence[str], longest_s: int) -> tuple[int | None, str]:
     """Return the exit code, None where it had to be ended, and the last line of what it said."""
     try:
         done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=longest_s, check=False, stdin=subprocess.DEVNULL
+            command,
+            cwd=ROOT,
+            env=os.environ | _NO_SPANS,
+            capture_output=True,
+            text=True,
+            timeout=longest_s,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
         return None, f"it was ended after {longest_s} s"
@@ -149,7 +171,9 @@ CHECKS: Final[dict[str, Check]] = {
     "ibmmq": partial(suite, "ibmmq", "mq-mqi-python"),
     "pymqi-examples": partial(examples, "pymqi-examples", "pymqi"),
     "ibmmq-examples": partial(examples, "ibmmq-examples", "mq-mqi-python"),
+    "mq-dev-patterns": partial(patterns, "mq-dev-patterns"),
     "faststream-mq": partial(program, "faststream-mq", "packages", "faststream_app.py"),
+    "punch-q": partial(program, "punch-q", "packages", "punch.py"),
     "stream-pymqi": partial(program, "stream-pymqi", "packages", "stream_app.py"),
     "robotframework-ibmmq": partial(
         program,
