@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from mqflow.embedded.topic_administration import TopicAdministration
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
@@ -78,6 +79,11 @@ class Administration(Protocol):
     @property
     def authorities(self) -> AuthorityAdministration:
         """Who may do what."""
+        ...
+
+    @property
+    def publishing(self) -> TopicAdministration:
+        """Topics and subscriptions."""
         ...
 
     @property

@@ -19,6 +19,8 @@ from mqflow.embedded.entrances import Entrance
 from mqflow.embedded.frames import FrameError, Frames, SilenceError
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.signals import Signal, wait_for
+from mqflow.embedded.topic_calls import TopicOrder, TopicQuestion
+from mqflow.embedded.topics_served import ask_topics, order_topics
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
@@ -167,10 +169,14 @@ class Answering:
             return _ask_administration(self._queue_manager.administration_of(connection.user), request)
         if isinstance(request, calls.AuthorityQuestion):
             return ask_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
+        if isinstance(request, TopicQuestion):
+            return ask_topics(self._queue_manager.administration_of(connection.user).publishing, request)
         if isinstance(request, calls.VerbOrder):
             self._order(connection, request)
         elif isinstance(request, calls.AdministrationOrder):
             _order_administration(self._queue_manager.administration_of(connection.user), request)
+        elif isinstance(request, TopicOrder):
+            order_topics(self._queue_manager.administration_of(connection.user).publishing, request)
         elif isinstance(request, calls.AuthorityOrder):
             order_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
         else:

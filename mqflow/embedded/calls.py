@@ -10,6 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.embedded.administration import QueueStatus
+from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.topic_calls import ReadSubscriptions, ReadTopics, ReadTopicStatuses, TopicOrder, TopicQuestion
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
@@ -18,6 +20,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType
 from mqflow.mqi.reason_codes import CompletionCode
 from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.mqi.topic_attributes import TopicAttributes
 from mqflow.verbs import GetOptions, Got, Inquired
 from mqflow.verbs import Put as PutAnswer
 
@@ -318,7 +321,17 @@ AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueSt
 AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
 AuthorityQuestion = ReadAuthorities | ReadHeld
 AuthorityOrder = SetAuthority | DeleteAuthority | RefreshAuthorities
-Request = Hello | VerbQuestion | VerbOrder | AdministrationQuestion | AdministrationOrder | AuthorityQuestion | AuthorityOrder
+Request = (
+    Hello
+    | VerbQuestion
+    | VerbOrder
+    | AdministrationQuestion
+    | AdministrationOrder
+    | AuthorityQuestion
+    | AuthorityOrder
+    | TopicQuestion
+    | TopicOrder
+)
 """Questions have an answer; an order is obeyed or refused."""
 
 
@@ -360,6 +373,9 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     ReadQueueStatus: _reply(QueueStatus),
     ReadAuthorities: _reply(tuple[AuthorityRecord, ...]),
     ReadHeld: _reply(frozenset[Authority]),
+    ReadTopics: _reply(tuple[TopicAttributes, ...]),
+    ReadTopicStatuses: _reply(tuple[TopicStatus, ...]),
+    ReadSubscriptions: _reply(tuple[SubscriptionStatus, ...]),
 }
 _OBEYED: Final = _reply(None)
 

@@ -19,6 +19,7 @@ from mqflow.embedded.opening import drop_queue, input_handles, output_handles
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
 from mqflow.embedded.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
+from mqflow.embedded.topic_definitions import TopicDefinitions
 from mqflow.embedded.waiting import wake_all
 from mqflow.mqi.attributes import (
     QUEUE_ATTRIBUTES,
@@ -81,6 +82,11 @@ class Definitions:
     def authorities(self) -> AuthorityDefinitions:
         """Who may do what."""
         return AuthorityDefinitions(self._machine)
+
+    @property
+    def publishing(self) -> TopicDefinitions:
+        """Topics and subscriptions."""
+        return TopicDefinitions(self._machine, self._machine.authorities.owner)
 
     @property
     def queue_manager(self) -> QueueManagerAttributes:

@@ -37,6 +37,7 @@ __all__ = (
     "drop_managed",
     "drop_queue",
     "input_handles",
+    "managed_queue",
     "open_object",
     "output_handles",
     "topic_string_of",
@@ -124,6 +125,18 @@ def drop_queue(machine: Machine, queue: LocalQueue) -> list[QueuedMessage]:
         machine.bodies.gone(message)
     wake_all(queue)
     return messages
+
+
+def managed_queue(machine: Machine, model: str, *, durable: bool, user: str) -> str:
+    """Make the managed queue of a subscription from the topic's model, whose attributes it has, and return its name."""
+    found = machine.queues.get(model)
+    if not isinstance(found, Definition) or found.attributes.kind is not QueueType.MODEL:
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The topic's model queue {model} does not exist")
+    if durable and found.attributes.definition_type == TEMPORARY_DYNAMIC:
+        detail = f"The topic's model {model} makes temporary queues, which do not outlive the application"
+        raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
+    prefix = "SYSTEM.MANAGED.DURABLE.*" if durable else "SYSTEM.MANAGED.NDURABLE.*"
+    return _dynamic(machine, found, prefix, user).name
 
 
 def drop_managed(machine: Machine, name: str) -> None:

@@ -25,6 +25,7 @@ from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frame
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.streams import Stream
+from mqflow.embedded.topics_served import ServedTopics
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
@@ -280,6 +281,11 @@ class ServedAdministration:
 
     def __init__(self, line: "_Line") -> None:
         self._line = line
+
+    @property
+    def publishing(self) -> ServedTopics:
+        """Topics and subscriptions."""
+        return ServedTopics(self._line.call)
 
     @property
     def authorities(self) -> ServedAuthorities:

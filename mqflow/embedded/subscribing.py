@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from mqflow.embedded import subscribe_rules
-from mqflow.embedded.handle import Definition, EmbeddedHandle
+from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.objects import define_object, delete_object
-from mqflow.embedded.opening import TEMPORARY_DYNAMIC, Wanted, close_handle, drop_managed, open_object, topic_string_of
+from mqflow.embedded.opening import (
+    TEMPORARY_DYNAMIC,
+    Wanted,
+    close_handle,
+    drop_managed,
+    managed_queue,
+    open_object,
+    topic_string_of,
+)
 from mqflow.embedded.publishing import Publication, place_copies, wanting
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.retaining import retained_for
@@ -30,7 +38,15 @@ from mqflow.verbs import Subscribed
 if TYPE_CHECKING:
     from mqflow.embedded.connection import EmbeddedConnection
 
-__all__ = ("close_subscription", "enter", "new_subscription", "remove_subscription", "request_retained", "subscribe")
+__all__ = (
+    "check_selection",
+    "close_subscription",
+    "enter",
+    "new_subscription",
+    "remove_subscription",
+    "request_retained",
+    "subscribe",
+)
 
 Wait = Callable[[], None]
 _DISABLED: Final = 1
@@ -168,7 +184,7 @@ def _create(
     if durable and rules.durable_subscriptions == _NO:
         raise Refusal(Reason.DURABILITY_NOT_ALLOWED, f"DURSUB(NO) holds for topic {topic_string}")
     _check_authorities(machine, connection, topic_string, given)
-    _check_selection(wanted.selection)
+    check_selection(wanted.selection)
     identifier = machine.identifiers.identifier()
     chosen = bool(wanted.options & SubscribeOption.SET_CORREL_ID)
     with_context = wanted.options & SubscribeOption.SET_IDENTITY_CONTEXT
@@ -190,7 +206,9 @@ def _create(
     )
     _check_group(machine, attributes, given)
     if wanted.options & SubscribeOption.MANAGED:
-        queue = _managed_queue(machine, connection, rules.durable_model if durable else rules.nondurable_model, durable=durable)
+        model = rules.durable_model if durable else rules.nondurable_model
+        name = managed_queue(machine, model, durable=durable, user=connection.user)
+        queue = open_object(machine, connection, Wanted(name, _MANAGED_INPUT, trusted=True))
     else:
         queue = _given(connection, given, durable=durable)
     attributes = replace(attributes, destination=queue.resolved_queue)
@@ -270,20 +288,6 @@ def _altered(machine: Machine, found: SubscriptionAttributes, wanted: Subscripti
     )
 
 
-def _managed_queue(machine: Machine, connection: "EmbeddedConnection", model: str, *, durable: bool) -> EmbeddedHandle:
-    """Return a handle on the new managed queue, made from the topic's model, whose attributes it has."""
-    found = machine.queues.get(model)
-    if not isinstance(found, Definition) or not found.attributes.definition_type:
-        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The topic's model queue {model} does not exist")
-    if durable and found.attributes.definition_type == TEMPORARY_DYNAMIC:
-        detail = f"The topic's model {model} makes temporary queues, which do not outlive the application"
-        raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
-    prefix = "SYSTEM.MANAGED.DURABLE.*" if durable else "SYSTEM.MANAGED.NDURABLE.*"
-    handle = open_object(machine, connection, Wanted(model, _MANAGED_INPUT, dynamic_name=prefix, trusted=True))
-    handle.creator = False  # it goes with its subscription, not with this handle
-    return handle
-
-
 def _given(connection: "EmbeddedConnection", given: object, *, durable: bool) -> EmbeddedHandle:
     if not isinstance(given, EmbeddedHandle) or given.connection is not connection or not given.open or given.queue is None:
         raise Refusal(Reason.HOBJ_ERROR, "Without MANAGED the handle of an open queue is needed")
@@ -351,7 +355,8 @@ def _check_authorities(machine: Machine, connection: "EmbeddedConnection", topic
         machine.authorities.check(connection.user, (Need(Kind.QUEUE, given.resolved_queue, Authority.PUT),))
 
 
-def _check_selection(text: str) -> None:
+def check_selection(text: str) -> None:
+    """Refuse with 2459 a selector that makes no sense."""
     try:
         if text:
             compile_selector(text)

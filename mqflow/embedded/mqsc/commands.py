@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Literal
 
 from msgspec import Struct
 
@@ -15,13 +16,17 @@ __all__ = (
     "AlterQueueManager",
     "AuthorityAct",
     "Clear",
+    "ClearTopic",
     "Command",
     "Define",
+    "DefineOfTopics",
     "Delete",
     "DeleteAuthority",
+    "DeleteOfTopics",
     "Display",
     "DisplayAuthorities",
     "DisplayEntity",
+    "DisplayOfTopics",
     "DisplayQueueManager",
     "DisplayQueues",
     "DisplayStatus",
@@ -32,6 +37,8 @@ __all__ = (
     "Selection",
     "SetAuthority",
     "SyntaxProblem",
+    "TopicAct",
+    "TopicNoun",
     "Unsupported",
     "Value",
     "Where",
@@ -40,6 +47,9 @@ __all__ = (
 
 Value = bool | int | str
 """What an attribute is set to."""
+
+TopicNoun = Literal["TOPIC", "SUB", "TPSTATUS", "SBSTATUS"]
+"""What publish/subscribe has that can be defined or shown."""
 
 
 class Operator(StrEnum):
@@ -206,11 +216,45 @@ class RefreshSecurity(Struct, frozen=True):
     what: str
 
 
-Display = DisplayQueues | DisplayStatus | DisplayQueueManager | DisplayAuthorities | DisplayEntity
+class DefineOfTopics(Struct, frozen=True):
+    """DEFINE or ALTER TOPIC or SUB. What DEFINE leaves out comes from `like`, or from the default."""
+
+    noun: TopicNoun
+    name: str
+    values: Mapping[str, Value]
+    like: str = ""
+    replace: bool = False
+    alters: bool = False
+
+
+class DeleteOfTopics(Struct, frozen=True):
+    """DELETE TOPIC or SUB."""
+
+    noun: TopicNoun
+    name: str
+    ignore_state: bool = False
+
+
+class ClearTopic(Struct, frozen=True):
+    """CLEAR TOPICSTR CLRTYPE(RETAINED)."""
+
+    topic_string: str
+
+
+class DisplayOfTopics(Struct, frozen=True):
+    """DISPLAY TOPIC, SUB, TPSTATUS or SBSTATUS."""
+
+    noun: TopicNoun
+    pattern: str
+    selection: Selection
+
+
+TopicAct = DefineOfTopics | DeleteOfTopics | ClearTopic
+Display = DisplayQueues | DisplayStatus | DisplayQueueManager | DisplayAuthorities | DisplayEntity | DisplayOfTopics
 """What only looks."""
 
 AuthorityAct = SetAuthority | DeleteAuthority | RefreshSecurity
-Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End | AuthorityAct
+Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End | AuthorityAct | TopicAct
 """What is done and has nothing to show."""
 
 Action = Act | Display | Unsupported

@@ -16,7 +16,7 @@ from mqflow.embedded.mqsc.values import printable, word_of
 from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 
-__all__ = ("Cell", "Record", "as_json", "as_text", "matches", "show_queue_manager", "show_queues", "show_status")
+__all__ = ("Cell", "Record", "as_json", "as_text", "laid_out", "matches", "show_queue_manager", "show_queues", "show_status")
 
 _INDENT: Final = "   "
 _COLUMN: Final = 40
@@ -53,7 +53,7 @@ def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tu
     for queue in queues:
         if not matches(command.pattern, queue.name) or command.kind not in {None, queue.kind}:
             continue
-        records += _records(
+        records += laid_out(
             "AMQ8409: Queue details.", [asdict(queue)], QUEUES[queue.kind], ("QUEUE", "TYPE"), command.selection
         )
     return tuple(records)
@@ -63,13 +63,13 @@ def show_status(statuses: Iterable[QueueStatus], command: DisplayStatus) -> tupl
     """Return how the queues stand, or who has them open; one record for each handle."""
     attributes = HANDLE_STATUS if command.handles else QUEUE_STATUS
     rows = _handle_rows(statuses) if command.handles else (_status_row(status) for status in statuses)
-    return tuple(_records("AMQ8450: Queue status details.", rows, attributes, ("QUEUE", "TYPE"), command.selection))
+    return tuple(laid_out("AMQ8450: Queue status details.", rows, attributes, ("QUEUE", "TYPE"), command.selection))
 
 
 def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQueueManager) -> tuple[Record, ...]:
     """Return the queue manager's attributes, as one record."""
     heading = "AMQ8408: Queue manager details."
-    return tuple(_records(heading, [asdict(queue_manager)], QUEUE_MANAGER, ("QMNAME",), command.selection))
+    return tuple(laid_out(heading, [asdict(queue_manager)], QUEUE_MANAGER, ("QMNAME",), command.selection))
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -100,9 +100,10 @@ def as_json(record: Record) -> dict[str, Value]:
     return {cell.keyword: cell.value for cell in record.cells}
 
 
-def _records(
+def laid_out(
     heading: str, rows: Iterable[_Row], attributes: Attributes, always: tuple[str, ...], selection: Selection
 ) -> Iterator[Record]:
+    """Yield a record for each row that is selected: the keywords that always stand first, then the others in order."""
     wanted = set(selection.keywords)
     if selection.where is not None:
         wanted.add(selection.where.keyword)

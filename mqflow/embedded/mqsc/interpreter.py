@@ -23,16 +23,19 @@ from mqflow.embedded.mqsc.commands import (
     Display,
     DisplayAuthorities,
     DisplayEntity,
+    DisplayOfTopics,
     DisplayQueueManager,
     DisplayQueues,
     DisplayStatus,
     End,
     Ping,
     SyntaxProblem,
+    TopicAct,
     Unsupported,
 )
 from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
 from mqflow.embedded.mqsc.parser import parse
+from mqflow.embedded.mqsc.topics import change_topics, show_topics
 from mqflow.embedded.mqsc.vocabulary import KINDS
 from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError, error_for
@@ -137,6 +140,8 @@ def carry_out(action: Act, administration: Administration) -> str:
     """Do it, and return the sentence that says it is done."""
     if isinstance(action, AuthorityAct):
         return change_authorities(action, administration.authorities)
+    if isinstance(action, TopicAct):
+        return change_topics(action, administration.publishing)
     match action:
         case Define():
             _define(action, administration)
@@ -200,6 +205,9 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             subject = action.profile
         case DisplayEntity():
             return show_entity(administration.authorities, action)
+        case DisplayOfTopics():
+            records = show_topics(action, administration.publishing)
+            subject = action.pattern
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
         case unknown:

@@ -5,11 +5,13 @@ is the queue manager's business. Source: IBM q085100, q085110, and the reference
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.embedded.mqsc import topics
 from mqflow.embedded.mqsc.authorities import (
     DELETING,
     SETTING,
@@ -38,6 +40,7 @@ from mqflow.embedded.mqsc.commands import (
     RefreshSecurity,
     Selection,
     SyntaxProblem,
+    TopicNoun,
     Unsupported,
     Where,
 )
@@ -259,12 +262,37 @@ def _forms() -> dict[tuple[str, str], _Form]:
     forms["DISPLAY", "AUTHREC"] = _Form(build_display, {}, SHOWING, _SERVICE)
     forms["DISPLAY", "ENTAUTH"] = _Form(build_display_entity, {}, SHOWING_ENTITY, _SERVICE)
     forms["REFRESH", "SECURITY"] = _Form(_refresh_security, {}, {"TYPE": "TYPE"}, frozenset())
+    forms["CLEAR", "TOPICSTR"] = _Form(topics.build_clear, {}, topics.CLEARING, topics.UNSUPPORTED)
+    forms |= _topic_forms()
     for noun, kind in KINDS.items():
         forms["DEFINE", noun] = _Form(_define, QUEUES[kind], _DEFINING, _OF_QUEUES)
         forms["ALTER", noun] = _Form(_alter, QUEUES[kind], _ALTERING, _OF_QUEUES)
         forms["DELETE", noun] = _Form(_delete, {}, _DELETING, _OF_QUEUES)
         forms["DISPLAY", noun] = forms["DISPLAY", "QUEUE"]
     return forms
+
+
+def _topic_forms() -> dict[tuple[str, str], _Form]:
+    forms: dict[tuple[str, str], _Form] = {}
+    for noun, attributes in topics.NOUNS.items():
+        display = _of(partial(topics.build_display, _selection), noun)
+        forms["DISPLAY", noun] = _Form(display, attributes, topics.SHOWING, topics.UNSUPPORTED, asking=True)
+    definable: tuple[TopicNoun, ...] = ("TOPIC", "SUB")
+    for noun in definable:
+        attributes = {word: spec for word, spec in topics.NOUNS[noun].items() if word != "TYPE"}
+        for verb in ("DEFINE", "ALTER"):
+            build = _of(partial(topics.build_define, verb), noun)
+            options = topics.DEFINING if verb == "DEFINE" else {"TYPE": "TYPE"}
+            forms[verb, noun] = _Form(build, attributes, options, topics.UNSUPPORTED)
+        forms["DELETE", noun] = _Form(_of(topics.build_delete, noun), {}, topics.DELETING, frozenset({"AUTHREC"}))
+    return forms
+
+
+def _of(
+    build: Callable[[TopicNoun, Clause, Parameters], Action], noun: TopicNoun
+) -> Callable[[str, Clause, Parameters], Action]:
+    """Return the builder for this noun, whatever word stood in the command."""
+    return lambda _, subject, parameters: build(noun, subject, parameters)
 
 
 _FORMS: Final = _forms()

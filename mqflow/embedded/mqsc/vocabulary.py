@@ -55,17 +55,17 @@ SYNONYMS: Final = {
 }
 """MQSC has no abbreviation by cutting off: DEFI is nothing. CLEAR and DELETE have no short form on purpose."""
 
-_OBJECTS: Final = ("AUTHINFO", "CHANNEL", "COMMINFO", "LISTENER", "NAMELIST", "PROCESS", "QREMOTE", "SERVICE", "SUB", "TOPIC")
+_OBJECTS: Final = ("AUTHINFO", "CHANNEL", "COMMINFO", "LISTENER", "NAMELIST", "PROCESS", "QREMOTE", "SERVICE")
 
 VERBS: Final[dict[str, tuple[str, ...]]] = {
     "ALTER": _OBJECTS,
-    "CLEAR": ("TOPICSTR",),
+    "CLEAR": (),
     "DEFINE": _OBJECTS,
     "DELETE": (*_OBJECTS, "POLICY"),
     "DISPLAY": (
         *_OBJECTS,
         *("APSTATUS", "AUTHSERV", "CHLAUTH", "CHSTATUS", "CLUSQMGR", "CONN", "LSSTATUS", "POLICY"),
-        *("PUBSUB", "QCLUSTER", "QMSTATUS", "SBSTATUS", "SVSTATUS", "TCLUSTER", "TPSTATUS"),
+        *("PUBSUB", "QCLUSTER", "QMSTATUS", "SVSTATUS", "TCLUSTER"),
     ),
     "END": (),
     "PING": ("CHANNEL",),

@@ -20,7 +20,9 @@ class Definitions:
         self.status: dict[str, QueueStatus] = {}
         self.refusals: dict[str, Reason] = {}
         # The real ones: there is nothing about them that a dictionary would make simpler.
-        self.authorities = EmbeddedQueueManager("QM1").administration.authorities
+        real = EmbeddedQueueManager("QM1").administration
+        self.authorities = real.authorities
+        self.publishing = real.publishing
         self.calls: list[tuple[object, ...]] = []
 
     def queues(self) -> tuple[QueueAttributes, ...]:

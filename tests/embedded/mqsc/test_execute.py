@@ -205,7 +205,7 @@ def test_a_script_exits_with_what_came_of_it(script: str, code: int, strict: int
 
 
 def test_the_summary_counts_what_came_of_the_commands(administration: Definitions) -> None:
-    script = "DEF QL(A) CLWLPRTY(1)\nDEF QL(A)\nDEF QL(A) X\nDEF CHL(A)\nDEF TOPIC(A)"
+    script = "DEF QL(A) CLWLPRTY(1)\nDEF QL(A)\nDEF QL(A) X\nDEF COMMINFO(A)\nDEF COMMINFO(B)"
 
     assert (
         "5 commands read.\n"

@@ -1,0 +1,205 @@
+"""DEFINE, ALTER, DELETE and DISPLAY of TOPIC and SUB, DISPLAY TPSTATUS and SBSTATUS, CLEAR TOPICSTR: understood, done, shown.
+
+Knows the words of these commands; what becomes of publications is the queue manager's business.
+Source: IBM, DEFINE TOPIC, DEFINE SUB, DISPLAY TOPIC, SUB, TPSTATUS and SBSTATUS, CLEAR TOPICSTR (Multiplatforms).
+"""
+
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from msgspec.structs import asdict
+
+from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of, pattern_of, single
+from mqflow.embedded.mqsc.commands import (
+    ClearTopic,
+    DefineOfTopics,
+    DeleteOfTopics,
+    DisplayOfTopics,
+    Selection,
+    TopicAct,
+    TopicNoun,
+)
+from mqflow.embedded.mqsc.display import Record, laid_out, matches
+from mqflow.embedded.mqsc.lexer import RefusedError
+from mqflow.embedded.mqsc.vocabulary import Attributes, keyword_table
+from mqflow.embedded.topic_administration import TopicAdministration
+from mqflow.mqi.attributes import AttributeSpec
+from mqflow.mqi.subscription_attributes import SUBSCRIPTION_ATTRIBUTES, row_of
+from mqflow.mqi.topic_attributes import TOPIC_ATTRIBUTES, TopicAttributes
+
+__all__ = (
+    "CLEARING",
+    "DEFINING",
+    "DELETING",
+    "NOUNS",
+    "SHOWING",
+    "UNSUPPORTED",
+    "build_clear",
+    "build_define",
+    "build_delete",
+    "build_display",
+    "change_topics",
+    "show_topics",
+)
+
+Select = Callable[..., Selection]
+
+_TYPE: Final = AttributeSpec("type", "TYPE", 0, chars=8, read_only=True)
+_STATUS: Final = (
+    AttributeSpec("topic_string", "TPSTATUS", 0, chars=10_240, read_only=True),
+    AttributeSpec("name", "ADMIN", 0, chars=48, read_only=True),
+    AttributeSpec("subscription_count", "SUBCOUNT", 0, high=999_999_999, read_only=True),
+    AttributeSpec("retained", "RETAINED", 0, words={"NO": 0, "YES": 1}, read_only=True),
+    *(spec for spec in TOPIC_ATTRIBUTES if spec.keyword in {
+        "PUB", "SUB", "DURSUB", "DEFPSIST", "DEFPRTY", "DEFPRESP", "PMSGDLV", "NPMSGDLV", "MDURMDL", "MNDURMDL", "PUBSCOPE",
+        "SUBSCOPE", "USEDLQ",
+    }),
+)  # fmt: skip
+_SUBSCRIPTION_STATUS: Final = (
+    *(
+        spec
+        for spec in SUBSCRIPTION_ATTRIBUTES
+        if spec.keyword in {"SUB", "SUBID", "TOPICSTR", "SUBUSER", "DURABLE", "SUBTYPE"}
+    ),
+    AttributeSpec("connection", "ACTCONN", 0, chars=48, read_only=True),
+)
+NOUNS: Final[dict[TopicNoun, Attributes]] = {
+    "TOPIC": keyword_table((*TOPIC_ATTRIBUTES, _TYPE)),
+    "SUB": keyword_table(SUBSCRIPTION_ATTRIBUTES),
+    "TPSTATUS": keyword_table(_STATUS),
+    "SBSTATUS": keyword_table(_SUBSCRIPTION_STATUS),
+}
+"""What can be shown, and its attributes; the first two can be defined."""
+UNSUPPORTED: Final = frozenset(
+    ("MCAST", "COMMINFO", "CLROUTE", "CAPEXPRY", "CMDSCOPE", "QSGDISP", "OTELTRAC", "OTELPCTL", "PSPROP", "PUBACCT", "CLUSINFO")
+)
+DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE", "TYPE": "TYPE"}
+DELETING: Final = {"IGNSTATE": "IGNSTATE"}
+SHOWING: Final = {word: word for word in ("ALL", "WHERE")}
+CLEARING: Final = {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}
+_HEADINGS: Final[dict[TopicNoun, str]] = {
+    "TOPIC": "AMQ8633: Topic details.",
+    "SUB": "AMQ8096: Subscription details.",
+    "TPSTATUS": "AMQ8754: Topic status details.",
+    "SBSTATUS": "AMQ8099: Subscription status details.",
+}
+
+
+def build_define(verb: str, noun: TopicNoun, subject: Clause, parameters: Parameters) -> DefineOfTopics:
+    """Return what DEFINE or ALTER of a topic or subscription says."""
+    options = parameters.options
+    for word in options.keys() - {"LIKE", "TYPE"}:
+        bare(options[word])
+    if "TYPE" in options:
+        choice(options, "TYPE", ("LOCAL",))
+    name = name_of(subject) if noun == "TOPIC" else single(subject).folded
+    like = single(options["LIKE"]).folded if "LIKE" in options else ""
+    return DefineOfTopics(noun, name, parameters.values, like, "REPLACE" in options, alters=verb == "ALTER")
+
+
+def build_delete(noun: TopicNoun, subject: Clause, parameters: Parameters) -> DeleteOfTopics:
+    """Return what DELETE of a topic or subscription says."""
+    name = name_of(subject) if noun == "TOPIC" else single(subject).folded
+    return DeleteOfTopics(noun, name, choice(parameters.options, "IGNSTATE", ("NO", "YES")) == "YES")
+
+
+def build_clear(_noun: str, subject: Clause, parameters: Parameters) -> ClearTopic:
+    """Return what CLEAR TOPICSTR says."""
+    if "CLRTYPE" not in parameters.options:
+        raise RefusedError(subject.keyword, "CLEAR TOPICSTR needs CLRTYPE(RETAINED).")
+    choice(parameters.options, "CLRTYPE", ("RETAINED",))
+    choice(parameters.options, "SCOPE", ("LOCAL", "ALL"))
+    return ClearTopic(single(subject).folded)
+
+
+def build_display(select: Select, noun: TopicNoun, subject: Clause, parameters: Parameters) -> DisplayOfTopics:
+    """Return what DISPLAY says."""
+    pattern = pattern_of(subject) if noun == "TOPIC" else single(subject).folded
+    return DisplayOfTopics(noun, pattern, select(parameters, NOUNS[noun], everything=not pattern.endswith(("*", "#"))))
+
+
+def change_topics(action: TopicAct, topics: TopicAdministration) -> str:
+    """Do it, and return the sentence that says it is done."""
+    match action:
+        case DefineOfTopics(noun="TOPIC"):
+            return _define_topic(action, topics)
+        case DefineOfTopics():
+            return _define_subscription(action, topics)
+        case DeleteOfTopics(noun, name, ignore_state):
+            if ignore_state and name not in _names(noun, topics):
+                return f"There is no {noun}({name}) to delete; IGNSTATE(YES) takes that for done."
+            if noun == "TOPIC":
+                topics.delete_topic(name)
+                return f"AMQ8692: Topic {name} is deleted."
+            topics.delete_subscription(name)
+            return f"AMQ8095: Subscription {name} is deleted."
+        case ClearTopic(topic_string):
+            topics.clear_retained(topic_string)
+            return f"AMQ8805: What was retained on topic {topic_string} is cleared."
+        case unknown:
+            assert_never(unknown)
+
+
+def show_topics(command: DisplayOfTopics, topics: TopicAdministration) -> tuple[Record, ...]:
+    """Return what the command asks for."""
+    noun, pattern = command.noun, command.pattern
+    match noun:
+        case "TOPIC":
+            rows = [asdict(found) | {"type": "LOCAL"} for found in topics.topics() if matches(pattern, found.name)]
+            first = ("TOPIC", "TYPE")
+        case "SUB":
+            rows = [row_of(found.attributes) for found in topics.subscriptions() if matches(pattern, found.attributes.name)]
+            first = ("SUB", "SUBID")
+        case "TPSTATUS":
+            rows = [
+                asdict(found.attributes) | asdict(found)
+                for found in topics.topic_statuses()
+                if pattern == "#" or matches(pattern, found.topic_string)
+            ]
+            first = ("TPSTATUS", "ADMIN")
+        case "SBSTATUS":
+            rows = [
+                row_of(found.attributes) | {"connection": found.connection}
+                for found in topics.subscriptions()
+                if matches(pattern, found.attributes.name)
+            ]
+            first = ("SUB", "SUBID")
+        case unknown:
+            assert_never(unknown)
+    return tuple(laid_out(_HEADINGS[noun], rows, NOUNS[noun], first, command.selection))
+
+
+def _define_topic(action: DefineOfTopics, topics: TopicAdministration) -> str:
+    if action.alters:
+        topics.alter_topic(action.name, action.values)
+        return f"AMQ8691: Topic {action.name} is changed."
+    known = {found.name: found for found in topics.topics()}
+    default = known.get(action.like or "SYSTEM.DEFAULT.TOPIC", TopicAttributes(name=""))
+    settings = {spec.field: getattr(default, spec.field) for spec in TOPIC_ATTRIBUTES if not spec.read_only}
+    if action.replace and action.name in known:
+        settings["topic_string"] = known[action.name].topic_string
+    elif not action.like:
+        settings["topic_string"] = ""
+    topics.define_topic(TopicAttributes(name=action.name, **{**settings, **action.values}), replace=action.replace)
+    return f"AMQ8690: Topic {action.name} is defined."
+
+
+def _define_subscription(action: DefineOfTopics, topics: TopicAdministration) -> str:
+    if action.alters:
+        topics.alter_subscription(action.name, action.values)
+        return f"AMQ8098: Subscription {action.name} is changed."
+    values = dict(action.values)
+    if action.like:
+        known = {found.attributes.name: found.attributes for found in topics.subscriptions()}
+        if action.like in known:
+            row = row_of(known[action.like])
+            copied = {spec.field: row[spec.field] for spec in SUBSCRIPTION_ATTRIBUTES if not spec.read_only}
+            values = copied | values
+    topics.define_subscription(action.name, values, replace=action.replace)
+    return f"AMQ8094: Subscription {action.name} is defined."
+
+
+def _names(noun: TopicNoun, topics: TopicAdministration) -> set[str]:
+    if noun == "TOPIC":
+        return {found.name for found in topics.topics()}
+    return {found.attributes.name for found in topics.subscriptions()}

@@ -1,0 +1,298 @@
+"""Topic objects: what is inherited in the tree, and what they forbid and demand. Defined and shown by MQSC.
+
+Source: IBM, DEFINE TOPIC (ASPARENT and each keyword that is used here), DEFINE SUB, DISPLAY TPSTATUS, SBSTATUS; facts 8.13.
+"""
+
+import pytest
+
+from mqflow.embedded.mqsc import Verdict, run
+from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption, SubscribeOption
+from mqflow.mqi.reason_codes import Reason
+from tests.client_packages import PACKAGES
+from tests.conformance.programs import Program
+from tests.conformance.test_retained import RETAIN
+from tests.conformance.test_subscriptions import CREATE, DURABLE, MANAGED, PERSISTENT, again, bodies, publish, subscribe
+from tests.conformance.under_test import QueueManagerUnderTest, refused
+
+
+@pytest.fixture(autouse=True)
+def topics_are_there(request: pytest.FixtureRequest) -> None:
+    if request.node.callspec.params.get("queue_manager") in PACKAGES:
+        pytest.skip("the stand-in does not pass MQSUB on yet")
+
+
+def mqsc(queue_manager: QueueManagerUnderTest, script: str) -> list[dict[str, object]]:
+    """Carry the script out and return what it showed."""
+    results = run(script, queue_manager.administration)
+    failed = [response.text for response in results.responses if response.verdict is not Verdict.DONE]
+    assert [] == failed
+    return [{cell.keyword: cell.value for cell in record.cells} for each in results.responses for record in each.records]
+
+
+def reason_of(queue_manager: QueueManagerUnderTest, command: str) -> int:
+    [response] = run(command, queue_manager.administration).responses
+    return response.reason
+
+
+def test_a_topic_object_stands_for_its_topic_string(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices')")
+    subscribed = subscribe(program, "Oil", object_name="PRICES")
+
+    handle = program.open("PRICES", OpenOption.OUTPUT, object_type=ObjectType.TOPIC, object_string="Oil")
+    program.put(handle, b"by object")
+    publish(program, "Prices/Oil", b"by string")
+
+    assert "Prices/Oil" == subscribed.descriptor.topic_string
+    assert [b"by object", b"by string"] == bodies(program, subscribed)
+
+
+def test_an_alias_can_lead_to_a_topic(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE QALIAS(P) TARGET(PRICES) TARGTYPE(TOPIC)")
+    subscribed = subscribe(program, "Prices")
+
+    program.put(program.open("P", OpenOption.OUTPUT), b"one")
+
+    assert [b"one"] == bodies(program, subscribed)
+
+
+def test_defaults_are_inherited_down_the_tree(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') DEFPSIST(YES) DEFPRTY(7)\nDEFINE TOPIC(AB) TOPICSTR('A/B') DEFPRTY(2)")
+
+    found = [publish(program, topic).descriptor for topic in ("A", "A/B", "A/B/C", "A/X", "Z")]
+
+    assert [(1, 7), (1, 2), (1, 2), (1, 7), (0, 0)] == [(each.persistence, each.priority) for each in found]
+
+
+def test_what_is_disabled_is_refused_below_as_well(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(
+        queue_manager,
+        "DEFINE TOPIC(A) TOPICSTR('A') PUB(DISABLED) SUB(DISABLED)\nDEFINE TOPIC(AB) TOPICSTR('A/B') PUB(ENABLED) DURSUB(NO)\n"
+        "DEFINE TOPIC(D) TOPICSTR('D') DURSUB(NO)",
+    )
+
+    with refused(Reason.PUT_INHIBITED):
+        publish(program, "A/X")
+    with refused(Reason.SUB_INHIBITED):
+        subscribe(program, "A/B")
+    with refused(Reason.DURABILITY_NOT_ALLOWED):
+        subscribe(program, "D/E", DURABLE, name="desk-1")
+    publish(program, "A/B/C")
+    subscribe(program, "D/E")
+
+
+def test_an_altered_topic_holds_at_once(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A')")
+    publish(program, "A")
+
+    mqsc(queue_manager, "ALTER TOPIC(A) PUB(DISABLED)")
+
+    with refused(Reason.PUT_INHIBITED):
+        publish(program, "A")
+
+
+def test_managed_queues_come_from_the_topics_models(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(
+        queue_manager,
+        "DEFINE QMODEL(DUR.MODEL) DEFTYPE(PERMDYN) BOTHRESH(3) BOQNAME(A.BOQ)\nDEFINE QMODEL(NDUR.MODEL) BOTHRESH(5)\n"
+        "DEFINE TOPIC(A) TOPICSTR('A') MDURMDL(DUR.MODEL) MNDURMDL(NDUR.MODEL)",
+    )
+
+    found = []
+    for options in (DURABLE, MANAGED):
+        name = subscribe(program, "A/B", options, name=f"sub-{options}").queue.resolved_queue
+        made = queue_manager.administration.queue(name)
+        assert made is not None
+        found.append((made.backout_threshold, made.backout_requeue_queue))
+
+    assert [(3, "A.BOQ"), (5, "")] == found
+
+
+def test_wildcards_above_a_blocking_topic_do_not_reach_it(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(AB) TOPICSTR('A/B') WILDCARD(BLOCK)")
+    above, at, exact = subscribe(program, "A/#"), subscribe(program, "A/B/#"), subscribe(program, "A/B/C")
+
+    publish(program, "A/B/C", b"inside")
+    publish(program, "A/X", b"outside")
+
+    assert [[b"outside"], [b"inside"], [b"inside"]] == [bodies(program, each) for each in (above, at, exact)]
+
+
+# ---- delivery rules: a durable and a non-durable subscriber, of whom one or the other cannot take the publication
+
+RULES = [
+    # rule, the durable one is full, the other is full, who gets it (durable, other); None: 2502 and nobody
+    ("ALL", False, False, (True, True)),
+    ("ALL", False, True, None),
+    ("ALL", True, False, None),
+    ("ALLDUR", False, True, (True, False)),
+    ("ALLDUR", True, False, None),
+    ("ALLAVAIL", False, True, (True, False)),
+    ("ALLAVAIL", True, False, (False, True)),
+    ("ALLAVAIL", True, True, (False, False)),
+]
+
+
+@pytest.mark.parametrize("persistence", [int(Persistence.NOT_PERSISTENT), PERSISTENT])
+@pytest.mark.parametrize(("rule", "durable_full", "other_full", "expected"), RULES)
+def test_the_delivery_rule_decides(
+    queue_manager: QueueManagerUnderTest,
+    program: Program,
+    rule: str,
+    durable_full: bool,  # noqa: FBT001 - a table's column
+    other_full: bool,  # noqa: FBT001 - as above
+    expected: tuple[bool, bool] | None,
+    persistence: int,
+) -> None:
+    keyword, opposite = ("PMSGDLV", "NPMSGDLV") if persistence else ("NPMSGDLV", "PMSGDLV")
+    contrary = "ALLAVAIL" if rule == "ALL" else "ALL"
+    mqsc(queue_manager, f"DEFINE TOPIC(A) TOPICSTR('A') {keyword}({rule}) {opposite}({contrary}) USEDLQ(NO)")
+    queues = [queue_manager.define("DURABLE.Q", max_depth=0 if durable_full else 5)]
+    queues.append(queue_manager.define("OTHER.Q", max_depth=0 if other_full else 5))
+    subscribe(program, "A", CREATE | SubscribeOption.DURABLE, program.handle(queues[0]), name="desk-1")
+    subscribe(program, "A", CREATE, program.handle(queues[1]))
+
+    if expected is None:
+        with refused(Reason.PUBLICATION_FAILURE):
+            publish(program, "A", b"one", persistence=persistence)
+    else:
+        publish(program, "A", b"one", persistence=persistence)
+
+    assert [int(got) for got in expected or (False, False)] == [queue_manager.depth(name) for name in queues]
+
+
+def test_the_rules_of_the_base_topic_are_alldur_and_allavail(queue_manager: QueueManagerUnderTest) -> None:
+    [shown] = mqsc(queue_manager, "DISPLAY TOPIC(SYSTEM.BASE.TOPIC) PMSGDLV NPMSGDLV")
+
+    assert ("ALLDUR", "ALLAVAIL") == (shown["PMSGDLV"], shown["NPMSGDLV"])
+
+
+def test_a_publication_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
+    queue_manager.administration.alter_queue_manager({"dead_letter_queue": queue_manager.define("DLQ")})
+    mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') NPMSGDLV(ALL)")
+    subscribe(program, "A", CREATE, program.handle(queue_manager.define("FULL.Q", max_depth=0)))
+
+    publish(program, "A", b"one")
+
+    dead = program.got("DLQ")
+    assert ("MQDEAD", b"one") == (dead.descriptor.format, dead.body[172:])
+    assert Reason.Q_FULL == int.from_bytes(dead.body[8:12], "little")
+
+
+def test_a_failed_publication_in_a_unit_of_work_leaves_the_rest_of_it(
+    queue_manager: QueueManagerUnderTest, program: Program, queue: str
+) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') NPMSGDLV(ALL) USEDLQ(NO)")
+    subscribe(program, "A", CREATE, program.handle(queue_manager.define("FULL.Q", max_depth=0)))
+
+    program.put_in_unit(queue, b"kept")
+    with refused(Reason.PUBLICATION_FAILURE):
+        publish(program, "A", b"one", PutOption.SYNCPOINT)
+    program.commit()
+
+    assert [b"kept"] == program.bodies(queue)
+
+
+# ---- MQSC
+
+
+def test_a_defined_topic_is_shown_altered_and_deleted(queue_manager: QueueManagerUnderTest) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices') DESCR('of oil')\nALTER TOPIC(PRICES) DURSUB(NO)")
+
+    [shown] = mqsc(queue_manager, "DISPLAY TOPIC(PRICES)")
+    mqsc(queue_manager, "DELETE TOPIC(PRICES)")
+
+    assert ("PRICES", "Prices", "of oil", "NO", "ASPARENT") == tuple(
+        shown[keyword] for keyword in ("TOPIC", "TOPICSTR", "DESCR", "DURSUB", "PUB")
+    )
+    assert Reason.UNKNOWN_OBJECT_NAME == reason_of(queue_manager, "DISPLAY TOPIC(PRICES)")
+
+
+def test_topic_objects_survive_a_restart(queue_manager: QueueManagerUnderTest) -> None:
+    if queue_manager.restart is None:
+        pytest.skip("nothing survives here")
+    mqsc(queue_manager, "DEFINE TOPIC(PRICES) TOPICSTR('Prices') PUB(DISABLED)")
+
+    program = again(queue_manager.restart())
+
+    with refused(Reason.PUT_INHIBITED):
+        publish(program, "Prices/Oil")
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("DEFINE TOPIC(PRICES) TOPICSTR('Other')", Reason.OBJECT_ALREADY_EXISTS),
+        ("DEFINE TOPIC(OTHER) TOPICSTR('Prices')", Reason.TOPIC_STRING_ERROR),
+        ("DEFINE TOPIC(OTHER)", Reason.TOPIC_STRING_ERROR),
+        ("ALTER TOPIC(PRICES) TOPICSTR('Other')", Reason.TOPIC_NOT_ALTERABLE),
+        ("ALTER TOPIC(OTHER) PUB(ENABLED)", Reason.UNKNOWN_OBJECT_NAME),
+        ("DELETE TOPIC(OTHER)", Reason.UNKNOWN_OBJECT_NAME),
+        ("DELETE TOPIC(SYSTEM.BASE.TOPIC)", Reason.OBJECT_IN_USE),
+        ("CLEAR TOPICSTR('Prices') CLRTYPE(RETAINED)", Reason.UNKNOWN_OBJECT_NAME),
+        ("DEFINE SUB(ALERTS) TOPICSTR('Prices') DEST(Q)", Reason.SUB_ALREADY_EXISTS),
+        ("DEFINE SUB(OTHER) TOPICSTR('Prices')", Reason.UNKNOWN_OBJECT_NAME),
+        ("DEFINE SUB(OTHER) TOPICSTR('Prices') DEST(Q) SELECTOR('a =')", Reason.SELECTOR_SYNTAX_ERROR),
+        ("ALTER SUB(ALERTS) TOPICSTR('Other')", Reason.TOPIC_NOT_ALTERABLE),
+        ("ALTER SUB(NOBODY) USERDATA('x')", Reason.NO_SUBSCRIPTION),
+        ("DELETE SUB(NOBODY)", Reason.NO_SUBSCRIPTION),
+        ("DELETE SUB('held')", Reason.SUBSCRIPTION_IN_USE),
+    ],
+)
+def test_what_mqsc_refuses(
+    queue_manager: QueueManagerUnderTest, program: Program, queue: str, command: str, reason: Reason
+) -> None:
+    mqsc(queue_manager, f"DEFINE TOPIC(PRICES) TOPICSTR('Prices')\nDEFINE SUB(ALERTS) TOPICSTR('Prices') DEST({queue})")
+    subscribe(program, "Prices", DURABLE, name="held")
+
+    assert reason == reason_of(queue_manager, command)
+
+
+def test_an_administrative_subscription_delivers_to_its_queue_until_it_is_deleted(
+    queue_manager: QueueManagerUnderTest, program: Program, queue: str
+) -> None:
+    publish(program, "Prices/Oil", b"retained", RETAIN)
+    mqsc(queue_manager, f"DEFINE SUB(ALERTS) TOPICSTR('Prices/#') DEST({queue}) DESTCORL('41424344') USERDATA('of desk 1')")
+
+    publish(program, "Prices/Oil", b"one")
+    [shown] = mqsc(queue_manager, "DISPLAY SUB(ALERTS)")
+    correlation = program.browse(queue)
+    mqsc(queue_manager, "DELETE SUB(ALERTS)")
+    publish(program, "Prices/Oil", b"two")
+
+    assert ("Prices/#", queue, "PROVIDED", "ADMIN", "YES", "of desk 1") == tuple(
+        shown[keyword] for keyword in ("TOPICSTR", "DEST", "DESTCLAS", "SUBTYPE", "DURABLE", "USERDATA")
+    )
+    assert correlation is not None
+    assert b"ABCD".ljust(24, b"\0") == correlation.descriptor.correlation_id
+    assert [b"retained", b"one"] == program.bodies(queue)
+
+
+def test_an_administrative_subscription_may_have_a_managed_queue_that_goes_with_it(
+    queue_manager: QueueManagerUnderTest,
+) -> None:
+    mqsc(queue_manager, "DEFINE SUB(ALERTS) TOPICSTR('Prices/#') DESTCLAS(MANAGED)")
+    [shown] = mqsc(queue_manager, "DISPLAY SUB(ALERTS) DEST")
+    before = queue_manager.administration.queue(str(shown["DEST"]))
+    mqsc(queue_manager, "DELETE SUB(ALERTS)")
+
+    assert before is not None
+    assert queue_manager.administration.queue(str(shown["DEST"])) is None
+
+
+def test_status_shows_what_holds_for_a_topic_and_who_subscribes(queue_manager: QueueManagerUnderTest, program: Program) -> None:
+    mqsc(queue_manager, "DEFINE TOPIC(A) TOPICSTR('A') DEFPRTY(7)")
+    subscribe(program, "A/B", DURABLE, name="desk-1")
+    publish(program, "A/B", b"", RETAIN)
+
+    [topic] = mqsc(queue_manager, "DISPLAY TPSTATUS('A/B')")
+    [held] = mqsc(queue_manager, "DISPLAY SBSTATUS('desk-1')")
+    program.disconnect()
+    [waiting] = mqsc(queue_manager, "DISPLAY SBSTATUS('desk-1')")
+    mqsc(queue_manager, "CLEAR TOPICSTR('A/B') CLRTYPE(RETAINED)")
+    [cleared] = mqsc(queue_manager, "DISPLAY TPSTATUS('A/B')")
+
+    assert ("A", 7, 1, "YES") == tuple(topic[keyword] for keyword in ("ADMIN", "DEFPRTY", "SUBCOUNT", "RETAINED"))
+    assert (16, "") == (len(str(held["ACTCONN"])), waiting["ACTCONN"])
+    assert "NO" == cleared["RETAINED"]
