@@ -89,9 +89,9 @@ class BoundConnection:
             completion, reason = self._mqi.close(self._hconn, handle.number, int(options))
         finally:
             self._turn.release()
+        handle.open = completion == _FAILED  # a warning, as of an incomplete group (2241), comes when it is closed
         if completion != _OK:
             self._refuse(completion, reason, "MQCLOSE", handle.name)
-        handle.open = False
 
     def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
         """Put a message (MQPUT)."""

@@ -23,7 +23,7 @@ from mqflow.embedded.topic_calls import TopicOrder, TopicQuestion
 from mqflow.embedded.topics_served import ask_topics, order_topics
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
-from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import (
     WAIT_UNLIMITED,
     GetOptions,
@@ -215,11 +215,19 @@ class Answering:
             case _:
                 assert_never(request)
 
+    def _close(self, connection: ServableConnection, request: calls.Close) -> None:
+        try:
+            connection.close(self._handle(request.handle), CloseOption(request.options))
+        except MQIError as error:
+            if error.completion is CompletionCode.WARNING:  # it is closed all the same
+                self._handles.pop(request.handle, None)
+            raise
+        self._handles.pop(request.handle, None)
+
     def _order(self, connection: ServableConnection, request: calls.VerbOrder) -> None:
         match request:
             case calls.Close():
-                connection.close(self._handle(request.handle), CloseOption(request.options))
-                self._handles.pop(request.handle, None)
+                self._close(connection, request)
             case calls.Set():
                 connection.set(self._handle(request.handle), request.values)
             case calls.Commit():

@@ -10,11 +10,12 @@ from typing import Any
 
 from mqflow.embedded import getting, opening, settling, subscribing
 from mqflow.embedded.get_rules import GetPlan, Reach, plan_get
+from mqflow.embedded.grouping import planned_get, warn_incomplete
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.inquiring import inquire_object, set_object
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.open_rules import CONTEXT
-from mqflow.embedded.put_rules import plan_put
+from mqflow.embedded.put_rules import PutPlan, plan_put
 from mqflow.embedded.putting import put_message
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.subscription import EmbeddedSubscriptionHandle
@@ -127,7 +128,7 @@ class EmbeddedConnection:
         try:
             with self._machine.lock:
                 self._check_usable()
-                plan = plan_put(int(options))
+                plan = _plan_put1(int(options))
                 handle = opening.open_object(self._machine, self, wanted)
                 try:
                     put, alone = put_message(self._machine, handle, descriptor, body, plan, context)
@@ -331,6 +332,7 @@ class EmbeddedConnection:
         self._check_own(handle)
         opening.close_handle(self._machine, handle, options)
         self.handles.discard(handle)
+        warn_incomplete(handle)
         return None
 
     def _finish(self, wait_until_durable: Callable[[], None] | None, retained: UnitOfWork | None) -> None:
@@ -412,11 +414,19 @@ class EmbeddedConnection:
         return refusal.on("MQCMIT", "", self.queue_manager_name)
 
 
+def _plan_put1(bits: int) -> PutPlan:
+    plan = plan_put(bits)
+    if plan.logical:
+        raise Refusal(Reason.OPTIONS_ERROR, "MQPUT1 puts one message: LOGICAL_ORDER goes with MQPUT")
+    return plan
+
+
 def _plan(handle: EmbeddedHandle, options: GetOptions) -> GetPlan:
     if handle.get_options is not options or handle.get_plan is None:
         handle.get_plan = plan_get(options)
         handle.get_options = options
-    return handle.get_plan
+    plan = handle.get_plan
+    return planned_get(handle, plan) if plan.logical or handle.logical.browses_logically else plan
 
 
 def _name_of(handle: object) -> str:

@@ -70,6 +70,8 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     reach: Reach
     within: Within
     match: Match | None = None
+    #: With LOGICAL_ORDER, what was asked for; `match` is what comes next.
+    asked: Match | None = None
     waits: bool
     #: 0 does not wait, -1 waits for ever.
     wait_ms: int = 0
@@ -86,6 +88,8 @@ class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
     properties: PropertyControl | None
     #: Whether they go apart from the body whatever PROPCTL says, and whether they can.
     in_handle: bool
+    #: LOGICAL_ORDER: groups and segments in theirs, wherever they are on the queue.
+    logical: bool
     message_handle: bool = False
 
     @property
@@ -133,9 +137,7 @@ _CONTROLS: Final = {
     GetOption.PROPERTIES_COMPATIBILITY: PropertyControl.COMPATIBILITY,
 }
 _ALONE_WITH_UNLOCK: Final = GetOption.UNLOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
-_NOT_HERE: Final = (
-    GetOption.LOGICAL_ORDER | GetOption.COMPLETE_MSG | GetOption.ALL_MSGS_AVAILABLE | GetOption.ALL_SEGMENTS_AVAILABLE
-)
+_NOT_HERE: Final = GetOption.COMPLETE_MSG | GetOption.ALL_MSGS_AVAILABLE | GetOption.ALL_SEGMENTS_AVAILABLE
 _ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
 _ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
 _ALL_MATCHES: Final = sum(MatchOption)
@@ -195,6 +197,7 @@ def _plan_of(bits: int) -> GetPlan:
         fail_if_quiescing=bool(asked & GetOption.FAIL_IF_QUIESCING),
         properties=_only(asked, _CONTROLS, "property options"),
         in_handle=bool(asked & GetOption.PROPERTIES_IN_HANDLE),
+        logical=bool(asked & GetOption.LOGICAL_ORDER),
     )
 
 

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 
 from mqflow.embedded import browse
 from mqflow.embedded.get_rules import GetPlan, Reach, Within
+from mqflow.embedded.grouping import begin_browse, browse_start, browsed, got_message
 from mqflow.embedded.handle import INPUT, EmbeddedHandle
 from mqflow.embedded.local_queue import BEFORE_FIRST, LocalQueue, QueuedMessage
+from mqflow.embedded.logical_order import check_found
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.reports import report_delivery, report_expiration
@@ -66,7 +68,7 @@ def find(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, plan: GetP
         case Reach.BROWSE_FIRST:
             return _first(machine, handle, queue, plan, BEFORE_FIRST, None)
         case Reach.BROWSE_NEXT:
-            return _first(machine, handle, queue, plan, handle.cursor, None)
+            return _first(machine, handle, queue, plan, browse_start(handle, plan), None)
         case Reach.UNDER_CURSOR | Reach.BROWSE_UNDER_CURSOR:
             return _under_cursor(machine, handle, queue, unmarked_only=plan.unmarked_only)
         case Reach.UNLOCK:
@@ -84,19 +86,27 @@ def get_message(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> tupl
         return None, None
     if plan.reach is Reach.BROWSE_FIRST:
         handle.cursor = BEFORE_FIRST
+        begin_browse(handle, plan)
     message = find(machine, handle, queue, plan)
     while message is not None and message.body is None and not machine.bodies.read(queue, message):
         _set_aside(machine, queue, message)
         message = find(machine, handle, queue, plan)
     if message is None:
         return None, None
+    if plan.logical:
+        check_found(plan.asked, message.descriptor)
     got = _handed_out(machine, handle, queue, message, plan)
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return got, None
     if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
         _look(machine, handle, queue, message, plan)
         return got, None
-    return got, _take(machine, handle, queue, message, plan)
+    unit = _take(machine, handle, queue, message, plan)
+    in_unit = unit is handle.connection.unit_of_work
+    if message.descriptor.message_flags or handle.logical.get is not None:
+        incomplete = got_message(handle, unit, plan, message, in_unit=in_unit)
+        got = replace(got, reason=got.reason or incomplete)
+    return got, None if in_unit else unit
 
 
 def _first(
@@ -218,6 +228,7 @@ def _aged(machine: Machine, message: QueuedMessage) -> MessageDescriptor:
 
 def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
     handle.cursor = message.key
+    browsed(handle, plan, message)
     if handle.locked is not None and not (plan.lock and handle.locked == message.key):
         browse.unlock(queue, handle)
     if plan.lock:
@@ -235,7 +246,7 @@ def _take(
     message: QueuedMessage,
     plan: GetPlan,
 ) -> UnitOfWork | None:
-    """Take the message off, into the unit of work where it belongs; return one to commit at once, if any."""
+    """Take the message off, into the unit of work where it belongs, which is returned: to commit at once, if not the own."""
     own = handle.connection.unit_of_work
     unit = _unit_of_work(machine, own, message, plan)
     if unit is own and message.stored:
@@ -256,7 +267,7 @@ def _take(
         report_delivery(machine, unit, _aged(machine, message), message.body or b"")
     if queue.attributes.monitoring > 0:
         queue.last_get_at = machine.clock.wall()
-    return None if unit is own else unit
+    return unit
 
 
 def _unit_of_work(machine: Machine, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:

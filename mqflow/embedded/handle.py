@@ -6,6 +6,7 @@ State only; the steps that change it are in `opening`, `getting` and `browse`.
 from typing import TYPE_CHECKING, Final
 
 from mqflow.embedded.local_queue import BEFORE_FIRST, LocalQueue
+from mqflow.embedded.logical_order import Retained
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ObjectType, OpenOption
@@ -45,6 +46,7 @@ class EmbeddedHandle:
         "get_options",
         "get_plan",
         "locked",
+        "logical",
         "marks",
         "name",
         "object_type",
@@ -81,6 +83,8 @@ class EmbeddedHandle:
         self.cursor = BEFORE_FIRST
         #: Key of the message browsed with MQGMO_LOCK.
         self.locked: int | None = None
+        #: Where puts, gets and browses of groups and segments left off.
+        self.logical = Retained()
         #: Keys of the messages marked for this handle.
         self.marks: set[int] = set()
         #: Descriptor of the last message taken, where it was opened with SAVE_ALL_CONTEXT.

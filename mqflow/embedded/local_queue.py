@@ -88,6 +88,7 @@ class LocalQueue:
 
     __slots__ = (
         "_by_correlation_id",
+        "_by_group_id",
         "_by_message_id",
         "_order",
         "attributes",
@@ -124,6 +125,7 @@ class LocalQueue:
         # Built when something is first matched by identifier: most queues are only ever read in order.
         self._by_message_id: _IdentifierIndex | None = None
         self._by_correlation_id: _IdentifierIndex | None = None
+        self._by_group_id: _IdentifierIndex | None = None
 
     @property
     def name(self) -> str:
@@ -149,6 +151,8 @@ class LocalQueue:
             self._by_message_id.add(message.descriptor.message_id, key)
         if self._by_correlation_id is not None and message.descriptor.correlation_id != NO_ID:
             self._by_correlation_id.add(message.descriptor.correlation_id, key)
+        if self._by_group_id is not None and message.descriptor.group_id != NO_ID:
+            self._by_group_id.add(message.descriptor.group_id, key)
 
     def take(self, message: QueuedMessage) -> None:
         """Take the message off: it is available no more."""
@@ -163,6 +167,8 @@ class LocalQueue:
             self._by_message_id.remove(message.descriptor.message_id, key)
         if self._by_correlation_id is not None and message.descriptor.correlation_id != NO_ID:
             self._by_correlation_id.remove(message.descriptor.correlation_id, key)
+        if self._by_group_id is not None and message.descriptor.group_id != NO_ID:
+            self._by_group_id.remove(message.descriptor.group_id, key)
         if self.locks:
             self.locks.pop(key, None)
         if self.co_op_marks:
@@ -172,7 +178,7 @@ class LocalQueue:
         """Take every available message off and return them."""
         taken = list(self.messages.values())
         self.load(())
-        self._by_message_id = self._by_correlation_id = None
+        self._by_message_id = self._by_correlation_id = self._by_group_id = None
         self.locks.clear()
         self.co_op_marks.clear()
         return taken
@@ -215,6 +221,10 @@ class LocalQueue:
             if self._by_correlation_id is None:
                 self._by_correlation_id = self._indexed(lambda descriptor: descriptor.correlation_id)
             return self._by_correlation_id.find(match.correlation_id)
+        if match.group_id is not None:
+            if self._by_group_id is None:
+                self._by_group_id = self._indexed(lambda descriptor: descriptor.group_id)
+            return self._by_group_id.find(match.group_id)
         return self._order
 
     def _indexed(self, identifier: Callable[[MessageDescriptor], bytes]) -> _IdentifierIndex:

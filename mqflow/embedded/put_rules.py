@@ -48,6 +48,7 @@ class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
     new_correlation_id: bool
     fail_if_quiescing: bool
     suppress_reply_to: bool
+    logical: bool
     #: The options that mean something for a topic only.
     for_topics: int = 0
 
@@ -83,7 +84,6 @@ _EXCLUDING: Final = (
     PutOption.ASYNC_RESPONSE | PutOption.SYNC_RESPONSE,
 )
 _FOR_TOPICS: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED | PutOption.RETAIN | PutOption.SCOPE_QMGR | PutOption.NOT_OWN_SUBS)
-_NOT_HERE: Final = int(PutOption.LOGICAL_ORDER)
 
 
 @lru_cache(maxsize=256)
@@ -94,10 +94,6 @@ def plan_put(bits: int) -> PutPlan:
     """
     if bits & ~_ALL_OPTIONS:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL_OPTIONS:x} is no MQPMO option")
-    if bits & _NOT_HERE:
-        raise Refusal(
-            Reason.FUNCTION_NOT_SUPPORTED, f"The embedded queue manager does not offer {PutOption(bits & _NOT_HERE)!r}"
-        )
     for pair in _EXCLUDING:
         if bits & pair == pair:
             raise Refusal(Reason.OPTIONS_ERROR, f"{pair!r} exclude each other")
@@ -116,6 +112,7 @@ def plan_put(bits: int) -> PutPlan:
         fail_if_quiescing=bool(bits & PutOption.FAIL_IF_QUIESCING),
         suppress_reply_to=bool(bits & PutOption.SUPPRESS_REPLYTO),
         for_topics=bits & _FOR_TOPICS,
+        logical=bool(bits & PutOption.LOGICAL_ORDER),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mqflow.embedded.grouping import in_order, put_done
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
@@ -39,6 +40,8 @@ def put_message(
     `context` is the input handle whose context PASS_* options pass on.
     """
     if handle.topic is not None:
+        if plan.logical:
+            raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "Groups and segments are put to queues, not to topics")
         return publish(machine, handle, descriptor, body, plan)
     queue, first = _target(machine, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
@@ -54,6 +57,8 @@ def put_message(
         saved,
     )
     check_persistence(queue, complete.persistence)
+    if plan.logical:
+        complete = in_order(machine, handle, plan, complete, len(body))
     if complete.priority > machine.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
     arrival = complete.report & _ARRIVAL
@@ -61,6 +66,9 @@ def put_message(
     message = place(machine, unit, queue, complete, body, now_s)
     if arrival:
         report_arrival(machine, unit, message)
+    if complete.message_flags or handle.logical.put is not None:
+        incomplete = put_done(handle, unit, plan, complete, len(body))
+        reason = reason or incomplete
     put = Put(descriptor=complete, resolved_queue=queue.attributes.name, resolved_queue_manager=machine.name, reason=reason)
     return put, None if plan.under_syncpoint else unit
 

@@ -105,6 +105,8 @@ def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
                 changes.append(BackoutCounted(message.serial, message.descriptor.backout_count))
                 harden = harden or queue.attributes.harden_get_backout
         release(queue, message)
+    for undo in reversed(unit.undo):
+        undo()
     marks = tuple(unit.marks)
     unit.clear()
     if not changes:

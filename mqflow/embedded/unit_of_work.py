@@ -5,6 +5,7 @@ remember, not how to settle: that is `settling`.
 """
 
 from bisect import bisect_right, insort
+from collections.abc import Callable
 
 from mqflow.embedded.get_rules import Match, matches
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
@@ -18,7 +19,7 @@ __all__ = ("UnitOfWork",)
 class UnitOfWork:
     """One connection's, reused for each unit of work after the other."""
 
-    __slots__ = ("_own_keys", "gets", "has_persistent", "marks", "operations", "puts", "retained")
+    __slots__ = ("_own_keys", "gets", "has_persistent", "marks", "operations", "puts", "retained", "undo")
 
     def __init__(self) -> None:
         self.puts: dict[int, tuple[LocalQueue, QueuedMessage]] = {}
@@ -31,6 +32,8 @@ class UnitOfWork:
         self.operations = 0
         #: Whether a store may have to know of it.
         self.has_persistent = False
+        #: What a backout has to undo besides, last first: where handles had left off.
+        self.undo: list[Callable[[], None]] = []
         self._own_keys: dict[LocalQueue, list[int]] = {}
 
     def check_room(self, operations: int, operations_max: int) -> None:
@@ -91,5 +94,6 @@ class UnitOfWork:
         self.gets.clear()
         self.retained.clear()
         self.marks.clear()
+        self.undo.clear()
         self._own_keys.clear()
         self.operations = 0

@@ -6,7 +6,7 @@ Source: IBM, MQOPEN, MQINQ, MQSET and MQSTAT; rc2006, rc2008, rc2021, rc2022, rc
 from typing import Final, assert_never
 
 from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.names import padded
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -60,13 +60,19 @@ def close(host: Host, number: int, hobj_at: int, options: int) -> int:
     """MQCLOSE: the handle is no handle any more."""
     hconn = host.hconn(number, "MQCLOSE")
     hobj = number_at(hobj_at)
+    reason = int(Reason.NONE)
     with hconn.used("MQCLOSE"):
-        hconn.connection.close(hconn.object_of(hobj, "MQCLOSE"), CloseOption(options))
+        try:
+            hconn.connection.close(hconn.object_of(hobj, "MQCLOSE"), CloseOption(options))
+        except MQIError as warning:
+            if warning.completion is not CompletionCode.WARNING:
+                raise
+            reason = warning.reason  # it is closed: a group or a logical message was left incomplete
         del hconn.objects[hobj]
         if hconn.consumers is not None:
             hconn.consumers.remove(hobj)
     write_number(hobj_at, NOT_CONNECTED)
-    return Reason.NONE
+    return reason
 
 
 def inquire(

@@ -231,6 +231,6 @@ def test_a_get_says_which_queue_it_came_from(queue: str, program: Program) -> No
 
 def test_what_is_not_offered_says_so(queue: str, program: Program) -> None:
     with refused(Reason.FUNCTION_NOT_SUPPORTED) as raised:
-        program.get(queue, GetOption.LOGICAL_ORDER)
+        program.get(queue, GetOption.COMPLETE_MSG)
 
-    assert "LOGICAL_ORDER" in str(raised.value)
+    assert "COMPLETE_MSG" in str(raised.value)
