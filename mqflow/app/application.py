@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final, TypeVar, Unpack
 
 import anyio
@@ -14,6 +15,7 @@ import anyio
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
 from mqflow.app.codecs import Codec
 from mqflow.app.consumer import Consumer
+from mqflow.app.dead_letters import DeadLetterRules
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handler import Handler, Where
 from mqflow.app.listening import Listener, ListenerOptions, ListenerWishes, Publisher
@@ -67,6 +69,7 @@ class App:
         self._on_stop: list[Startup] = []
         self._running: Running | None = None
         self._delay_processors = 0
+        self._dead_letter_handlers: list[DeadLetterRules] = []
 
     # -- declaring
 
@@ -127,6 +130,16 @@ class App:
             raise ConfigurationError(f"concurrency={concurrency!r}: it is 1 or more.")
         self._delay_processors = concurrency
 
+    def dead_letter_handler(self, table: str | Path | None = None, *, queue: str = "", reload: bool = False) -> DeadLetterRules:
+        """Have this application handle a dead-letter queue by a rules table, and by the Python rules that are added to it.
+
+        The queue is this one, INPUTQ of the table, or the dead-letter queue of the queue manager. With `reload`, a table that
+        changes is gone by from then on. Raises `RulesError` with everything that is wrong with the table.
+        """
+        rules = DeadLetterRules(table, queue, reload=reload)
+        self._dead_letter_handlers.append(rules)
+        return rules
+
     def on_start(self, function: Startup) -> Startup:
         """Run the function before the first message is got."""
         self._on_start.append(function)
@@ -146,6 +159,11 @@ class App:
     def publishers(self) -> tuple[Publisher, ...]:
         """What was made by `publisher`, in order."""
         return tuple(self._publishers)
+
+    @property
+    def dead_letter_handlers(self) -> tuple[DeadLetterRules, ...]:
+        """What `dead_letter_handler` declared."""
+        return tuple(self._dead_letter_handlers)
 
     @property
     def queue_manager(self) -> QueueManager:
@@ -233,6 +251,7 @@ class App:
             codec=self.codec,
             decide=self.decide,
             delay_processors=self._delay_processors,
+            dead_letter_handlers=self._dead_letter_handlers,
         )
 
     def _run(self) -> Running:

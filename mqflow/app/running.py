@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, TypeVar, Unpack
 
 import anyio
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from mqflow.ambient import Clock, Random, Runner
 from mqflow.app.codecs import Codec, decoder_for
 from mqflow.app.consumer import Consumer
+from mqflow.app.dead_letters import DeadLetterRules
 from mqflow.app.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.errors import RequestTimeoutError
 from mqflow.app.listening import Listener
@@ -53,6 +55,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     decide: Decide
     #: How many processors of delayed messages the application asked for.
     delay_processors: int = 0
+    dead_letter_handlers: Sequence[DeadLetterRules] = ()
 
 
 class Running:
@@ -90,6 +93,9 @@ class Running:
             staging_queue=staging_queue,
             delays=self.settings.reconnect.ladder,
             reconnect_limit_s=self.settings.reconnect.limit_s,
+            services=[
+                partial(rules.service, broadcast=self._broadcast, clock=clock) for rules in declared.dead_letter_handlers
+            ],
         )
         self._session: Session | None = None
         self._turn = anyio.Lock()

@@ -48,7 +48,7 @@ def command(target: str, workers: int, reloads: bool, drain_s: float | None, bac
     logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT)
     for warning in settings.warnings:
         note(f"mqflow: {warning}")
-    if not app.listeners:
+    if not app.listeners and not app.dead_letter_handlers:
         raise ConfigurationError(f"{target} has no listener: nothing would ever run. Declare one with @app.listener(QUEUE).")
     if workers > 1:
         from mqflow.cli.workers import run_workers  # noqa: PLC0415 - only who has several pays

@@ -12,6 +12,7 @@ from typing import Final
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation, get_meter_provider
 
 from mqflow.events import (
+    DeadLetterActed,
     Delivered,
     Disposed,
     Event,
@@ -43,6 +44,7 @@ _IN_DOUBT: Final = "mqflow.commits_in_doubt"
 _PAUSES: Final = "mqflow.listener.pauses"
 _STUCK: Final = "mqflow.handlers_stuck"
 _RECONNECTIONS: Final = "mqflow.reconnections"
+_DEAD_LETTERS: Final = "mqflow.dead_letters"
 _HOOK_FAILURES: Final = "mqflow.hook_failures"
 
 #: What is counted: name, unit, meaning.
@@ -57,6 +59,7 @@ _COUNTERS: Final = (
     (_PAUSES, "{pause}", "Times a listener paused"),
     (_STUCK, "{handler}", "Handlers reported as running too long"),
     (_RECONNECTIONS, "{connection}", "Connections that were lost and are back"),
+    (_DEAD_LETTERS, "{attempt}", "What the DLQ handler did, by rule, action and reason of failure"),
     (_HOOK_FAILURES, "{failure}", "Hooks that raised"),
 )
 
@@ -65,6 +68,7 @@ class Metrics:
     """The hook that counts."""
 
     wants: Final = (
+        DeadLetterActed,
         Delivered,
         Disposed,
         HandlerStuck,
@@ -83,7 +87,7 @@ class Metrics:
         self._handled_s: defaultdict[_Labels, float] = defaultdict(float)
         self._hand_out((provider or get_meter_provider()).get_meter("mqflow"))
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:  # noqa: C901 - one case for each class of event, each a line
         """Count it."""
         match event:
             case Delivered():
@@ -102,6 +106,8 @@ class Metrics:
                 self._add(_STUCK, _queue(event.queue))
             case Reconnected():
                 self._add(_RECONNECTIONS, (("mqflow.queue_manager", event.queue_manager),))
+            case DeadLetterActed():
+                self._acted(event)
             case HookFailed():
                 self._add(_HOOK_FAILURES, (("mqflow.hook", event.hook),))
             case _:
@@ -127,6 +133,10 @@ class Metrics:
             else:
                 disposition = ("mqflow.backout.disposition", disposition_name(attempt.disposition))
                 self._add(_DISPOSITIONS, (*_queue(event.queue), destination, disposition))
+
+    def _acted(self, event: DeadLetterActed) -> None:
+        rule = (("mqflow.rule", event.rule or "none"), ("mqflow.action", type(event.intent).__name__.lower()))
+        self._add(_DEAD_LETTERS, (*_queue(event.queue), *rule, ("error.type", _refusal(event.reason))))
 
     def _add(self, name: str, labels: _Labels) -> None:
         self._counts[name][labels] += 1

@@ -8,7 +8,18 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from mqflow.events import Event, HandlerStuck, Hook, HookFailed, InDoubt, ListenerPaused, Reconnected, Reconnecting, Warned
+from mqflow.events import (
+    DeadLetterActed,
+    Event,
+    HandlerStuck,
+    Hook,
+    HookFailed,
+    InDoubt,
+    ListenerPaused,
+    Reconnected,
+    Reconnecting,
+    Warned,
+)
 from mqflow.mqi.reason_codes import reason_name
 
 __all__ = ("Broadcast", "LogEvents")
@@ -59,7 +70,7 @@ class Broadcast:
 class LogEvents:
     """The hook that writes to the log what an operator must see; never a line per message that went well."""
 
-    wants: Final = (ListenerPaused, InDoubt, HandlerStuck, Reconnecting, Reconnected, Warned)
+    wants: Final = (DeadLetterActed, ListenerPaused, InDoubt, HandlerStuck, Reconnecting, Reconnected, Warned)
 
     def __init__(self, logger: logging.Logger = _logger) -> None:
         self._log = logger
@@ -67,6 +78,8 @@ class LogEvents:
     def __call__(self, event: Event) -> None:
         """Write one line."""
         match event:
+            case DeadLetterActed() if event.reason and not event.repeated:
+                self._log.warning("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail)
             case ListenerPaused():
                 self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why)
             case InDoubt():

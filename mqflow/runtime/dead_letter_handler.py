@@ -7,12 +7,13 @@ Source: IBM, "Processing the DLQ rules table"; facts 1.6.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, assert_never
+from typing import Final, Protocol, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.ambient import Clock
-from mqflow.events import DeadLetterActed, Warned
+from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.mqi.dead_letter_header import DLH_BYTES
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
@@ -33,10 +34,9 @@ from mqflow.policy.dead_letter_actions import (
 from mqflow.policy.dead_letter_rules import Control
 from mqflow.policy.dead_letter_scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.disposition import Settlement
-from mqflow.runtime.broadcast import Broadcast
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
-__all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "Rules", "run_to_end")
+__all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "Rules", "Telling", "run_to_end")
 
 DLQ_OPTIONS: Final = OpenOption.BROWSE | OpenOption.INPUT_AS_Q_DEF | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _LOOK: Final = GetOption.LOCK | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
@@ -46,6 +46,19 @@ _PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _TARGETS_MAX: Final = 32
 _IDENTITY_BYTES: Final = 24
+
+
+class Telling(Protocol):
+    """Whom the handler tells what it did: a `Broadcast`, or what keeps it for one."""
+
+    @property
+    def wanted(self) -> Callable[[type], bool]:
+        """Says whether anybody wants this class of event."""
+        ...
+
+    def __call__(self, event: Event) -> None:
+        """Take note."""
+        ...
 
 
 class Rules(Struct, frozen=True):
@@ -127,7 +140,7 @@ class DeadLetterHandler:
         queue: str,
         *,
         clock: Clock,
-        broadcast: Broadcast,
+        broadcast: Telling,
         history_max: int = HISTORY_MAX,
     ) -> None:
         self.queue: Final = queue
@@ -395,12 +408,8 @@ def run_to_end(
         look = handler.look()
         if look is None:
             return
-        wait_s = wait_ms_max / 1_000
-        cut = look if look.wait_s <= wait_s else Look(look.from_head, look.identity, wait_s, look.new_only)
-        got = connection.get(handler.handle, handler.options(cut))
-        if got is None and cut is not look:
-            continue  # nothing is there yet; the look goes on
-        settlement = handler.act(look, got)
+        cut = replace(look, wait_s=min(look.wait_s, wait_ms_max / 1_000))
+        settlement = handler.act(look, connection.get(handler.handle, handler.options(cut)))
         if settlement is not None:
             handler.settled(_settle(connection, settlement))
     handler.rest()

@@ -4,9 +4,9 @@ The order of a stop: no new get; handlers finish and their units of work commit,
 stack and cancelled, which backs it out.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskStatus
@@ -22,7 +22,19 @@ from mqflow.runtime.listener_state import ListenerState
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import QueueManager
 
-__all__ = ("Runtime",)
+__all__ = ("Runtime", "Service")
+
+
+class Service(Protocol):
+    """What runs beside the listeners, on a session of its own."""
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        """Return when it has ended, or was stopped and what was under way is settled."""
+        ...
+
+    def stop(self) -> None:
+        """Begin nothing any more."""
+        ...
 
 
 class Runtime:
@@ -42,6 +54,7 @@ class Runtime:
         staging_queue: str = "",
         delays: Ladder = LADDER,
         reconnect_limit_s: float | None = None,
+        services: Sequence[Callable[[Supervisor], Service]] = (),
     ) -> None:
         self.supervisor: Final = Supervisor(
             queue_manager,
@@ -63,6 +76,7 @@ class Runtime:
             DelayProcessor(staging_queue, self.supervisor, broadcast=broadcast, clock=clock, application_name=application_name)
             for _ in range(delay_processors)
         ]
+        self._services = [make(self.supervisor) for make in services]
         self._listeners: list[Listener] = []
         self._running = 0
         #: Whether handlers were cancelled before they had finished.
@@ -81,6 +95,8 @@ class Runtime:
                 self._cancel = group.cancel_scope
                 for processor in self._processors:
                     await group.start(processor.run)
+                for service in self._services:
+                    await group.start(service.run)
                 for state in self._states:
                     listener = Listener(state)
                     self._listeners.append(listener)
@@ -98,6 +114,8 @@ class Runtime:
             listener.stop()
         for processor in self._processors:
             processor.stop()
+        for service in self._services:
+            service.stop()
 
     def cancel(self) -> None:
         """Cancel what still runs: its units of work are backed out."""

@@ -1,0 +1,200 @@
+"""A DLQ handler inside an application: on a session of its own, over outages, until its WAIT or the application ends it.
+
+What is done with a message is `dead_letter_handler`'s business; this waits, settles and connects again.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+from msgspec.structs import replace
+
+from mqflow.ambient import Clock
+from mqflow.events import Event, Warned
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.dead_letter_scan import Look
+from mqflow.policy.disposition import Settlement
+from mqflow.policy.reconnection import Class, classify
+from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules
+from mqflow.runtime.session import Session
+from mqflow.runtime.supervisor import Supervisor
+from mqflow.verbs import Got, inquire_queue_manager
+
+__all__ = ("DeadLetterService",)
+
+_PAUSE_S: Final = 5.0
+"""How long to wait before a dead-letter queue that refuses is tried again."""
+_POLL_S: Final = 1.0
+
+
+class DeadLetterService:
+    """One handler on one queue."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        queue: str,
+        supervisor: Supervisor,
+        *,
+        broadcast: Broadcast,
+        clock: Clock,
+        changed: Callable[[], Rules | None] | None = None,
+    ) -> None:
+        self._rules = rules
+        #: Empty for DEADQ of the queue manager.
+        self._queue = queue
+        self._supervisor = supervisor
+        self._broadcast = broadcast
+        self._told = _Told(broadcast)
+        self._clock = clock
+        #: Asked once a second for new rules; None where they never change.
+        self._changed = changed
+        self._polled_at = clock.monotonic()
+        self._stopping = anyio.Event()
+        self._session: Session | None = None
+        self._handler: DeadLetterHandler | None = None
+        self._complained = 0
+
+    def stop(self) -> None:
+        """Look at no more messages; the unit of work under way is settled. `run` returns when it is."""
+        self._stopping.set()
+        if self._session is not None:
+            self._session.interrupt()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Return when WAIT ended the handler, or `stop`; started once it has tried its queue.
+
+        Raises the `MQIError` of a queue that no waiting mends.
+        """
+        started = False
+        while not self._stopping.is_set():
+            session = await self._connect()
+            if session is None:
+                break
+            self._session = session
+            try:
+                handler = await self._open(session)
+                if not started:
+                    task_status.started()
+                    started = True
+                await self._handle(session, handler)
+            except MQIError as error:
+                if await self._goes_on_after(error, started=started):
+                    continue
+            finally:
+                self._session = None
+                with anyio.CancelScope(shield=True):
+                    await session.close()
+            break
+        if not started:
+            task_status.started()
+
+    async def _connect(self) -> Session | None:
+        """Return a session, or None where the application stops while there is none to be had."""
+        try:
+            return await self._supervisor.connect()
+        except MQIError:
+            if self._stopping.is_set():
+                return None
+            raise
+
+    async def _open(self, session: Session) -> DeadLetterHandler:
+        handler = self._handler
+        if handler is None:
+            queue = self._queue or await session.call(_dead_letter_queue, session)
+            handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._told)
+            self._handler = handler
+        await session.call(handler.open, session.connection)
+        return handler
+
+    async def _handle(self, session: Session, handler: DeadLetterHandler) -> None:
+        """Handle messages until the end, or until it is to stop."""
+        while not self._stopping.is_set():
+            self._poll(handler)
+            look = handler.look()
+            if look is None:
+                return
+            got = await self._look(session, handler, look)
+            self._complained = 0
+            settlement = await session.call(handler.act, look, got)
+            if settlement is not None:
+                handler.settled(await _settle(session, settlement))
+            self._told.pass_on()
+        await session.call(handler.rest)
+
+    async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
+        wait_s = look.wait_s if self._changed is None else min(look.wait_s, _POLL_S)
+        options = handler.options(replace(look, wait_s=wait_s))
+        exchange = await session.exchange(None, handler.handle, options, most=1)
+        if exchange.get_error is not None:
+            raise exchange.get_error
+        return exchange.unit[0] if exchange.unit else None
+
+    def _poll(self, handler: DeadLetterHandler) -> None:
+        now = self._clock.monotonic()
+        if self._changed is None or now < self._polled_at + _POLL_S:
+            return
+        self._polled_at = now
+        rules = self._changed()
+        if rules is not None:
+            self._rules = rules
+            handler.reload(rules)
+
+    async def _goes_on_after(self, error: MQIError, *, started: bool) -> bool:
+        """Whether to go on, once what is in the way may be gone; says what it is, once."""
+        match classify(int(error.reason)):
+            case Class.RECONNECT:
+                self._supervisor.lost(error)
+                return True
+            case Class.CONFIGURATION:
+                raise error
+            case _:
+                if not started and self._handler is None:
+                    raise error
+        if self._complained != error.reason:
+            self._complained = int(error.reason)
+            self._broadcast(Warned(text=f"The DLQ handler waits. {error}", queue=self._queue))
+        with anyio.move_on_after(_PAUSE_S):
+            await self._stopping.wait()
+        return True
+
+
+class _Told:
+    """Events that wait until the event loop passes them on: the handler may have told them on the session's thread."""
+
+    def __init__(self, broadcast: Broadcast) -> None:
+        self._broadcast = broadcast
+        self._events: list[Event] = []
+        self.wanted: Final = broadcast.wanted
+
+    def __call__(self, event: Event) -> None:
+        self._events.append(event)
+
+    def pass_on(self) -> None:
+        """Tell the hooks."""
+        events, self._events = self._events, []
+        for event in events:
+            self._broadcast(event)
+
+
+def _dead_letter_queue(session: Session) -> str:
+    connection = session.connection
+    queue = inquire_queue_manager(connection).dead_letter_queue
+    if not queue:
+        said = "It has no dead-letter queue: ALTER QMGR DEADQ('...'), or name the queue"
+        raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQINQ", "", connection.queue_manager_name, said)
+    return queue
+
+
+async def _settle(session: Session, settlement: Settlement) -> MQIError | None:
+    """End the unit of work; return 2003, with which a commit says that it is backed out."""
+    try:
+        await session.settle(settlement)
+    except MQIError as error:
+        if error.reason != Reason.BACKED_OUT:
+            raise
+        return error
+    return None

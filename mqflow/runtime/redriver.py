@@ -1,0 +1,167 @@
+"""Puts messages back where they came from: browse with a lock, get, put, commit, a unit of work for each.
+
+What a message was before it was moved is said by `policy.redriving`; which messages, and where to, by whoever asks. Stopped or
+killed at any point, it goes on by being started again: what is moved is not there any more.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from msgspec import Struct, field
+
+from mqflow.ambient import Clock
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy import reconnection
+from mqflow.policy.redriving import Restored, restored
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+
+__all__ = ("Moved", "Redriver", "Target", "identity_of")
+
+_SOURCE: Final = OpenOption.BROWSE | OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_LOOK: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.LOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
+_TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
+_PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+
+
+class Target(Struct, frozen=True):
+    """Where a message goes."""
+
+    queue: str
+    queue_manager: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.queue} ({self.queue_manager})" if self.queue_manager else self.queue
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """What became of one message."""
+
+    message_id: bytes
+    identity: int
+    #: None where the message does not say where it came from.
+    target: Target | None
+    #: Why it stayed; empty where it was moved, or would be.
+    why_not: str = ""
+    reason: int = 0
+
+
+class Redriver(Struct, kw_only=True):
+    """Moves the messages of one queue, each once."""
+
+    connection: Connection
+    queue: str
+    #: Which messages; asked with each as it lies there.
+    wanted: Callable[[Got], bool]
+    #: Where to, whatever a message says; None for where each came from.
+    to: Target | None = None
+    #: Messages a second at most; 0 for as fast as it goes.
+    rate: float = 0.0
+    clock: Clock
+    #: Lets so many seconds pass.
+    pause: Callable[[float], None]
+    dry_run: bool = False
+    #: How often each message was moved already, by `identity_of`; one that is back again stays.
+    moved_before: Counter[int] = field(default_factory=Counter[int])
+    times_max: int = 1
+    _targets: dict[Target, ObjectHandle] = field(default_factory=dict[Target, ObjectHandle])
+    _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
+
+    def run(self) -> Iterator[Moved]:
+        """Yield what became of each message that is wanted, after it is settled: once through the queue from its head.
+
+        A target that refuses for a reason of its own (full, inhibited, missing) is not tried again. Raises `MQIError` where the
+        connection is lost or the queue refuses; the message under way is on its queue then, unless the commit got no answer.
+        """
+        handle = self.connection.open(self.queue, OpenOption.BROWSE if self.dry_run else _SOURCE)
+        look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT) if self.dry_run else _LOOK
+        due = self.clock.monotonic()
+        try:
+            while (seen := self.connection.get(handle, look)) is not None:
+                if not self.wanted(seen):
+                    continue
+                if self.rate:
+                    self.pause(max(0.0, due - self.clock.monotonic()))
+                    due = max(due, self.clock.monotonic()) + 1 / self.rate
+                yield self._redrive(handle, seen)
+        finally:
+            self._close(handle)
+
+    def _redrive(self, handle: ObjectHandle, seen: Got) -> Moved:
+        identity = identity_of(seen)
+        message_id = seen.descriptor.message_id
+        target = self.to or _origin(restored(seen.descriptor, seen.body))
+        why_not, reason = self._why_not(identity, target, seen), 0
+        if not why_not and target is not None and not self.dry_run:
+            error = self._move(handle, target)
+            if error is None:
+                self.moved_before[identity] += 1
+            else:
+                why_not, reason = str(error), int(error.reason)
+        return Moved(message_id=message_id, identity=identity, target=target, why_not=why_not, reason=reason)
+
+    def _why_not(self, identity: int, target: Target | None, seen: Got) -> str:
+        if target is None:
+            return "It does not say where it came from: --to QUEUE says where to."
+        if self.moved_before[identity] >= self.times_max:
+            return "It was put back before, and came again."
+        if target.queue in {self.queue, seen.resolved_queue} and target.queue_manager in {
+            "",
+            self.connection.queue_manager_name,
+        }:
+            return "It is there already."
+        refused = self._refused.get(target)
+        return "" if refused is None else f"As the one before: {refused}"
+
+    def _move(self, handle: ObjectHandle, target: Target) -> MQIError | None:
+        """Move the message under the cursor; return why it could not be, when it is back on its queue."""
+        try:
+            got = self.connection.get(handle, _TAKE)
+            if got is None:
+                raise error_for(Reason.NO_MSG_UNDER_CURSOR, "MQGET", self.queue, self.connection.queue_manager_name)
+            before = restored(got.descriptor, got.body)
+            self.connection.put(self._open(target, handle), before.descriptor, before.data, _PUT, context=handle)
+            self.connection.commit()
+        except MQIError as error:
+            if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+                raise
+            if error.reason != Reason.BACKED_OUT:
+                self.connection.backout()
+            if error.verb != "MQGET" and reconnection.classify(int(error.reason)) is not reconnection.Class.MESSAGE:
+                self._refused[target] = error
+            return error
+        return None
+
+    def _open(self, target: Target, source: ObjectHandle) -> ObjectHandle:
+        handle = self._targets.get(target)
+        if handle is None:
+            handle = self.connection.open(target.queue, _TARGET, queue_manager=target.queue_manager)
+            here = target.queue_manager in {"", self.connection.queue_manager_name}
+            if here and handle.resolved_queue == source.resolved_queue:
+                self.connection.close(handle)
+                said = "The name leads back to the queue that the message is on"
+                raise error_for(Reason.INVALID_DESTINATION, "MQPUT", target.queue, self.connection.queue_manager_name, said)
+            self._targets[target] = handle
+        return handle
+
+    def _close(self, source: ObjectHandle) -> None:
+        for handle in (*self._targets.values(), source):
+            with suppress(MQIError):  # gone with its connection
+                self.connection.close(handle)
+        self._targets.clear()
+
+
+def identity_of(got: Got) -> int:
+    """Return a number that tells messages apart, the same in every process: of MsgId and CorrelId, which a move keeps."""
+    from hashlib import blake2b  # noqa: PLC0415 - only who redrives pays
+
+    both = got.descriptor.message_id + got.descriptor.correlation_id
+    return int.from_bytes(blake2b(both, digest_size=8).digest())
+
+
+def _origin(before: Restored) -> Target | None:
+    return Target(before.origin_queue, before.origin_queue_manager) if before.origin_queue else None
