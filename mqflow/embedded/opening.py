@@ -220,11 +220,16 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
 def _aim(machine: Machine, handle: EmbeddedHandle, object_name: str, wanted: Wanted) -> None:
     """Make what is put to the handle a publication."""
     handle.topic = topic_string_of(machine, object_name, wanted.object_string)
-    alternate = wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY
-    if alternate:
-        machine.authorities.check(handle.connection.user, (Need(Kind.QMGR, "", Authority.ALTUSR, own=True),))
-    user = wanted.alternate_user if alternate else handle.connection.user
-    check_topic_authority(machine, user, handle.topic, Authority.PUB)
+    user = handle.connection.user
+    publisher = wanted.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else user
+    if wanted.object_type != ObjectType.TOPIC:  # an alias, of which its own name was checked before
+        check_topic_authority(machine, publisher, handle.topic, Authority.PUB)
+        return
+    for need in needed_to_open(object_name, wanted.options, ObjectType.TOPIC):
+        if need.kind is Kind.QMGR:
+            machine.authorities.check(user, (need,))
+        else:
+            check_topic_authority(machine, user if need.own else publisher, handle.topic, need.authority)
 
 
 def _check_authority(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> None:

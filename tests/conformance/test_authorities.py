@@ -10,6 +10,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
+from tests.client_packages import PACKAGES
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
@@ -299,3 +300,38 @@ def test_records_survive_the_queue_manager(
     again.open(queue, OUTPUT)
     with refused(Reason.NOT_AUTHORIZED):
         again.open(queue, INPUT)
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """The topic object that everything is below; its name."""
+    if request.node.callspec.params["queue_manager"] in PACKAGES:
+        pytest.skip("the stand-in refuses topics before the queue manager sees them")
+    return "SYSTEM.BASE.TOPIC"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (OUTPUT, "PUB"),
+        (OUTPUT | OpenOption.PASS_IDENTITY_CONTEXT, "PUB,PASSID"),
+        (OUTPUT | OpenOption.PASS_ALL_CONTEXT, "PUB,PASSALL"),
+    ],
+)
+def test_to_publish_needs_authority_on_a_topic_object_above(
+    queue_manager: QueueManagerUnderTest, topic: str, tester: Program, options: OpenOption, words: str
+) -> None:
+    def allow(how: str, words: str) -> None:
+        command = f"SET AUTHREC PROFILE({topic}) OBJTYPE(TOPIC) PRINCIPAL('tester') {how}({words})"
+        [response] = run(command, queue_manager.administration).responses
+        assert response.verdict is Verdict.DONE, response.text
+
+    for missing in words.split(","):
+        allow("AUTHADD", words)
+        allow("AUTHRMV", missing)
+        with refused(Reason.NOT_AUTHORIZED) as raised:
+            tester.open("", options, object_type=ObjectType.TOPIC, object_string="Prices/Fruit")
+        named(f"User tester lacks {missing} on topic", raised.value)
+
+    allow("AUTHADD", words)
+    tester.open("", options, object_type=ObjectType.TOPIC, object_string="Prices/Fruit")
