@@ -382,7 +382,7 @@ def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
         try:
             kind = connection.inquire(handle, (alias["kind"],)).values[alias["kind"]]
             if kind != QueueType.ALIAS:
-                return queue_attributes_from(name, connection.inquire(handle, _QUEUE_SELECTORS).values)
+                return queue_attributes_from(name, _known(connection, handle, _QUEUE_SELECTORS))
             name = str(connection.inquire(handle, (alias["target"],)).values[alias["target"]]).rstrip()
         finally:
             connection.close(handle)
@@ -393,7 +393,24 @@ def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
     """Return what the queue manager is set to; DEADQ among it."""
     handle = connection.open("", OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING, object_type=ObjectType.Q_MGR)
     try:
-        values = connection.inquire(handle, _QUEUE_MANAGER_SELECTORS).values
+        values = _known(connection, handle, _QUEUE_MANAGER_SELECTORS)
     finally:
         connection.close(handle)
     return queue_manager_attributes_from(connection.queue_manager_name, values)
+
+
+def _known(connection: Connection, handle: ObjectHandle, selectors: Sequence[int]) -> Mapping[int, int | str]:
+    """Return the attributes that this queue manager knows: an older one refuses them all for one that came later (2067)."""
+    try:
+        return connection.inquire(handle, selectors).values
+    except MQIError as error:
+        if error.reason != Reason.SELECTOR_ERROR or len(selectors) == 1:
+            raise
+    found: dict[int, int | str] = {}
+    for selector in selectors:
+        try:
+            found.update(connection.inquire(handle, (selector,)).values)
+        except MQIError as error:
+            if error.reason != Reason.SELECTOR_ERROR:
+                raise
+    return found

@@ -260,6 +260,24 @@ def test_texts_come_without_their_padding(program: Program) -> None:
 
 
 @in_package
+def test_an_attribute_that_an_older_queue_manager_does_not_know_keeps_its_default(program: Program) -> None:
+    """MQINQ refuses all of them for one (2067): CAPEXPRY, say, which was no attribute of its own before 9.3."""
+    program.kit.mqsc("DEFINE QLOCAL(IN) BOTHRESH(3) BOQNAME(Q) CAPEXPRY(7)")
+    connection = connected(program)
+    mqi: Any = connection._mqi
+    real = mqi.inquire
+
+    def inquire(hconn: int, hobj: int, selectors: Any) -> Any:
+        return ({}, CompletionCode.FAILED, Reason.SELECTOR_ERROR) if 276 in selectors else real(hconn, hobj, selectors)
+
+    mqi.inquire = inquire
+
+    attributes = inquire_base_queue(connection, "IN")
+
+    assert (3, "Q", -1) == (attributes.backout_threshold, attributes.backout_requeue_queue, attributes.cap_expiry_tenths)
+
+
+@in_package
 def test_two_threads_do_not_use_one_handle_at_a_time(program: Program) -> None:
     """ibmmq has one receive buffer for each handle: a longer get beside one that waits frees the memory under it."""
     connection, other = connected(program), connected(program)
