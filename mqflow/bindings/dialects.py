@@ -34,6 +34,11 @@ class Dialect(Protocol):
         """The package."""
         ...
 
+    @property
+    def built_for(self) -> str:
+        """The level of IBM MQ whose client the package was built for."""
+        ...
+
     def check(self, options: ConnectOptions) -> None:
         """Raise `ClientPackageError` for what this package cannot ask for, with the way out."""
         ...

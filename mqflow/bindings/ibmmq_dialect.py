@@ -32,13 +32,14 @@ def dialect(package: ModuleType) -> Dialect:
             f"This ibmmq was built for an IBM MQ client that is too old (MQ{', MQ'.join(old)}): install its wheel, which is "
             "built for a present one, or build it against a client of 9.1 or later."
         )
-    return _Ibmmq(package.ibmmqc, versions)
+    return _Ibmmq(package.ibmmqc, versions, str(package.__cmdlevel__))
 
 
 class _Ibmmq:
     name = "ibmmq"
 
-    def __init__(self, extension: Any, versions: Mapping[str, int]) -> None:
+    def __init__(self, extension: Any, versions: Mapping[str, int], built_for: str) -> None:
+        self.built_for = built_for
         self._versions = versions
         self._connectx = extension.MQCONNX
         self._inquire = extension.MQINQ

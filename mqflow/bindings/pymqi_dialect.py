@@ -26,13 +26,14 @@ def dialect(package: ModuleType) -> Dialect:
             f"This pymqi was built for IBM MQ {', '.join(levels)}, which is too old: install a present IBM MQ client, and "
             "build pymqi again (pip install --force-reinstall --no-binary pymqi pymqi)."
         )
-    return _Pymqi(package.pymqe)
+    return _Pymqi(package.pymqe, levels[-1])
 
 
 class _Pymqi:
     name = "pymqi"
 
-    def __init__(self, extension: Any) -> None:
+    def __init__(self, extension: Any, built_for: str) -> None:
+        self.built_for = built_for
         self._connectx = extension.MQCONNX
         self._inquire = extension.MQINQ
         self._set = extension.MQSET

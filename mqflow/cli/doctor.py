@@ -6,12 +6,17 @@ from importlib import metadata
 
 import click
 
+from mqflow.app.locate import locate
 from mqflow.app.plugins import installed
 from mqflow.app.settings import load
+from mqflow.bindings import dialects
+from mqflow.bindings.errors import ClientPackageError
 from mqflow.cli.exits import EXIT_FAILED, sentence_of
-from mqflow.cli.target import opened, url_option
+from mqflow.cli.target import connected, opened, url_option
 from mqflow.cli.terminal import safe
 from mqflow.mqi.options import QueueType
+from mqflow.standin.library import mapped_clients
+from mqflow.verbs import inquire_queue_manager
 
 __all__ = ("command",)
 
@@ -28,6 +33,8 @@ def command(url: str | None) -> None:
     click.echo(f"{'Python':<18} {sys.version.split(maxsplit=1)[0]} on {sys.platform}")
     for package in _PACKAGES:
         click.echo(f"{package:<18} {_version(package)}")
+    for finding in _client_packages():
+        click.echo(safe(finding))
     for plugin in installed():
         click.echo(f"plugin             {safe(str(plugin))}")
     settings = load({"url": url})
@@ -35,8 +42,9 @@ def command(url: str | None) -> None:
         click.echo(f"set                {safe(key)} by {safe(source)}")
     for warning in settings.warnings:
         click.echo(f"warning            {safe(warning)}")
+    looked_at = _reached if locate(settings.url).kind == "client" else _queues
     try:
-        findings = list(_queues(url))
+        findings = list(looked_at(url))
     except Exception as error:  # noqa: BLE001 - whatever keeps it from opening is the finding
         click.echo(f"not opened         {safe(sentence_of(error))}")
         sys.exit(EXIT_FAILED)
@@ -49,6 +57,26 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+def _client_packages() -> Iterator[str]:
+    """Say of each client package that is installed whether it can be used, and what it found of IBM's client."""
+    for package in filter(dialects.installed, dialects.PACKAGES):
+        try:
+            yield f"{package:<18} can be used, built for IBM MQ {dialects.load(package).built_for}"
+        except ClientPackageError as error:
+            yield f"warning            {error}"
+    for library in mapped_clients():
+        yield f"client library     {library}"
+
+
+def _reached(url: str | None) -> Iterator[str]:
+    """Say what is at the other end of a connection to IBM MQ."""
+    with connected(url) as connection:
+        found = inquire_queue_manager(connection)
+    yield f"queue manager      {found.name}, command level {found.command_level}: {found.description or 'no description'}"
+    if not found.dead_letter_queue:
+        yield "warning            without a dead-letter queue (ALTER QMGR DEADQ(...)), poison that no BOQNAME takes stays"
 
 
 def _queues(url: str | None) -> Iterator[str]:

@@ -17,6 +17,7 @@ from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import MemoryStore, Store
 from mqflow.verbs import Connection
 from tests.client_packages import PACKAGES
+from tests.conformance.elsewhere import RUNMQSC, URL, elsewhere
 from tests.conformance.programs import Program
 from tests.conformance.through_packages import through
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest
@@ -94,6 +95,8 @@ def _through(package: str, _: Path) -> Iterator[QueueManagerUnderTest]:
 MAKERS: dict[str, QueueManagerMaker] = {"memory": _in_memory, "sqlite": _on_sqlite, "served": _served} | {
     package: partial(_through, package) for package in PACKAGES
 }
+if URL and RUNMQSC:
+    MAKERS["elsewhere"] = lambda _: elsewhere()
 
 
 @pytest.fixture(params=MAKERS)

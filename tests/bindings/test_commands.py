@@ -1,0 +1,68 @@
+"""The commands on IBM MQ: doctor says what there is of it, and those that only move messages move them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mqflow.cli import main
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.standin import install
+from tests.client_packages import PACKAGES, import_here
+
+URL = "{package}://mq.example:1414/QM1?channel=APP.SVRCONN"
+
+
+@pytest.fixture(params=PACKAGES)
+def package(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A package that reaches a queue manager with one queue."""
+    monkeypatch.chdir(tmp_path)
+    queue_manager = EmbeddedQueueManager("QM1")
+    queue_manager.administration.define(QueueAttributes(name="Q"))
+    import_here(request.param)
+    with install(queue_manager):
+        yield request.param
+    queue_manager.close()
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_doctor_says_which_package_can_be_used_and_what_it_reaches(package: str) -> None:
+    result = run("doctor", "--url", URL.format(package=package))
+
+    assert 0 == result.exit_code, result.output
+    assert f"{package:<18} can be used, built for IBM MQ " in result.output
+    assert "queue manager      QM1, command level" in result.output
+
+
+def test_doctor_says_that_the_queue_manager_is_not_reached(package: str) -> None:
+    result = run("doctor", "--url", URL.format(package=package).replace("QM1", "QM2"))
+
+    assert 1 == result.exit_code
+    assert "not opened         MQCONNX on QM2 failed: MQRC_Q_MGR_NAME_ERROR (2058)." in result.output
+
+
+def test_messages_are_put_browsed_and_got(package: str) -> None:
+    url = ("--url", URL.format(package=package))
+
+    put = run("put", "Q", "hello", *url)
+    browsed = run("browse", "Q", *url)
+    got = run("get", "Q", *url)
+
+    assert [0, 0, 0] == [put.exit_code, browsed.exit_code, got.exit_code], put.output + browsed.output + got.output
+    assert "hello" in browsed.output
+    assert "hello" in got.output
+    assert 3 == run("get", "Q", *url).exit_code
+
+
+def test_what_only_its_own_tools_can_do_says_so(package: str) -> None:
+    (Path.cwd() / "queues.mqsc").write_text("DEFINE QLOCAL(NEW)")
+
+    result = run("mqsc", "queues.mqsc", "--url", URL.format(package=package))
+
+    assert 1 == result.exit_code
+    assert "mqflow neither defines nor lists its objects. runmqsc does." in result.stderr
