@@ -118,6 +118,7 @@ def open_queue_manager(
 
 
 def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
+    from mqflow.app.table_dial import by_table  # noqa: PLC0415 - only who asks pays
     from mqflow.bindings import dialects  # noqa: PLC0415 - only who asks pays
     from mqflow.bindings.errors import ClientPackageError  # noqa: PLC0415 - as above
     from mqflow.bindings.queue_manager import BoundQueueManager  # noqa: PLC0415 - as above
@@ -126,6 +127,8 @@ def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
     package = urlsplit(url).scheme
     try:
         dialect = dialects.load_any() if package == "auto" else dialects.load(package)
+        if options.ccdt_url and dialect.name == "pymqi":  # it cannot hand a table to IBM's client, so it is read here
+            return by_table(dialect, options, clock=clock)
         return BoundQueueManager(dialect, options, clock=clock)
     except ClientPackageError as error:
         raise ConfigurationError(str(error)) from error

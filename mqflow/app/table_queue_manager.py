@@ -7,12 +7,13 @@ next wait. Knows tables and how to go through them; what a connection is made of
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from msgspec import Struct
 
 from mqflow.ambient import Random
 from mqflow.app.channel_sources import Tables
+from mqflow.app.errors import ConfigurationError
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.candidates import (
@@ -95,6 +96,16 @@ class TableQueueManager:
     def name(self) -> str:
         """The name that is connected with."""
         return self._name
+
+    @property
+    def administration(self) -> NoReturn:
+        """What is reached by a channel is administered where it is."""
+        raise ConfigurationError(
+            f"{self._name or 'A queue manager'} is found in a channel table, and administered where it is."
+        )
+
+    def close(self) -> None:
+        """Nothing is held between connections."""
 
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
         """Return a connection to the first candidate that can be had.

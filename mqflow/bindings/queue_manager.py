@@ -19,12 +19,15 @@ _Q_MGR_NAME: Final = 2015
 class BoundQueueManager:
     """IBM MQ through pymqi or ibmmq. Connecting blocks, and so do the verbs: each connection wants a thread of its own."""
 
-    def __init__(self, dialect: Dialect, options: ConnectOptions, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self, dialect: Dialect, options: ConnectOptions, *, clock: Clock = SYSTEM_CLOCK, connected_before: bool = False
+    ) -> None:
+        """Take a package, and how to connect; whether this process has connected with the same TLS settings before."""
         dialect.check(options)
         self.options: Final = options
         self._dialect: Final = dialect
         self._clock: Final = clock
-        self._connected_before = False
+        self._connected_before = connected_before
 
     @property
     def name(self) -> str:

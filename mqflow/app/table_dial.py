@@ -1,0 +1,70 @@
+"""IBM MQ by a channel table that is read here: for pymqi, which cannot hand one to IBM's client.
+
+Knows what an entry of a table says to a connection; the order of attempts is decided below. What a channel says of heartbeats,
+compression, shared conversations and the like is not passed on.
+"""
+
+import logging
+import platform
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.ambient import SYSTEM_RANDOM, Clock
+from mqflow.app.channel_sources import Tables
+from mqflow.app.table_queue_manager import TableQueueManager
+from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.dialects import Dialect
+from mqflow.bindings.queue_manager import BoundQueueManager
+from mqflow.policy.candidates import Attempt, wanted
+from mqflow.policy.channel_sources import Origin, TableAt
+from mqflow.verbs import Connection
+
+__all__ = ("by_table", "channel_options")
+
+_LOG: Final = logging.getLogger("mqflow")
+
+
+def by_table(dialect: Dialect, options: ConnectOptions, *, clock: Clock) -> TableQueueManager:
+    """Return the queue manager that the table of these options leads to, through the package.
+
+    Raises `ClientPackageError` for what the package cannot ask for.
+    """
+    dialect.check(replace(options, ccdt_url=""))
+    # IBM's client keeps the TLS settings of its first connection: a warning (2391) where they are the same, an error elsewhere.
+    settled: set[tuple[str, str]] = set()
+
+    def dial(attempt: Attempt, *, application_name: str, user: str) -> Connection:
+        towards = channel_options(options, attempt)
+        tls = (towards.key_repository, towards.certificate_label)
+        bound = BoundQueueManager(dialect, towards, clock=clock, connected_before=tls in settled)
+        connection = bound.connect(application_name=application_name, user=user)
+        settled.add(tls)
+        return connection
+
+    return TableQueueManager(
+        options.queue_manager,
+        Tables(TableAt(options.ccdt_url, Origin.URL), name=options.queue_manager, clock=clock),
+        dial,
+        random=SYSTEM_RANDOM,
+        host=platform.node(),
+        trouble=_LOG.warning,
+    )
+
+
+def channel_options(options: ConnectOptions, attempt: Attempt) -> ConnectOptions:
+    """Return how to connect by this attempt: its channel and address, and its word on TLS where it has one.
+
+    A name that need not be that of the queue manager becomes an asterisk: the group's name is the table's business.
+    """
+    channel, asked = attempt.channel, wanted(options.queue_manager)
+    return replace(
+        options,
+        ccdt_url="",
+        queue_manager=asked.queue_manager if asked.name_checked else "*",
+        channel=channel.name,
+        hosts=((attempt.address.host, attempt.address.port),),
+        cipher_spec=channel.cipher_specification or options.cipher_spec,
+        certificate_label=channel.certificate_label or options.certificate_label,
+        peer_name=channel.certificate_peer_name or options.peer_name,
+    )

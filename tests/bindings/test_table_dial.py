@@ -1,0 +1,82 @@
+"""A channel table over pymqi, which cannot hand one to IBM's client: each attempt is a channel that is said outright."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.locate import open_queue_manager
+from mqflow.app.settings import Settings
+from mqflow.app.table_dial import channel_options
+from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.policy.candidates import Attempt
+from mqflow.policy.channel_table import Address, Channel
+from tests.standin.harness import Program, only_in
+
+pytestmark = pytest.mark.xdist_group("standin")
+
+ATTEMPT = Attempt(
+    channel=Channel(name="ORDERS", cipher_specification="ANY_TLS13", certificate_label="app", certificate_peer_name="CN=QM1"),
+    address=Address("mq1", 1515),
+    why="",
+)
+
+
+@pytest.mark.parametrize(("name", "asked"), [("QM1", "QM1"), ("*GRP", "*"), ("*", "*"), ("", "*")])
+def test_an_attempt_is_a_channel_and_a_name_that_is_checked_or_an_asterisk(name: str, asked: str) -> None:
+    options = channel_options(ConnectOptions(queue_manager=name, ccdt_url="file:///x", user="me"), ATTEMPT)
+
+    assert (asked, "ORDERS", (("mq1", 1515),), "", "me") == (
+        options.queue_manager,
+        options.channel,
+        options.hosts,
+        options.ccdt_url,
+        options.user,
+    )
+
+
+def test_what_the_entry_says_of_tls_counts_before_what_is_set() -> None:
+    said = ConnectOptions(cipher_spec="ANY", certificate_label="other", peer_name="CN=*", key_repository="/k")
+    plain = Attempt(channel=Channel(name="PLAIN"), address=Address("mq1"), why="")
+
+    theirs, ours = channel_options(said, ATTEMPT), channel_options(said, plain)
+
+    assert ("ANY_TLS13", "app", "CN=QM1", "/k") == (
+        theirs.cipher_spec,
+        theirs.certificate_label,
+        theirs.peer_name,
+        theirs.key_repository,
+    )
+    assert ("ANY", "other", "CN=*") == (ours.cipher_spec, ours.certificate_label, ours.peer_name)
+
+
+def table(folder: Path) -> str:
+    """Write a table of one entry and return its URL."""
+    connection = [{"host": "mq1.example", "port": 1515}]
+    client = {"queueManager": "GRP", "connection": connection}
+    (folder / "ccdt.json").write_text(
+        json.dumps({"channel": [{"name": "FROM.TABLE", "type": "clientConnection", "clientConnection": client}]})
+    )
+    return f"file://{folder}/ccdt.json"
+
+
+@only_in("pymqi", "ibmmq hands the table to IBM's client")
+def test_a_table_in_a_url_leads_to_the_queue_manager(program: Program) -> None:
+    with TemporaryDirectory() as folder:
+        reached = open_queue_manager(f"pymqi:///*GRP?ccdt={table(Path(folder))}", settings=Settings())
+        connections = [reached.connect(application_name="orders") for _ in range(2)]
+
+    assert ["QM1", "QM1"] == [connection.queue_manager_name for connection in connections]
+    asked = [str(program.kit.requests[-1].channel[name]) for name in ("ChannelName", "ConnectionName")]
+    assert "FROM.TABLE" in asked[0]
+    assert "mq1.example(1515)" in asked[1]
+    for connection in connections:
+        connection.disconnect()
+
+
+@only_in("pymqi", "ibmmq hands the table to IBM's client")
+def test_what_pymqi_cannot_ask_for_is_refused_before_any_connection(program: Program) -> None:
+    with pytest.raises(ConfigurationError, match="use ibmmq://, or a user and a password"):
+        open_queue_manager("pymqi:///QM1?ccdt=file:///x", settings=Settings(token_file="/nowhere"))  # noqa: S106 - a path
