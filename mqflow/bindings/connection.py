@@ -7,6 +7,7 @@ threads. Knows no event loop; decides nothing about messages.
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from mqflow.ambient import Clock
@@ -17,7 +18,7 @@ from mqflow.bindings.strings import Strings
 from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, MQSRO, fresh
 from mqflow.bindings.subscribing import BoundSubscription, answered, asked, signed
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, padded
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -30,6 +31,7 @@ _OK: Final = int(CompletionCode.OK)
 _FAILED: Final = int(CompletionCode.FAILED)
 _HANDLES: Final = (BoundHandle, BoundSubscription)
 _SEND_PUBLICATIONS: Final = 1  # MQSR_ACTION_PUBLICATION
+_QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 _GONE: Final = frozenset(
     {
         Reason.CONNECTION_BROKEN,
@@ -193,8 +195,14 @@ class BoundConnection:
         name = subscribed.name or subscribed.topic_string
         if queue is None:
             queue = BoundHandle(self, signed(hobj), name, OpenOption.INPUT_AS_Q_DEF, "")
+            self._name_managed(queue)
         handle = BoundSubscription(self, signed(hsub), name)
         return Subscribed(handle=handle, queue=queue, descriptor=subscribed, reason=reason)
+
+    def _name_managed(self, queue: BoundHandle) -> None:
+        """Ask the queue that MQSUB opened for its name: others may get from it by that name only."""
+        with suppress(MQIError):  # it can be got from without
+            queue.name = queue.resolved_queue = str(self.inquire(queue, (_QUEUE_NAME,)).values[_QUEUE_NAME]).rstrip()
 
     def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
         """Have what is retained sent again (MQSUBRQ); return how many. pymqi has no such call: 2298."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin import connecting, consuming, message_handles, messages, objects, properties
+from mqflow.standin import connecting, consuming, message_handles, messages, objects, properties, subscribing
 from mqflow.standin.connecting import Host
 from mqflow.standin.memory import number_at, write_number
 
@@ -107,8 +107,8 @@ def _verbs(*, client: bool) -> Mapping[str, Verb]:
         "MQSET": objects.set_attributes,
         "MQSETMP": properties.set_property,
         "MQSTAT": objects.status,
-        "MQSUB": partial(_refused, "MQSUB"),
-        "MQSUBRQ": partial(_refused, "MQSUBRQ"),
+        "MQSUB": subscribing.subscribe,
+        "MQSUBRQ": subscribing.request_publications,
     }
 
 
@@ -168,4 +168,4 @@ def _begin(host: Host, number: int, _options_at: int, *, client: bool) -> int:
 
 
 def _refused(name: str, *_arguments: object) -> int:
-    raise error_for(Reason.FUNCTION_NOT_SUPPORTED, name, detail="The embedded queue manager has no topics and no bags yet")
+    raise error_for(Reason.FUNCTION_NOT_SUPPORTED, name, detail="The embedded queue manager has no bags")

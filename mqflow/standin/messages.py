@@ -20,7 +20,8 @@ from mqflow.standin.descriptors import read_descriptor, with_extension, without_
 from mqflow.standin.layouts import MQGMO, MQOD, MQPMO
 from mqflow.standin.memory import Structure, read, structure_at, write, write_number
 from mqflow.standin.message_handles import MessageHandle, handle_of
-from mqflow.standin.objects import check_offered, count_put
+from mqflow.standin.objects import check_offered, count_put, object_type
+from mqflow.standin.subscribing import topic_text
 from mqflow.verbs import Connection, GetOptions, Got, Put
 
 __all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put_one", "request_from")
@@ -90,6 +91,8 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
             context=context,
             queue_manager=od.text("ObjectQMgrName"),
             alternate_user=od.text("AlternateUserId"),
+            object_type=object_type(od, "MQPUT1"),
+            object_string=topic_text(od, "ObjectString"),
         )
 
     with hconn.used("MQPUT1"):

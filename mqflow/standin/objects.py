@@ -13,6 +13,7 @@ from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.connecting import NOT_CONNECTED, Host, PutCounts
 from mqflow.standin.layouts import MQOD, MQSTS
 from mqflow.standin.memory import Structure, number_at, read, structure_at, write, write_number
+from mqflow.standin.subscribing import topic_text
 
 __all__ = (
     "check_offered",
@@ -44,6 +45,7 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
             queue_manager=od.text("ObjectQMgrName"),
             dynamic_name=od.text("DynamicQName"),
             alternate_user=od.text("AlternateUserId"),
+            object_string=topic_text(od, "ObjectString"),
         )
         hobj = hconn.next_number()
         hconn.objects[hobj] = handle
@@ -159,11 +161,9 @@ def object_type(od: Structure, verb: str) -> ObjectType:
 
 
 def check_offered(od: Structure, verb: str) -> None:
-    """Refuse a distribution list and a topic (2298)."""
+    """Refuse a distribution list (2298)."""
     if od.number("RecsPresent"):
         raise error_for(Reason.FUNCTION_NOT_SUPPORTED, verb, detail="The embedded queue manager has no distribution lists")
-    if od.number("ObjectType") == ObjectType.TOPIC:
-        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, verb, detail="The embedded queue manager has no topics yet")
 
 
 def count_put(puts: PutCounts, object_name: str, completion: CompletionCode, reason: int) -> None:

@@ -14,11 +14,8 @@ from tests.conformance.test_subscriptions import (
     bodies,
     publish,
     subscribe,
-    topics_are_there,
 )
 from tests.conformance.under_test import QueueManagerUnderTest, refused
-
-__all__ = ("topics_are_there",)
 
 RETAIN = PutOption.NO_SYNCPOINT | PutOption.RETAIN
 ON_REQUEST = MANAGED | SubscribeOption.PUBLICATIONS_ON_REQUEST

@@ -17,7 +17,6 @@ from mqflow.mqi.options import (
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import ObjectHandle, Put, Subscribed
-from tests.client_packages import PACKAGES
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
@@ -26,12 +25,6 @@ MANAGED = SubscribeOption.CREATE | SubscribeOption.MANAGED
 DURABLE = MANAGED | SubscribeOption.DURABLE
 RESUME = SubscribeOption.RESUME
 PERSISTENT = int(Persistence.PERSISTENT)
-
-
-@pytest.fixture(autouse=True)
-def topics_are_there(request: pytest.FixtureRequest) -> None:
-    if request.node.callspec.params.get("queue_manager") in PACKAGES:
-        pytest.skip("the stand-in does not pass MQSUB on yet")
 
 
 def subscribe(

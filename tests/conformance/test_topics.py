@@ -8,17 +8,10 @@ import pytest
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
-from tests.client_packages import PACKAGES
 from tests.conformance.programs import Program
 from tests.conformance.test_retained import RETAIN
 from tests.conformance.test_subscriptions import CREATE, DURABLE, MANAGED, PERSISTENT, again, bodies, publish, subscribe
 from tests.conformance.under_test import QueueManagerUnderTest, refused
-
-
-@pytest.fixture(autouse=True)
-def topics_are_there(request: pytest.FixtureRequest) -> None:
-    if request.node.callspec.params.get("queue_manager") in PACKAGES:
-        pytest.skip("the stand-in does not pass MQSUB on yet")
 
 
 def mqsc(queue_manager: QueueManagerUnderTest, script: str) -> list[dict[str, object]]:

@@ -246,13 +246,44 @@ def test_a_version_1_descriptor_gets_the_group_in_front_of_the_data(program: Pro
 
 
 @in_package
-def test_subscribing_is_refused_as_not_supported(program: Program) -> None:
+def test_a_subscription_gets_what_is_published_on_its_topics(program: Program) -> None:
     mq, c = program.mq, program.c
     descriptor = mq.SD(Options=c.MQSO_CREATE + c.MQSO_MANAGED)
-    descriptor.set_vs("ObjectString", b"Prices/IBM")
+    descriptor.set_vs("ObjectString", b"Prices/#")
     subscription = mq.Subscription(program.manager)
+    subscription.sub(sub_desc=descriptor)
 
-    program.refused(c.MQRC_FUNCTION_NOT_SUPPORTED, lambda: subscription.sub(sub_desc=descriptor))
+    for topic_string, body in ((b"Prices/Oil", b"oil"), (b"News", b"news"), (b"Prices/Gas", b"gas")):
+        topic = mq.Topic(program.manager, topic_string=topic_string)
+        topic.open(open_opts=c.MQOO_OUTPUT)
+        topic.pub(body)
+        topic.close()
+
+    bodies = [subscription.get(None, program.md(), program.gmo()) for _ in range(2)]
+    program.refused(c.MQRC_NO_MSG_AVAILABLE, lambda: subscription.get(None, program.md(), program.gmo()))
+    subscription.close(close_sub_queue=True)
+
+    assert [b"oil", b"gas"] == bodies
+
+
+@in_package
+def test_a_resumed_subscription_says_what_it_really_is(program: Program) -> None:
+    mq, c = program.mq, program.c
+    made = mq.SD(Options=c.MQSO_CREATE + c.MQSO_MANAGED + c.MQSO_DURABLE)
+    made.set_vs("ObjectString", b"Prices/#")
+    made.set_vs("SubName", b"desk-1")
+    first = mq.Subscription(program.manager)
+    first.sub(sub_desc=made)
+    first.close(sub_close_options=c.MQCO_KEEP_SUB, close_sub_queue=True)
+
+    resumed = mq.SD(Options=c.MQSO_RESUME)
+    resumed.set_vs("SubName", b"desk-1")
+    again = mq.Subscription(program.manager)
+    again.sub(sub_desc=resumed)
+    again.close(sub_close_options=c.MQCO_REMOVE_SUB, close_sub_queue=True)
+
+    wanted = c.MQSO_MANAGED + c.MQSO_DURABLE + c.MQSO_WILDCARD_TOPIC + c.MQSO_RESUME
+    assert (wanted, made.SubCorrelId) == (resumed.Options, resumed.SubCorrelId)
 
 
 @only_in("ibmmq", "pymqi has no MQSTAT")
