@@ -14,14 +14,14 @@ import pytest
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import PutOption
-from mqflow.mqi.reason_codes import Reason
-from mqflow.standin import ConnectRequest, install
+from mqflow.standin import install
 
 __all__ = ("example", "suite")
 
 QUEUES = Path(__file__).with_name("programs") / "queues.mqsc"
+USERS = QUEUES.with_name("users.mqsc")
+GROUPS = {"admin": frozenset({"mqm"})}
 PASSWORDS = {"admin": "passw0rd", "app": "passw0rd"}
 _GETTING = ("get_message", "get_wait_single", "get_wait_truncated", "reply_to_queues")
 _SETTINGS = {
@@ -39,20 +39,12 @@ _SETTINGS = {
 }
 
 
-def check_password(request: ConnectRequest) -> None:
-    """Refuse (2035) who has no password, or a wrong one: CHCKCLNT(REQUIRED)."""
-    password = request.security.get("CSPPassword") or request.channel.get("Password", "")
-    said = password.decode() if isinstance(password, bytes) else str(password)
-    if PASSWORDS.get(request.user) != said.strip("\0 "):
-        raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", request.queue_manager, detail="The password is not that of the user")
-
-
 def suite(folder: str, report: str) -> int:
     """Run a suite; return what pytest does."""
     os.environ.update(
         {f"{prefix}_{name}": said for prefix in ("PYMQI_TEST_QM", "PY_IBMMQ_TEST_QM") for name, said in _SETTINGS.items()}
     )
-    install(_queue_manager("QM1"), on_connect=check_password)
+    install(_queue_manager("QM1", QUEUES, USERS), users=PASSWORDS)
     sys.path.insert(0, folder)
     os.chdir(folder)
     options = ["-q", "-p", "no:cacheprovider", "--timeout=60", "-c", os.devnull, "--rootdir=.", f"--junit-xml={report}"]
@@ -61,7 +53,8 @@ def suite(folder: str, report: str) -> int:
 
 def example(file: str) -> int:
     """Run an example, on the queue manager that it names, with a message on the queues that it may get from."""
-    queue_manager = _queue_manager("QM01" if "QM01" in Path(file).read_text(encoding="utf-8") else "QM1")
+    name = "QM01" if "QM01" in Path(file).read_text(encoding="utf-8") else "QM1"
+    queue_manager = _queue_manager(name, QUEUES)
     install(queue_manager)
     if Path(file).name.startswith(_GETTING):
         connection = queue_manager.connect(application_name="example")
@@ -74,9 +67,11 @@ def example(file: str) -> int:
     return 0
 
 
-def _queue_manager(name: str) -> EmbeddedQueueManager:
-    queue_manager = EmbeddedQueueManager(name)
-    mqsc.run(QUEUES.read_text(encoding="utf-8"), queue_manager.administration)
+def _queue_manager(name: str, *scripts: Path) -> EmbeddedQueueManager:
+    queue_manager = EmbeddedQueueManager(name, groups=lambda user: GROUPS.get(user, frozenset()))
+    for script in scripts:
+        results = mqsc.run(script.read_text(encoding="utf-8"), queue_manager.administration)
+        assert results.exit_code() == 0, [each.text for each in results.responses]
     return queue_manager
 
 
