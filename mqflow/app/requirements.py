@@ -10,17 +10,20 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.app.application import App
+from mqflow.app.dead_letters import DeadLetterRules
 from mqflow.app.listening import Listener
 from mqflow.app.settings import Settings, load
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.options import QueueType
+from mqflow.policy.dead_letter_rules import PutAuthority
 
 __all__ = ("Known", "Requirements", "Use", "requirements")
 
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _SYSTEM: Final = "SYSTEM."
 """Queues of that name are there from the beginning."""
+_NAMED_BY_MESSAGE: Final = "&"
 _GET: Final = (Authority.GET, Authority.INQ)
 _PUT: Final = (Authority.PUT,)
 _PUT_LATER: Final = (Authority.PUT, Authority.INQ)
@@ -103,6 +106,8 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
         _consume(found, known, listener.queue, threshold, backout_queue)
     for name in use.consumed:
         _consume(found, known, name, "queue", "queue")
+    for rules in app.dead_letter_handlers:
+        _handle_dead_letters(found, known, rules)
     puts = [(publisher.queue, bool(publisher.delay)) for publisher in app.publishers]
     puts += [(name, use.delays) for name in use.put]
     for name, delayed in puts:
@@ -114,6 +119,22 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
     if use.requests:
         found.need(_MODEL, (Authority.GET,))
     return Requirements(tuple(found.queues.values()), found.authorities)
+
+
+def _handle_dead_letters(found: _Found, known: Known, rules: DeadLetterRules) -> None:
+    """Need what a DLQ handler does: its queue, and the queues that its rules name. Others are named by the messages."""
+    queue = rules.queue or known.dead_letter_queue
+    if not rules.queue:
+        found.need("", (Authority.INQ,), Kind.QMGR)
+    if queue:
+        found.have(queue)
+        found.need(queue, (Authority.BROWSE, Authority.GET))
+    for rule in (matcher.rule for matcher in rules.rules().matchers):
+        if rule.put_authority is PutAuthority.CTX:
+            found.need("", (Authority.ALTUSR,), Kind.QMGR)
+        if rule.forward_queue and not rule.forward_queue.startswith(_NAMED_BY_MESSAGE):
+            found.have(rule.forward_queue)
+            found.need(rule.forward_queue, _MOVE)
 
 
 def _declared(listener: Listener, settings: Settings) -> tuple[int | str, str]:

@@ -22,7 +22,7 @@ _HEAD: Final = (
 _UNSEEN: Final = (
     "* Not to be seen in the declarations, and to be said by options: the queues of app.put and ctx.put (--put), those of",
     "* app.consumer (--get), app.request (--request), and delays (--delay). Replies and exception reports need PUT on the",
-    "* queue that the message names.",
+    "* queue that the message names, and a DLQ handler PUT and PASSALL on the queues it returns messages to.",
 )
 _NO_DEAD_LETTER_QUEUE: Final = (
     "* The dead-letter queue is not known, so nothing is given on it: --dead-letter-queue NAME, or --url to look."

@@ -202,3 +202,26 @@ async def test_without_any_one_of_them_something_fails(
 
     with pytest.raises((AssertionError, MQIError, RequestTimeoutError)):
         await everything_it_does(mq, app)
+
+
+def test_a_dlq_handler_needs_its_queue_and_the_queues_its_rules_name(printed: Printed, tmp_path: Path) -> None:
+    (tmp_path / "rules.txt").write_text(
+        "INPUTQ('HANDLED.DLQ')\n"
+        "REASON(2053) ACTION(RETRY)\n"
+        "REASON(2035) ACTION(FWD) FWDQ('SECURITY.DLQ')\n"
+        "REPLYQ(?*) ACTION(FWD) FWDQ(&REPLYQ)\n"
+        "ACTION(FWD) FWDQ('REST.DLQ') PUTAUT(CTX)\n"
+    )
+    with (tmp_path / f"{NAME}.py").open("a") as file:
+        file.write('app.dead_letter_handler("rules.txt")\n')
+
+    lines = commands(printed("--user", "orders"))
+
+    of_orders = "OBJTYPE(QUEUE) PRINCIPAL('orders')"
+    assert "DEFINE QLOCAL('HANDLED.DLQ')" in lines
+    assert "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(ALTUSR,CONNECT,INQ)" in lines
+    assert {
+        f"SET AUTHREC PROFILE('HANDLED.DLQ') {of_orders} AUTHADD(BROWSE,GET)",
+        f"SET AUTHREC PROFILE('SECURITY.DLQ') {of_orders} AUTHADD(PASSALL,PUT)",
+        f"SET AUTHREC PROFILE('REST.DLQ') {of_orders} AUTHADD(PASSALL,PUT)",
+    } == {line for line in lines if ".DLQ" in line and line.startswith("SET")}
