@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from mqflow.embedded.object_administration import ObjectAdministration
 from mqflow.embedded.topic_administration import TopicAdministration
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.authorities import Authority, Kind
@@ -124,4 +125,9 @@ class Administration(Protocol):
 
     def queue_status(self, name: str) -> QueueStatus:
         """How a local queue stands; 2085 where there is none."""
+        ...
+
+    @property
+    def objects(self) -> ObjectAdministration:
+        """Objects that are no queues, and connections."""
         ...

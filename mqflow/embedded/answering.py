@@ -18,6 +18,7 @@ from mqflow.embedded.authorities_served import ask_authorities, order_authoritie
 from mqflow.embedded.entrances import Entrance
 from mqflow.embedded.frames import FrameError, Frames, SilenceError
 from mqflow.embedded.heart import Heart
+from mqflow.embedded.objects_served import ObjectQuestion, ask_objects, order_objects
 from mqflow.embedded.signals import Signal, wait_for
 from mqflow.embedded.topic_calls import TopicOrder, TopicQuestion
 from mqflow.embedded.topics_served import ask_topics, order_topics
@@ -165,23 +166,12 @@ class Answering:
     def _perform(self, connection: ServableConnection, request: calls.Request) -> object:
         if isinstance(request, calls.VerbQuestion):
             return self._ask(connection, request)
-        if isinstance(request, calls.AdministrationQuestion):
-            return _ask_administration(self._queue_manager.administration_of(connection.user), request)
-        if isinstance(request, calls.AuthorityQuestion):
-            return ask_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
-        if isinstance(request, TopicQuestion):
-            return ask_topics(self._queue_manager.administration_of(connection.user).publishing, request)
         if isinstance(request, calls.VerbOrder):
             self._order(connection, request)
-        elif isinstance(request, calls.AdministrationOrder):
-            _order_administration(self._queue_manager.administration_of(connection.user), request)
-        elif isinstance(request, TopicOrder):
-            order_topics(self._queue_manager.administration_of(connection.user).publishing, request)
-        elif isinstance(request, calls.AuthorityOrder):
-            order_authorities(self._queue_manager.administration_of(connection.user).authorities, request)
-        else:
+            return None
+        if isinstance(request, calls.Hello):
             raise FrameError("a connection says hello once")
-        return None
+        return _administered(self._queue_manager.administration_of(connection.user), request)
 
     def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
         match request:
@@ -333,6 +323,27 @@ def _sent(number: int, handle: ObjectHandle) -> calls.Opened:
 
 def _left_s(ends_at: float | None, clock: Clock) -> float | None:
     return None if ends_at is None else max(0.0, ends_at - clock.monotonic())
+
+
+def _administered(administration: Administration, request: calls.AdministrationRequest) -> object:
+    """Return the answer to a question, or None when an order is obeyed."""
+    if isinstance(request, calls.AdministrationQuestion):
+        return _ask_administration(administration, request)
+    if isinstance(request, calls.AuthorityQuestion):
+        return ask_authorities(administration.authorities, request)
+    if isinstance(request, TopicQuestion):
+        return ask_topics(administration.publishing, request)
+    if isinstance(request, ObjectQuestion):
+        return ask_objects(administration.objects, request)
+    if isinstance(request, calls.AdministrationOrder):
+        _order_administration(administration, request)
+    elif isinstance(request, calls.AuthorityOrder):
+        order_authorities(administration.authorities, request)
+    elif isinstance(request, TopicOrder):
+        order_topics(administration.publishing, request)
+    else:
+        order_objects(administration.objects, request)
+    return None
 
 
 def _ask_administration(administration: Administration, request: calls.AdministrationQuestion) -> object:

@@ -10,6 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.embedded.administration import QueueStatus
+from mqflow.embedded.defined_kinds import DefinedObject
+from mqflow.embedded.object_administration import ConnectionStatus
+from mqflow.embedded.objects_served import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
 from mqflow.embedded.topic_calls import ReadSubscriptions, ReadTopics, ReadTopicStatuses, TopicOrder, TopicQuestion
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
@@ -29,6 +32,7 @@ __all__ = (
     "PROTOCOL_VERSION",
     "AdministrationOrder",
     "AdministrationQuestion",
+    "AdministrationRequest",
     "Alter",
     "AlterQueueManager",
     "AuthorityOrder",
@@ -321,17 +325,17 @@ AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueSt
 AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
 AuthorityQuestion = ReadAuthorities | ReadHeld
 AuthorityOrder = SetAuthority | DeleteAuthority | RefreshAuthorities
-Request = (
-    Hello
-    | VerbQuestion
-    | VerbOrder
-    | AdministrationQuestion
+AdministrationRequest = (
+    AdministrationQuestion
     | AdministrationOrder
     | AuthorityQuestion
     | AuthorityOrder
     | TopicQuestion
     | TopicOrder
+    | ObjectQuestion
+    | ObjectOrder
 )
+Request = Hello | VerbQuestion | VerbOrder | AdministrationRequest
 """Questions have an answer; an order is obeyed or refused."""
 
 
@@ -376,6 +380,8 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     ReadTopics: _reply(tuple[TopicAttributes, ...]),
     ReadTopicStatuses: _reply(tuple[TopicStatus, ...]),
     ReadSubscriptions: _reply(tuple[SubscriptionStatus, ...]),
+    ReadObjects: _reply(tuple[DefinedObject, ...]),
+    ReadConnections: _reply(tuple[ConnectionStatus, ...]),
 }
 _OBEYED: Final = _reply(None)
 

@@ -10,11 +10,13 @@ from typing import TypeVar
 from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
+from mqflow.embedded.accepting import accepted, accepts
 from mqflow.embedded.administration import HandleStatus, QueueStatus
 from mqflow.embedded.authority_definitions import AuthorityDefinitions, end_authorities
 from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.object_definitions import ObjectDefinitions
 from mqflow.embedded.opening import drop_queue, input_handles, output_handles
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
@@ -132,6 +134,11 @@ class Definitions:
         except Refusal as refusal:
             raise refusal.on("DISPLAY QSTATUS", name, self._machine.name) from None
 
+    @property
+    def objects(self) -> ObjectDefinitions:
+        """Objects that are no queues, and connections."""
+        return ObjectDefinitions(self._machine)
+
     def _done(self, command: str, name: str, begin: Callable[[], Callable[[], None]]) -> None:
         """Change under the lock, then wait without it until that is durable."""
         try:
@@ -242,35 +249,13 @@ def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
     specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
     for spec in specs:
-        if spec.field in changes and not _accepts(spec, getattr(changed, spec.field)):
-            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {_accepted(spec)}")
+        if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
     return changed
 
 
 def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
     return tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds)
-
-
-def _accepts(spec: AttributeSpec, value: int | str) -> bool:
-    if isinstance(value, str):
-        return len(value) <= spec.chars and (not spec.object_name or not value or is_object_name(value))
-    if spec.words is not None and int(value) in spec.words.values():
-        return True
-    return _is_numeric(spec) and spec.low <= value <= spec.high
-
-
-def _is_numeric(spec: AttributeSpec) -> bool:
-    return spec.words is None or spec.high > spec.low
-
-
-def _accepted(spec: AttributeSpec) -> str:
-    if spec.object_name:
-        return "a name of an object, or nothing, is accepted"
-    if spec.chars:
-        return f"up to {spec.chars} characters are accepted"
-    words = ", ".join(f"{value} ({word})" for word, value in (spec.words or {}).items())
-    numbers = f"{spec.low} to {spec.high}" if _is_numeric(spec) else ""
-    return " and ".join(filter(None, (words, numbers))) + " are accepted"
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:

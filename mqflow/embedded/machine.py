@@ -67,6 +67,8 @@ class Machine:
         self.timestamps = Timestamps()
         self.bodies = Bodies(store)
         self.connections: set[EmbeddedConnection] = set()
+        #: The queue manager's own: no quiescing waits for them.
+        self.system_connections: set[EmbeddedConnection] = set()
         self.quiescing = False
         #: Stop when the last connection ends.
         self.stops_when_empty = False

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from mqflow.embedded.defined_kinds import DEFINED_KINDS
 from mqflow.embedded.steady_clock import ClockAnchor
 from mqflow.embedded.store import ObjectDefined, ObjectDeleted, StoredObject
 from mqflow.mqi.authority_records import AuthorityRecord
@@ -25,6 +26,7 @@ KINDS: Final[Mapping[str, type[Struct]]] = {
     "retained": RetainedPublication,
     "clock": ClockAnchor,
     "authority": AuthorityRecord,
+    **{kind.noun.lower(): kind.record for kind in DEFINED_KINDS.values()},
 }
 """What is stored under which word. A word is for ever: it is in the folders."""
 

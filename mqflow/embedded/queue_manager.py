@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.embedded.administration import Administration
 from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.defined_kinds import is_client, key_of
 from mqflow.embedded.definitions import Definitions
 from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
@@ -25,6 +26,7 @@ from mqflow.embedded.settling import stop
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.steady_clock import CLOCK
 from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
+from mqflow.embedded.system_definitions import SYSTEM_OBJECTS
 from mqflow.embedded.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.users import USER_CHARS, Groups, Users, login, system_groups
 from mqflow.embedded.waiting import told
@@ -201,6 +203,11 @@ class EmbeddedQueueManager:
         )
         changes: list[Change] = [QueueManagerDefined(machine.attributes)]
         changes += [QueueDefined(machine.define(machine.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
+        for made in SYSTEM_OBJECTS:
+            attributes = replace(made, alteration_date=date, alteration_time=time)
+            key = key_of(made.name, client=is_client(made))
+            records(machine, type(made))[key] = attributes
+            changes.append(defined(key, attributes))
         machine.store.write(changes, None)
 
     def _create_topics(self) -> None:

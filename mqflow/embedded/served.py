@@ -23,6 +23,7 @@ from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.authorities_served import ServedAuthorities
 from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frames
 from mqflow.embedded.heart import Heart
+from mqflow.embedded.objects_served import ServedObjects
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.streams import Stream
 from mqflow.embedded.topics_served import ServedTopics
@@ -307,6 +308,11 @@ class ServedAdministration:
         """The queue of that name, or None."""
         answer: QueueAttributes | None = self._line.call(calls.ReadQueue(name), "DISPLAY", name)
         return answer
+
+    @property
+    def objects(self) -> ServedObjects:
+        """Objects that are no queues, and connections."""
+        return ServedObjects(self._line.call)
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
         """Define a queue."""

@@ -161,8 +161,8 @@ class AttributeSpec(Struct, frozen=True):
     keyword: str
     #: MQIA_* (below 2000) or MQCA_* (from 2001); 0 where MQINQ has none.
     selector: int
-    #: The kinds of queue that have it (empty for the queue manager's attributes).
-    kinds: frozenset[QueueType] = frozenset()
+    #: The kinds of queue, channel or authentication information that have it; empty where there is one kind only.
+    kinds: frozenset[int] = frozenset()
     #: For numbers: lowest and highest.
     low: int = 0
     high: int = 0
@@ -174,6 +174,8 @@ class AttributeSpec(Struct, frozen=True):
     flag: bool = False
     #: A name of an object, checked by the name grammar; blank allowed.
     object_name: bool = False
+    #: A list of so many texts at most, each of `chars` characters; 0 for a single value.
+    items_max: int = 0
     #: Only DISPLAY and MQINQ know it.
     read_only: bool = False
     #: MQSET may change it.

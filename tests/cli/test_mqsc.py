@@ -35,7 +35,7 @@ def test_a_syntax_error_is_shown_by_line_and_column_with_a_caret(run: Run) -> No
 
 
 def test_what_is_not_supported_fails_only_if_strict(run: Run) -> None:
-    script = "DEFINE CHANNEL('APP.SVRCONN') CHLTYPE(SVRCONN)\n"
+    script = "DEFINE QREMOTE('FAR') RNAME('AWAY')\n"
 
     assert 0 == run("mqsc", stdin=script).exit_code
     assert 10 == run("mqsc", "--strict", stdin=script).exit_code

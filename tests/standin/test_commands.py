@@ -96,3 +96,55 @@ def test_the_queue_manager_says_what_it_is_set_to_and_is_changed(program: Progra
 def test_the_queue_manager_says_its_version(program: Program) -> None:
     """VVRRMMFF; by MQINQ, as a program asks that wants to know what it may use."""
     assert b"09040000" == program.manager.inquire(program.c.MQCA_VERSION)
+
+
+@in_package
+def test_a_namelist_is_created_with_names_inquired_and_deleted(program: Program) -> None:
+    mq, c, commands = program.mq, program.c, pcf(program)
+    name = {c.MQCA_NAMELIST_NAME: b"NAMES.OF.MINE"}
+
+    commands.MQCMD_CREATE_NAMELIST({**name, c.MQCA_NAMES: [b"One", b"Two"], mq.CMQCFC.MQIACF_REPLACE: mq.CMQCFC.MQRP_YES})
+
+    (found,) = commands.MQCMD_INQUIRE_NAMELIST(name)
+    assert ([b"One", b"Two"], 2) == ([each.strip() for each in found[c.MQCA_NAMES]], found[c.MQIA_NAME_COUNT])
+    commands.MQCMD_DELETE_NAMELIST(name)
+    program.refused(c.MQRC_UNKNOWN_OBJECT_NAME, lambda: commands.MQCMD_INQUIRE_NAMELIST(name))
+
+
+@in_package
+def test_a_channel_is_created_inquired_and_deleted(program: Program) -> None:
+    cfc, commands = program.mq.CMQCFC, pcf(program)
+    name, svrconn = {cfc.MQCACH_CHANNEL_NAME: b"MADE.BY.PCF"}, 7
+
+    commands.MQCMD_CREATE_CHANNEL({**name, cfc.MQIACH_CHANNEL_TYPE: svrconn, cfc.MQCACH_DESC: b"by hand"})
+
+    (found,) = commands.MQCMD_INQUIRE_CHANNEL(name)
+    assert (svrconn, b"by hand") == (found[cfc.MQIACH_CHANNEL_TYPE], found[cfc.MQCACH_DESC].strip())
+    commands.MQCMD_DELETE_CHANNEL(name)
+    program.refused(cfc.MQRCCF_CHANNEL_NOT_FOUND, lambda: commands.MQCMD_INQUIRE_CHANNEL(name))
+
+
+@in_package
+def test_the_authentication_that_the_queue_manager_names_is_there(program: Program) -> None:
+    c, cfc, commands = program.c, program.mq.CMQCFC, pcf(program)
+    (manager,) = commands.MQCMD_INQUIRE_Q_MGR()
+    arguments = {c.MQCA_AUTH_INFO_NAME: manager[c.MQCA_CONN_AUTH], c.MQIA_AUTH_INFO_TYPE: c.MQAIT_IDPW_OS}
+
+    (found,) = commands.MQCMD_INQUIRE_AUTH_INFO({**arguments, cfc.MQIACF_AUTH_INFO_ATTRS: [c.MQIA_CHECK_CLIENT_BINDING]})
+
+    assert cfc.MQCHK_NONE == found[c.MQIA_CHECK_CLIENT_BINDING]
+
+
+@in_package
+def test_connections_are_inquired_by_a_generic_identifier(program: Program) -> None:
+    mq, c, cfc = program.mq, program.c, program.mq.CMQCFC
+    arguments = {
+        cfc.MQBACF_GENERIC_CONNECTION_ID: mq.ByteString(b""),
+        cfc.MQIACF_CONN_INFO_TYPE: cfc.MQIACF_CONN_INFO_CONN,
+        cfc.MQIACF_CONNECTION_ATTRS: [cfc.MQCACH_CONNECTION_NAME, cfc.MQCACH_CHANNEL_NAME],
+    }
+
+    results = pcf(program).MQCMD_INQUIRE_CONNECTION(arguments, [mq.Filter(c.MQIA_APPL_TYPE).equal(c.MQAT_USER)])
+
+    assert results
+    assert all({cfc.MQCACH_CONNECTION_NAME, cfc.MQCACH_CHANNEL_NAME} <= set(result) for result in results)

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.lexer import RefusedError, Token, TokenKind
-from mqflow.embedded.mqsc.values import read_flag, read_value
+from mqflow.embedded.mqsc.values import read_flag, read_list, read_value
 from mqflow.embedded.mqsc.vocabulary import Attributes
 from mqflow.mqi.attributes import AttributeSpec
 from mqflow.mqi.names import is_object_name
@@ -164,6 +164,8 @@ def _setting(spec: AttributeSpec, clause: Clause) -> Value:
     if spec.flag:
         bare(clause)
         return read_flag(spec, clause.word)
+    if spec.items_max and clause.arguments:
+        return read_list(spec, clause.arguments)
     return read_value(spec, single(clause))
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from mqflow.embedded.defined_kinds import Noun
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.options import QueueType
 
@@ -13,24 +14,32 @@ __all__ = (
     "Act",
     "Action",
     "Alter",
+    "AlterObject",
     "AlterQueueManager",
     "AuthorityAct",
     "Clear",
     "ClearTopic",
     "Command",
     "Define",
+    "DefineObject",
     "DefineOfTopics",
     "Delete",
     "DeleteAuthority",
+    "DeleteObject",
     "DeleteOfTopics",
     "Display",
     "DisplayAuthorities",
+    "DisplayChannelStatus",
+    "DisplayConnections",
     "DisplayEntity",
+    "DisplayObjects",
     "DisplayOfTopics",
     "DisplayQueueManager",
     "DisplayQueues",
     "DisplayStatus",
     "End",
+    "ObjectAct",
+    "ObjectDisplay",
     "Operator",
     "Ping",
     "RefreshSecurity",
@@ -45,7 +54,7 @@ __all__ = (
     "Whose",
 )
 
-Value = bool | int | str
+Value = bool | int | str | tuple[str, ...]
 """What an attribute is set to."""
 
 TopicNoun = Literal["TOPIC", "SUB", "TPSTATUS", "SBSTATUS"]
@@ -250,11 +259,76 @@ class DisplayOfTopics(Struct, frozen=True):
 
 
 TopicAct = DefineOfTopics | DeleteOfTopics | ClearTopic
-Display = DisplayQueues | DisplayStatus | DisplayQueueManager | DisplayAuthorities | DisplayEntity | DisplayOfTopics
+
+
+class DefineObject(Struct, frozen=True):
+    """DEFINE CHANNEL, NAMELIST, PROCESS ... What `values` leaves out comes from `like`, or from the default object."""
+
+    noun: Noun
+    name: str
+    values: Mapping[str, Value]
+    #: Of which type it is (CHLTYPE, AUTHTYPE); 0 where there is one type only.
+    kind: int = 0
+    like: str = ""
+    replace: bool = False
+
+
+class AlterObject(Struct, frozen=True):
+    """ALTER CHANNEL, NAMELIST, PROCESS ...; what `values` leaves out stays."""
+
+    noun: Noun
+    name: str
+    values: Mapping[str, Value]
+    #: 0 for whatever type it is.
+    kind: int = 0
+
+
+class DeleteObject(Struct, frozen=True):
+    """DELETE CHANNEL, NAMELIST, PROCESS ..."""
+
+    noun: Noun
+    name: str
+    #: CHLTABLE(CLNTTAB): a client-connection channel. None for whichever there is.
+    client: bool | None = None
+    #: IGNSTATE(YES): no object of that name is no failure.
+    ignore_state: bool = False
+
+
+class DisplayObjects(Struct, frozen=True):
+    """DISPLAY CHANNEL, NAMELIST, PROCESS ..."""
+
+    noun: Noun
+    pattern: str
+    #: Of this type only; 0 for any.
+    kind: int
+    selection: Selection
+
+
+class DisplayConnections(Struct, frozen=True):
+    """DISPLAY CONN."""
+
+    #: The beginning of an identifier, with an asterisk; or all of it.
+    pattern: str
+    #: TYPE(HANDLE) rather than TYPE(CONN).
+    handles: bool
+    selection: Selection
+
+
+class DisplayChannelStatus(Struct, frozen=True):
+    """DISPLAY CHSTATUS: nothing runs through a channel, so none has a status."""
+
+    pattern: str
+
+
+ObjectDisplay = DisplayObjects | DisplayConnections | DisplayChannelStatus
+Display = (
+    DisplayQueues | DisplayStatus | DisplayQueueManager | DisplayAuthorities | DisplayEntity | DisplayOfTopics | ObjectDisplay
+)
 """What only looks."""
 
 AuthorityAct = SetAuthority | DeleteAuthority | RefreshSecurity
-Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End | AuthorityAct | TopicAct
+ObjectAct = DefineObject | AlterObject | DeleteObject
+Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End | AuthorityAct | ObjectAct | TopicAct
 """What is done and has nothing to show."""
 
 Action = Act | Display | Unsupported

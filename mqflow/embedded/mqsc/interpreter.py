@@ -22,24 +22,30 @@ from mqflow.embedded.mqsc.commands import (
     Delete,
     Display,
     DisplayAuthorities,
+    DisplayChannelStatus,
+    DisplayConnections,
     DisplayEntity,
+    DisplayObjects,
     DisplayOfTopics,
     DisplayQueueManager,
     DisplayQueues,
     DisplayStatus,
     End,
+    ObjectAct,
     Ping,
     SyntaxProblem,
     TopicAct,
     Unsupported,
 )
 from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
+from mqflow.embedded.mqsc.objects import change_objects, show
 from mqflow.embedded.mqsc.parser import parse
 from mqflow.embedded.mqsc.topics import change_topics, show_topics
 from mqflow.embedded.mqsc.vocabulary import KINDS
 from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import QueueType
+from mqflow.mqi.pcf_codes import PCFReason
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "carry_out", "execute", "run")
@@ -60,6 +66,7 @@ _NUMBERS: Final[dict[int, str]] = {
     Reason.Q_NOT_EMPTY: "AMQ8143",
     Reason.UNKNOWN_OBJECT_NAME: "AMQ8147",
     Reason.OBJECT_ALREADY_EXISTS: "AMQ8150",
+    PCFReason.CHL_STATUS_NOT_FOUND: "AMQ8420",
 }
 """The numbers of runmqsc's messages that scripts look for."""
 
@@ -138,10 +145,8 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
 
 def carry_out(action: Act, administration: Administration) -> str:
     """Do it, and return the sentence that says it is done."""
-    if isinstance(action, AuthorityAct):
-        return change_authorities(action, administration.authorities)
-    if isinstance(action, TopicAct):
-        return change_topics(action, administration.publishing)
+    if isinstance(action, AuthorityAct | TopicAct | ObjectAct):
+        return _carry_out_beside_queues(action, administration)
     match action:
         case Define():
             _define(action, administration)
@@ -166,6 +171,14 @@ def carry_out(action: Act, administration: Administration) -> str:
         case unknown:
             assert_never(unknown)
     return said
+
+
+def _carry_out_beside_queues(action: AuthorityAct | TopicAct | ObjectAct, administration: Administration) -> str:
+    if isinstance(action, AuthorityAct):
+        return change_authorities(action, administration.authorities)
+    if isinstance(action, TopicAct):
+        return change_topics(action, administration.publishing)
+    return change_objects(action, administration.objects)
 
 
 def _define(action: Define, administration: Administration) -> None:
@@ -210,6 +223,9 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
             subject = action.pattern
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
+        case DisplayObjects() | DisplayConnections() | DisplayChannelStatus():
+            records = show(action, administration.objects, administration.queue_manager.name)
+            subject = action.pattern
         case unknown:
             assert_never(unknown)
     if not records:

@@ -4,13 +4,14 @@ Pure. Any text gives commands and problems, in order and never an exception. Kno
 is the queue manager's business. Source: IBM q085100, q085110, and the reference page of each command.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.embedded.defined_kinds import Noun
 from mqflow.embedded.mqsc import topics
 from mqflow.embedded.mqsc.authorities import (
     DELETING,
@@ -31,6 +32,9 @@ from mqflow.embedded.mqsc.commands import (
     Command,
     Define,
     Delete,
+    DisplayChannelStatus,
+    DisplayConnections,
+    DisplayObjects,
     DisplayQueueManager,
     DisplayQueues,
     DisplayStatus,
@@ -45,6 +49,17 @@ from mqflow.embedded.mqsc.commands import (
     Where,
 )
 from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, Token, TokenKind, sentences, source_lines
+from mqflow.embedded.mqsc.objects import (
+    CONNECTION,
+    CONNECTION_HANDLE,
+    DEFINING_OBJECTS,
+    DELETING_OBJECTS,
+    OBJECTS,
+    build_alter_object,
+    build_define_object,
+    build_delete_object,
+    kind_asked_for,
+)
 from mqflow.embedded.mqsc.values import read_value
 from mqflow.embedded.mqsc.vocabulary import (
     HANDLE_STATUS,
@@ -195,6 +210,17 @@ def _display_queue_manager(_noun: str, subject: Clause, parameters: Parameters) 
     return DisplayQueueManager(_selection(parameters, QUEUE_MANAGER, everything=True))
 
 
+def _display_connections(_noun: str, subject: Clause, parameters: Parameters) -> DisplayConnections:
+    pattern = pattern_of(subject)
+    handles = choice(parameters.options, "TYPE", ("CONN", "HANDLE")) == "HANDLE"
+    attributes = CONNECTION_HANDLE if handles else CONNECTION
+    return DisplayConnections(pattern, handles, _selection(parameters, attributes, everything=not pattern.endswith("*")))
+
+
+def _display_channel_status(_noun: str, subject: Clause, _parameters: Parameters) -> DisplayChannelStatus:
+    return DisplayChannelStatus(pattern_of(subject))
+
+
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
     """Return what to show; where no attribute is asked for, `everything` says whether that means all of them."""
     if "ALL" in parameters.options:
@@ -216,6 +242,8 @@ def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attr
     spec = attributes.get(keyword.folded)
     if spec is None:
         raise RefusedError(keyword, f"WHERE does not know '{keyword.text}'. It knows {', '.join(sorted(attributes))}.")
+    if spec.items_max:
+        raise RefusedError(keyword, f"{spec.keyword} is a list, and lists are not compared here.")
     how = _operator(operator, ordered=spec.words is None or spec.low < spec.high, text=bool(spec.chars))
     if how in {Operator.LK, Operator.NL}:
         return Where(spec.keyword, how, operand.folded)
@@ -237,6 +265,7 @@ def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
 
 
 _ANY_QUEUE: Final[Attributes] = {word: spec for table in QUEUES.values() for word, spec in table.items()}
+_ANY_CONNECTION: Final[Attributes] = {**CONNECTION, **CONNECTION_HANDLE}
 _ANY_STATUS: Final[Attributes] = {**QUEUE_STATUS, **HANDLE_STATUS}
 _OF_QUEUES: Final = UNSUPPORTED_ATTRIBUTES["QUEUE"]
 _DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE"}
@@ -244,6 +273,30 @@ _ALTERING: Final = {"FORCE": "FORCE", "NOFORCE": "FORCE"}
 _DELETING: Final = {"PURGE": "PURGE", "NOPURGE": "PURGE", "IGNSTATE": "IGNSTATE", "AUTHREC": "AUTHREC"}
 _SERVICE: Final = frozenset({"SERVCOMP"})
 _SHOWING: Final = {word: word for word in ("ALL", "TYPE", "WHERE")}
+
+
+def _forms_of(noun: Noun) -> Iterator[tuple[tuple[str, str], _Form]]:
+    """Yield the commands about a kind of object that is defined and shown."""
+    attributes, unsupported = OBJECTS[noun], UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
+
+    def define(_noun: str, subject: Clause, parameters: Parameters) -> Action:
+        return build_define_object(noun, subject, parameters)
+
+    def alter(_noun: str, subject: Clause, parameters: Parameters) -> Action:
+        return build_alter_object(noun, subject, parameters)
+
+    def delete(_noun: str, subject: Clause, parameters: Parameters) -> Action:
+        return build_delete_object(noun, subject, parameters)
+
+    def display(_noun: str, subject: Clause, parameters: Parameters) -> Action:
+        pattern = pattern_of(subject)
+        selection = _selection(parameters, attributes, everything=not pattern.endswith("*"))
+        return DisplayObjects(noun, pattern, kind_asked_for(noun, parameters), selection)
+
+    yield ("DEFINE", noun), _Form(define, attributes, DEFINING_OBJECTS, unsupported)
+    yield ("ALTER", noun), _Form(alter, attributes, {}, unsupported)
+    yield ("DELETE", noun), _Form(delete, {}, DELETING_OBJECTS, unsupported)
+    yield ("DISPLAY", noun), _Form(display, attributes, _SHOWING, unsupported, asking=True)
 
 
 def _forms() -> dict[tuple[str, str], _Form]:
@@ -264,6 +317,11 @@ def _forms() -> dict[tuple[str, str], _Form]:
     forms["REFRESH", "SECURITY"] = _Form(_refresh_security, {}, {"TYPE": "TYPE"}, frozenset())
     forms["CLEAR", "TOPICSTR"] = _Form(topics.build_clear, {}, topics.CLEARING, topics.UNSUPPORTED)
     forms |= _topic_forms()
+    forms["DISPLAY", "CONN"] = _Form(
+        _display_connections, _ANY_CONNECTION, _SHOWING, UNSUPPORTED_ATTRIBUTES["CONN"], asking=True
+    )
+    forms["DISPLAY", "CHSTATUS"] = _Form(_display_channel_status, {}, _SHOWING, UNSUPPORTED_ATTRIBUTES["CHSTATUS"], asking=True)
+    forms |= {form: made for noun in OBJECTS for form, made in _forms_of(noun)}
     for noun, kind in KINDS.items():
         forms["DEFINE", noun] = _Form(_define, QUEUES[kind], _DEFINING, _OF_QUEUES)
         forms["ALTER", noun] = _Form(_alter, QUEUES[kind], _ALTERING, _OF_QUEUES)

@@ -1,6 +1,7 @@
 """One attribute's value: from the words of a command, and back to words. The table's row says everything about it."""
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import fields
@@ -10,7 +11,7 @@ from mqflow.embedded.mqsc.lexer import RefusedError, Token
 from mqflow.mqi.attributes import AttributeSpec, QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.names import is_object_name
 
-__all__ = ("accepted", "printable", "quoted", "read_flag", "read_value", "typed", "word_of")
+__all__ = ("accepted", "printable", "quoted", "read_flag", "read_list", "read_value", "typed", "word_of")
 
 _DIGITS_MAX: Final = 10
 _BOOLEANS: Final = frozenset(
@@ -31,6 +32,13 @@ def read_value(spec: AttributeSpec, token: Token) -> Value:
         if spec.low <= number <= spec.high:
             return number
     raise RefusedError(token, f"{spec.keyword}({text}) is not valid. {spec.keyword} takes {accepted(spec)}.")
+
+
+def read_list(spec: AttributeSpec, tokens: Sequence[Token]) -> Value:
+    """Return the texts that the words of a list are; one blank is none."""
+    if len(tokens) > spec.items_max:
+        raise RefusedError(tokens[spec.items_max], f"{spec.keyword} takes up to {spec.items_max} names.")
+    return tuple(text for token in tokens if (text := str(_text(spec, token.folded.rstrip(), token))))
 
 
 def read_flag(spec: AttributeSpec, word: str) -> Value:
@@ -58,6 +66,8 @@ def word_of(spec: AttributeSpec, value: Value | None) -> str:
         for word, number in spec.words.items():
             if number == value:
                 return word
+    if isinstance(value, tuple):
+        return ",".join(value)
     return value if isinstance(value, str) else str(int(value))
 
 

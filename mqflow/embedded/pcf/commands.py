@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.embedded.administration import Administration
-from mqflow.embedded.pcf import managers, queues
+from mqflow.embedded.pcf import connections, managers, objects, queues
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -39,6 +39,9 @@ _COMMANDS: Final[Mapping[CommandCode, Command]] = {
     CommandCode.INQUIRE_Q: queues.inquire,
     CommandCode.INQUIRE_Q_NAMES: queues.inquire_names,
     CommandCode.INQUIRE_Q_STATUS: queues.inquire_status,
+    CommandCode.INQUIRE_CHANNEL_STATUS: objects.channel_status,
+    CommandCode.INQUIRE_CONNECTION: connections.inquire,
+    **objects.OBJECT_COMMANDS,
 }
 
 _REASONS: Final[Mapping[int, int]] = {

@@ -136,6 +136,15 @@ class Request:
             raise PCFError(reason, detail=f"{pattern!r} is no name and no generic name", parameter=identifier)
         return pattern
 
+    def bytes(self, identifier: int) -> bytes:
+        """Return a byte string; empty where it was not sent."""
+        parameter = self._parameters.get(identifier)
+        if parameter is None:
+            return b""
+        if not isinstance(parameter, CFBS):
+            raise stranger(parameter)
+        return parameter.value
+
     def numbers(self, identifier: int) -> tuple[int, ...] | None:
         """Return a list of numbers, each of them once; None where it was not sent."""
         parameter = self._parameters.get(identifier)

@@ -62,6 +62,7 @@ class CommandServer:
     def start(self) -> None:
         """Wait for commands; those that are there already are carried out now."""
         if self._machine.queues.get(COMMAND_QUEUE) is not None:
+            self._machine.system_connections.add(self._connection)
             self._handle = self._connection.open(COMMAND_QUEUE, _OPEN)
             if not self._waits():
                 self._wake()

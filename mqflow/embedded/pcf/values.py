@@ -2,12 +2,13 @@
 
 from typing import Final
 
+from mqflow.embedded.accepting import accepts
 from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.values import accepted, typed
 from mqflow.embedded.pcf.request import stranger
 from mqflow.mqi.attributes import AttributeSpec
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.pcf import CFIN, CFIN64, CFST, Parameter, PCFError
+from mqflow.mqi.pcf import CFIN, CFIN64, CFSL, CFST, Parameter, PCFError
 from mqflow.mqi.pcf_codes import PCFReason
 
 __all__ = ("parameter_of", "value_from")
@@ -23,6 +24,8 @@ def parameter_of(spec: AttributeSpec, value: object) -> Parameter:
             return CFST(spec.selector, value.ljust(spec.chars))
         case str():
             return CFST(spec.selector, value)
+        case tuple():
+            return CFSL(spec.selector, tuple(str(item).ljust(spec.chars) for item in value))
         case int():
             return CFIN(spec.selector, int(value))
         case _:
@@ -31,6 +34,8 @@ def parameter_of(spec: AttributeSpec, value: object) -> Parameter:
 
 def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
     """Return what the attribute is set to. Refuses what it does not take with 4005, and another type with its reason."""
+    if spec.items_max:
+        return _list_from(spec, parameter)
     if spec.chars:
         if not isinstance(parameter, CFST):
             raise stranger(parameter)
@@ -44,6 +49,20 @@ def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
     if number in (spec.words or {}).values() or (spec.low < spec.high and spec.low <= number <= spec.high):
         return typed(spec, number)
     raise _refused(spec, number)
+
+
+def _list_from(spec: AttributeSpec, parameter: Parameter) -> Value:
+    """A single text is a list of one; a blank is no name."""
+    if isinstance(parameter, CFST):
+        texts: tuple[str, ...] = (parameter.value,)
+    elif isinstance(parameter, CFSL):
+        texts = parameter.value
+    else:
+        raise stranger(parameter)
+    names = tuple(stripped for text in texts if (stripped := text.rstrip(" \0")))
+    if not accepts(spec, names):
+        raise _refused(spec, ", ".join(names))
+    return names
 
 
 def _refused(spec: AttributeSpec, value: object) -> PCFError:

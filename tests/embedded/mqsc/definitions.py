@@ -21,8 +21,7 @@ class Definitions:
         self.refusals: dict[str, Reason] = {}
         # The real ones: there is nothing about them that a dictionary would make simpler.
         real = EmbeddedQueueManager("QM1").administration
-        self.authorities = real.authorities
-        self.publishing = real.publishing
+        self.authorities, self.publishing, self.objects = real.authorities, real.publishing, real.objects
         self.calls: list[tuple[object, ...]] = []
 
     def queues(self) -> tuple[QueueAttributes, ...]:

@@ -1,5 +1,7 @@
 """What DISPLAY chooses, and how it lays it out."""
 
+from typing import Any
+
 import pytest
 
 from mqflow.embedded.administration import HandleStatus, QueueStatus
@@ -10,7 +12,7 @@ from mqflow.mqi.options import QueueType
 from tests.embedded.mqsc.definitions import Definitions
 
 
-def shown(script: str, administration: Definitions) -> list[dict[str, bool | int | str]]:
+def shown(script: str, administration: Definitions) -> list[dict[str, Any]]:
     [response] = run(script, administration).responses
     assert response.verdict is not Verdict.SYNTAX_ERROR, response.text
     return [as_json(record) for record in response.records]

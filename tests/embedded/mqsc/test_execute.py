@@ -193,7 +193,7 @@ def test_nothing_after_end_is_carried_out(administration: Definitions) -> None:
     [
         ("DEFINE QLOCAL(A)", 0, 0),
         ("DEFINE QLOCAL(A) CLWLPRTY(1)", 0, EXIT_FAILED),
-        ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)", 0, EXIT_FAILED),
+        ("DEFINE QREMOTE(A) RNAME(B)", 0, EXIT_FAILED),
         ("DELETE QLOCAL(NOPE)", EXIT_FAILED, EXIT_FAILED),
         ("nonsense", EXIT_FAILED, EXIT_FAILED),
     ],

@@ -1,0 +1,61 @@
+"""The PCF command about connections. Source: IBM, "Inquire Connection" and its response."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.mqsc.objects import CONNECTION, CONNECTION_HANDLE, connection_rows
+from mqflow.embedded.object_administration import ConnectionStatus
+from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.request import Request
+from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.mqi.pcf import CFBS, CFIN, PCFError
+from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+
+__all__ = ("inquire",)
+
+_ID_BYTES: Final = 24
+
+
+def inquire(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_CONNECTION: a response for each connection, or for each of its handles, or both."""
+    by_id = request.has(ParameterId.CONNECTION_ID)
+    identifier = ParameterId.CONNECTION_ID if by_id else ParameterId.GENERIC_CONNECTION_ID
+    request.check((identifier,), {ParameterId.CONN_INFO_TYPE, ParameterId.CONNECTION_ATTRS}, filters=True)
+    types = (ParameterId.CONN_INFO_CONN, ParameterId.CONN_INFO_HANDLE, ParameterId.CONN_INFO_ALL)
+    kind = request.choice(ParameterId.CONN_INFO_TYPE, types, types[0], PCFReason.PARM_VALUE_ERROR)
+    queue_manager = administration.queue_manager.name
+    chosen = [
+        status
+        for status in administration.objects.connections()
+        if _matches(_identifier(status, queue_manager), request.bytes(identifier), whole=by_id)
+    ]
+    found = [
+        row
+        for status in chosen
+        for part in ((kind,) if kind != ParameterId.CONN_INFO_ALL else types[:2])
+        for row in _rows(request, status, queue_manager, part)
+    ]
+    if not found:
+        raise PCFError(PCFReason.NONE_FOUND, detail="No connection is like that", parameter=identifier)
+    return found
+
+
+def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: int) -> Iterator[Row]:
+    handles = kind == ParameterId.CONN_INFO_HANDLE
+    specs = tuple((CONNECTION_HANDLE if handles else CONNECTION).values())
+    rows = ((row, specs) for row in connection_rows((status,), queue_manager, handles=handles))
+    always = CFBS(ParameterId.CONNECTION_ID, _identifier(status, queue_manager)), CFIN(ParameterId.CONN_INFO_TYPE, kind)
+    for row in responses(rows, wanted(request, ParameterId.CONNECTION_ATTRS, ()), request.filter):
+        yield (*always, *row)
+
+
+def _identifier(status: ConnectionStatus, queue_manager: str) -> bytes:
+    """MQ's 24 bytes: EXTCONN and CONN, one after the other."""
+    return f"AMQC{queue_manager:<12.12}".encode("ascii", "replace") + bytes.fromhex(status.identifier)
+
+
+def _matches(identifier: bytes, asked: bytes, *, whole: bool) -> bool:
+    """Return whether it begins with what was asked for; padding of NULs counts for nothing."""
+    stem = asked.rstrip(b"\0")
+    return identifier.startswith(stem) and (not whole or len(stem) == _ID_BYTES)

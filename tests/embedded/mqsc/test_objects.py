@@ -1,0 +1,209 @@
+"""Channels, namelists, processes, authentication information, listeners, services and connections, by MQSC."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqflow.embedded.defined_kinds import DEFINED_KINDS, Noun
+from mqflow.embedded.mqsc import Verdict, run
+from mqflow.embedded.mqsc.display import as_json
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedQueueManager
+from mqflow.embedded.serving import serve
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.system_definitions import SYSTEM_OBJECTS
+from mqflow.mqi.options import OpenOption
+from mqflow.mqi.reason_codes import Reason
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as made:
+        yield made
+
+
+def shown(queue_manager: EmbeddedQueueManager, command: str) -> list[dict[str, Any]]:
+    """Carry out commands that succeed, and return what the last one shows."""
+    results = run(command, queue_manager.administration)
+    assert [] == [response.text for response in results.responses if response.verdict is not Verdict.DONE]
+    return [as_json(record) for record in results.responses[-1].records]
+
+
+def refused(queue_manager: EmbeddedQueueManager, command: str) -> str:
+    """Return why the last command of the script was not carried out."""
+    response = run(command, queue_manager.administration).responses[-1]
+    assert response.verdict in {Verdict.FAILED, Verdict.SYNTAX_ERROR}
+    return response.text
+
+
+DEFINED = {
+    "CHANNEL": (
+        "DEFINE CHANNEL(A) CHLTYPE(SVRCONN) MCAUSER('app')",
+        {"CHLTYPE": "SVRCONN", "MCAUSER": "app", "KAINT": "AUTO"},
+    ),
+    "NAMELIST": ("DEFINE NAMELIST(A) NAMES(B,C)", {"NAMES": "B,C", "NAMCOUNT": 2, "DESCR": ""}),
+    "PROCESS": ("DEFINE PROCESS(A) APPLICID('run it')", {"APPLICID": "run it", "APPLTYPE": "UNIX"}),
+    "AUTHINFO": ("DEFINE AUTHINFO(A) AUTHTYPE(IDPWOS) FAILDLAY(0)", {"AUTHTYPE": "IDPWOS", "FAILDLAY": 0, "CHCKLOCL": "NONE"}),
+    "LISTENER": ("DEFINE LISTENER(A) TRPTYPE(TCP) PORT(1415)", {"TRPTYPE": "TCP", "PORT": 1415, "CONTROL": "MANUAL"}),
+    "SERVICE": ("DEFINE SERVICE(A) STARTCMD('/bin/false')", {"STARTCMD": "/bin/false", "SERVTYPE": "COMMAND"}),
+}
+
+
+@pytest.mark.parametrize(("noun", "command", "expected"), [(noun, *rest) for noun, rest in DEFINED.items()], ids=DEFINED)
+def test_an_object_is_what_its_definition_says_and_else_what_the_default_object_says(
+    queue_manager: EmbeddedQueueManager, noun: str, command: str, expected: dict[str, Any]
+) -> None:
+    (found,) = shown(queue_manager, f"{command}\nDISPLAY {noun}(A)")
+
+    assert {noun: "A", **expected}.items() <= found.items()
+
+
+@pytest.mark.parametrize(("noun", "command"), [(noun, rest[0]) for noun, rest in DEFINED.items()], ids=DEFINED)
+def test_an_object_is_altered_and_deleted(queue_manager: EmbeddedQueueManager, noun: str, command: str) -> None:
+    (altered,) = shown(queue_manager, f"{command}\nALTER {noun}(A) DESCR('changed')\nDISPLAY {noun}(A)")
+    assert "changed" == altered["DESCR"]
+
+    shown(queue_manager, f"DELETE {noun}(A)")
+
+    assert "2085" in refused(queue_manager, f"DISPLAY {noun}(A)")
+
+
+@pytest.mark.parametrize(("noun", "command"), [(noun, rest[0]) for noun, rest in DEFINED.items()], ids=DEFINED)
+def test_an_object_that_is_there_is_defined_again_only_with_replace(
+    queue_manager: EmbeddedQueueManager, noun: str, command: str
+) -> None:
+    shown(queue_manager, f"{command}\nALTER {noun}(A) DESCR('changed')")
+    assert "2100" in refused(queue_manager, command)
+
+    (found,) = shown(queue_manager, f"{command} REPLACE\nDISPLAY {noun}(A)")
+
+    assert "" == found["DESCR"]
+
+
+@pytest.mark.parametrize(("noun", "command"), [(noun, rest[0]) for noun, rest in DEFINED.items()], ids=DEFINED)
+def test_objects_survive_a_restart(tmp_path: Path, noun: str, command: str) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as before:
+        defined = shown(before, f"{command}\nDISPLAY {noun}(A)")
+
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as after:
+        assert defined == shown(after, f"DISPLAY {noun}(A)")
+
+
+def test_objects_are_defined_and_shown_from_another_process(tmp_path: Path) -> None:
+    with EmbeddedQueueManager("QM1") as owner, serve(owner, tmp_path / "socket"):
+        other = ServedQueueManager(tmp_path / "socket").administration
+        for command, _ in DEFINED.values():
+            run(command, other)
+        run("ALTER NAMELIST(A) NAMES(D)\nDELETE CHANNEL(A)", other)
+
+        assert [("D",)] == [each.names for each in other.objects.all("NAMELIST") if each.name == "A"]  # type: ignore[union-attr]  # all() of namelists are these
+        assert owner.administration.objects.all("CHANNEL") == other.objects.all("CHANNEL")
+        assert owner.administration.objects.connections() == other.objects.connections()
+
+
+def test_every_kind_has_a_default_object_for_each_of_its_types() -> None:
+    names = {(type(made), made.name): getattr(made, "kind", 0) for made in SYSTEM_OBJECTS}
+
+    for kind in DEFINED_KINDS.values():
+        assert {number: number for number in kind.defaults} == {
+            number: names[kind.record, name] for number, name in kind.defaults.items()
+        }
+
+
+@pytest.mark.parametrize("noun", DEFINED_KINDS)
+def test_every_attribute_of_the_table_is_a_field_of_the_record_and_every_field_is_in_the_table(noun: Noun) -> None:
+    kind = DEFINED_KINDS[noun]
+    fields = {spec.field for spec in kind.specs}
+
+    assert set(kind.record.__struct_fields__) == fields - {"name_count"}
+    assert len({spec.selector for spec in kind.specs}) == len(kind.specs) == len({spec.keyword for spec in kind.specs})
+
+
+# Channels
+
+
+def test_a_server_and_a_client_connection_of_one_name_are_two(queue_manager: EmbeddedQueueManager) -> None:
+    both = "DEFINE CHANNEL(A) CHLTYPE(SVRCONN)\nDEFINE CHANNEL(A) CHLTYPE(CLNTCONN) CONNAME('host(1414)')\n"
+
+    assert ["SVRCONN", "CLNTCONN"] == [each["CHLTYPE"] for each in shown(queue_manager, f"{both}DISPLAY CHANNEL(A)")]
+    assert ["SVRCONN"] == [
+        each["CHLTYPE"] for each in shown(queue_manager, "DELETE CHANNEL(A) CHLTABLE(CLNTTAB)\nDISPLAY CHANNEL(A)")
+    ]
+
+
+WRONG = {
+    "no type": ("DEFINE CHANNEL(A)", "needs CHLTYPE"),
+    "a type nobody knows": ("DEFINE CHANNEL(A) CHLTYPE(FAX)", "CHLTYPE takes SDR or SVR"),
+    "an attribute of another type": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN) XMITQ(Q)", "XMITQ"),
+    "a name that is too long": ("DEFINE CHANNEL(A234567890.234567890.1) CHLTYPE(SVRCONN)", "20 characters"),
+    "another type on alter": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)\nALTER CHANNEL(A) CHLTYPE(SDR)", "2043"),
+    "another type's attribute on alter": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)\nALTER CHANNEL(A) XMITQ(Q)", "XMITQ"),
+    "a password": ("DEFINE NAMELIST(A) PASSWORD(X)", "does not take 'PASSWORD'"),
+    "too many names": ("DEFINE NAMELIST(A) NAMES(" + "N, +\n" * 256 + "N)", "up to 256"),
+    "something that is no name": ("DEFINE NAMELIST(A) NAMES(B,'C D')", "is not a name"),
+    "a like that is not there": ("DEFINE NAMELIST(A) LIKE(NOT.THERE)", "2085"),
+    "a condition on a list": ("DISPLAY NAMELIST(*) WHERE(NAMES EQ A)", "lists are not compared"),
+    "the status of a channel": ("DISPLAY CHSTATUS(*)", "AMQ8420"),
+}
+
+
+@pytest.mark.parametrize(("script", "said"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_is_refused_in_words(queue_manager: EmbeddedQueueManager, script: str, said: str) -> None:
+    assert said in refused(queue_manager, script)
+
+
+def test_a_definition_is_like_another_where_it_says_so(queue_manager: EmbeddedQueueManager) -> None:
+    (found,) = shown(queue_manager, "DEF NL(A) NAMES(X) DESCR('one')\nDEF NL(B) LIKE(A) DESCR('two')\nDIS NL(B)")
+
+    assert ("X", "two") == (found["NAMES"], found["DESCR"])
+
+
+def test_channels_are_shown_by_type_and_by_condition(queue_manager: EmbeddedQueueManager) -> None:
+    by_type = shown(queue_manager, "DISPLAY CHANNEL(SYSTEM.AUTO*) TYPE(RCVR)")
+    by_condition = shown(queue_manager, "DISPLAY CHANNEL(SYSTEM.AUTO*) WHERE(DISCINT EQ 0)")
+
+    assert [{"CHANNEL": "SYSTEM.AUTO.RECEIVER", "CHLTYPE": "RCVR"}] == by_type
+    assert ["SYSTEM.AUTO.SVRCONN"] == [each["CHANNEL"] for each in by_condition]
+
+
+def test_the_authority_records_of_an_object_go_with_it(queue_manager: EmbeddedQueueManager) -> None:
+    shown(queue_manager, "DEF NL(A)\nSET AUTHREC PROFILE(A) OBJTYPE(NAMELIST) PRINCIPAL('bob') AUTHADD(INQ)")
+
+    shown(queue_manager, "DELETE NAMELIST(A)")
+
+    assert "A" not in [record.profile for record in queue_manager.administration.authorities.records()]
+
+
+# Connections
+
+
+def test_connections_are_shown_with_who_they_are_and_whether_something_is_not_committed(
+    queue_manager: EmbeddedQueueManager,
+) -> None:
+    mine = queue_manager.connect(application_name="reader", user="bob")
+    mine.open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.BROWSE)
+
+    (found,) = shown(queue_manager, f"DISPLAY CONN({mine.identifier}) ALL")
+    handles = shown(queue_manager, f"DISPLAY CONN({mine.identifier}) TYPE(HANDLE) OBJNAME OBJTYPE OPENOPTS")
+
+    expected = {"CONN": mine.identifier, "APPLTAG": "reader", "USERID": "bob", "APPLTYPE": "USER", "UOWSTATE": "NONE"}
+    assert expected.items() <= found.items()
+    # EXTCONN begins with AMQC and the queue manager's name.
+    assert "AMQCQM1" == bytes.fromhex(found["EXTCONN"]).decode().rstrip()
+    assert {"OBJNAME": "SYSTEM.DEFAULT.LOCAL.QUEUE", "OBJTYPE": "QUEUE", "OPENOPTS": 8}.items() <= handles[0].items()
+
+
+def test_the_command_server_is_a_connection_of_the_system(queue_manager: EmbeddedQueueManager) -> None:
+    assert ["mqflow command server"] == [
+        each["APPLTAG"] for each in shown(queue_manager, "DISPLAY CONN(*) APPLTAG WHERE(APPLTYPE EQ SYSTEM)")
+    ]
+
+
+def test_a_stopped_queue_manager_defines_nothing() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        administration = queue_manager.administration
+    response = run("DEFINE NAMELIST(A)", administration).responses[-1]
+
+    assert Reason.Q_MGR_NOT_AVAILABLE == response.reason
