@@ -25,7 +25,7 @@ __all__ = ("Waiting", "command", "waiting")
 
 _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _NEXT: Final = GetOptions(
-    options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG,
+    options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.PROPERTIES_FORCE_MQRFH2,
     buffer_bytes_max=delay_header.DELAY_HEADER_BYTES,
 )
 _queue_option = click.option(
@@ -89,7 +89,7 @@ def cancel(message_id: tuple[str, ...], queue: str, url: str | None) -> None:
         handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
         for identifier in identifiers:
             wanted = GetOptions(
-                options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING,
+                options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
                 match=MatchOption.CORREL_ID,
                 correlation_id=identifier,
             )

@@ -188,7 +188,10 @@ class DelayedMove(Struct, frozen=True):
 
 def _exactly(message_id: bytes) -> GetOptions:
     return GetOptions(
-        options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING, match=MatchOption.MSG_ID, message_id=message_id
+        # A message that is moved keeps its properties, whatever PROPCTL hides.
+        options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
+        match=MatchOption.MSG_ID,
+        message_id=message_id,
     )
 
 

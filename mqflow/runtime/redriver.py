@@ -23,8 +23,11 @@ __all__ = ("Moved", "Redriver", "Target", "identity_of")
 
 _SOURCE: Final = OpenOption.BROWSE | OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-_LOOK: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.LOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
-_TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
+# A message that is moved keeps its properties, whatever PROPCTL hides.
+_AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+_DRY: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | _AS_IT_IS)
+_LOOK: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.LOCK | GetOption.NO_SYNCPOINT | _AS_IT_IS)
+_TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
 _PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 
 
@@ -78,7 +81,7 @@ class Redriver(Struct, kw_only=True):
         connection is lost or the queue refuses; the message under way is on its queue then, unless the commit got no answer.
         """
         handle = self.connection.open(self.queue, OpenOption.BROWSE if self.dry_run else _SOURCE)
-        look = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT) if self.dry_run else _LOOK
+        look = _DRY if self.dry_run else _LOOK
         due = self.clock.monotonic()
         try:
             while (seen := self.connection.get(handle, look)) is not None:

@@ -22,7 +22,9 @@ from mqflow.verbs import GetOptions, Got, ObjectHandle
 
 __all__ = ("MarkedMessages", "OrderedMessages", "Seen", "StagedMessages", "open_staged")
 
-_LOOK: Final = GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.FAIL_IF_QUIESCING
+_LOOK: Final = (
+    GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+)
 _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _POLL_MS: Final = 50.0
 _SKIPPED_MAX: Final = 1_000
