@@ -19,7 +19,7 @@ from mqflow.cli.terminal import note, safe, show_message
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("command", "messages")
+__all__ = ("command", "condition", "matches", "messages")
 
 _AS_IT_IS: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | _AS_IT_IS)
@@ -42,12 +42,12 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
       --where priority=9             a field of the descriptor
       --where body='*LHR*'           the body
     """
-    wanted = [_condition(text) for text in where]
+    wanted = [condition(text) for text in where]
     number = 0
     with connected(url) as connection:
         for got in messages(connection, queue):
             shown = view(queue, got.descriptor, got.body)
-            if not all(_matches(shown.facts, name, pattern) for name, pattern in wanted):
+            if not all(matches(shown.facts, name, pattern) for name, pattern in wanted):
                 continue
             number += 1
             _print(_with_story(shown, url), number, as_json=as_json)
@@ -87,14 +87,15 @@ def _with_story(shown: MessageView, url: str | None) -> MessageView:
     return replace(shown, why=told_shortly(entries))
 
 
-def _condition(text: str) -> tuple[str, str]:
+def condition(text: str) -> tuple[str, str]:
+    """Return name and pattern of a `--where`. Raises `click.BadParameter` for what is none."""
     name, equals, pattern = text.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{text!r} is not NAME=PATTERN.", param_hint="--where")
     return name, pattern
 
 
-def _matches(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
+def matches(facts: Mapping[str, Any], name: str, pattern: str) -> bool:
     """Return whether the fact of that name, wherever it stands, is like the pattern; one that is not there is like nothing."""
     return any(fnmatch.fnmatchcase(value, pattern) for value in _values(facts, name))
 

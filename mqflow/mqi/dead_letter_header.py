@@ -5,6 +5,7 @@ Source: IBM, MQDLH; the layout table of the MQDLH (version 1).
 """
 
 import struct
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -51,6 +52,12 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> DeadLetter
     """
     if len(data) < DLH_BYTES or data[:4] != to_field("DLH", 4, ccsid):
         raise error_for(Reason.DLH_ERROR, "Reading an MQDLH", detail=f"{len(data)} bytes that start with {data[:4]!r} are none")
+    return _parsed(bytes(data[:DLH_BYTES]), encoding, ccsid)
+
+
+@lru_cache(maxsize=64)
+def _parsed(data: bytes, encoding: int, ccsid: int) -> DeadLetterHeader:
+    """Read the header itself. Remembered: one message is read by all who look past its header, each time it is got."""
     _, version, reason, queue, queue_manager, *rest = struct.unpack_from(byte_order(encoding) + _LAYOUT, data)
     if version != _VERSION:
         detail = f"It states version {version}, not {_VERSION} (read with encoding {encoding})"

@@ -5,7 +5,7 @@ killed at any point, it goes on by being started again: what is moved is not the
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Final
 
@@ -74,7 +74,7 @@ class Redriver(Struct, kw_only=True):
     _targets: dict[Target, ObjectHandle] = field(default_factory=dict[Target, ObjectHandle])
     _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
 
-    def run(self) -> Iterator[Moved]:
+    def run(self) -> Generator[Moved, None, None]:
         """Yield what became of each message that is wanted, after it is settled: once through the queue from its head.
 
         A target that refuses for a reason of its own (full, inhibited, missing) is not tried again. Raises `MQIError` where the

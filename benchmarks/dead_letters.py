@@ -1,0 +1,159 @@
+"""`python -m benchmarks.dead_letters`: the DLQ handler against a raw get-put-commit loop on its connection, and a long run.
+
+Each message is moved from one queue to another with its context, in a unit of work of its own; the raw loop does nothing else.
+With `--steady N`, so many dead letters are handled in ten parts: their rates and the memory of the process say whether either
+changes on the way; `--ignored` leaves them all where they are.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.policy.dead_letter_actions import matchers
+from mqflow.policy.dead_letter_rules import RulesTable, parse
+from mqflow.policy.moved import to_dead_letter_queue
+from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
+from mqflow.verbs import Connection, GetOptions
+
+DLQ, TARGET = "DEAD.LETTERS", "ORDERS.IN"
+BODY = b"x" * 500
+TABLE = f"""WAIT(NO)
+REASON(MQRC_Q_FULL) DESTQ('PAYMENTS.*') ACTION(RETRY) RETRY(5)
+MSGTYPE(MQMT_REQUEST) REPLYQM('PART.*') ACTION(FWD) FWDQ(DEADQ) FWDQM(&REPLYQM)
+APPLNAME('old*') ACTION(DISCARD)
+ACTION(FWD) FWDQ({TARGET}) HEADER(NO)
+"""
+_GET = GetOptions(options=GetOption.SYNCPOINT)
+_PASS = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT
+
+
+@contextmanager
+def opened(where: str) -> Iterator[Connection]:
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder) / "data") if where == "disk" else None
+        queue_manager = EmbeddedQueueManager("QM1", store=store) if store else EmbeddedQueueManager("QM1")
+        with queue_manager:
+            for name in (DLQ, TARGET):
+                queue_manager.administration.define(QueueAttributes(name=name, max_depth=999_999_999))
+            yield queue_manager.connect()
+
+
+def fill(connection: Connection, messages: int, *, persistent: bool) -> None:
+    persistence = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
+    now = datetime.now(UTC)
+    handle = connection.open(DLQ, OpenOption.OUTPUT)
+    for number in range(messages):
+        descriptor, data = to_dead_letter_queue(
+            MessageDescriptor(persistence=persistence, format="MQSTR"),
+            BODY,
+            reason=2085,
+            queue=f"ORDERS.{number}",  # no two alike
+            queue_manager="QM1",
+            application_name="bench",
+            now=now,
+        )
+        connection.put(handle, descriptor, data, PutOption.SYNCPOINT)
+        if number % 500 == 499:
+            connection.commit()
+    connection.commit()
+    connection.close(handle)
+
+
+def raw(connection: Connection) -> None:
+    source = connection.open(DLQ, OpenOption.INPUT_AS_Q_DEF | OpenOption.SAVE_ALL_CONTEXT)
+    target = connection.open(TARGET, OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT)
+    while (got := connection.get(source, _GET)) is not None:
+        connection.put(target, got.descriptor, got.body, _PASS, context=source)
+        connection.commit()
+    connection.close(source)
+    connection.close(target)
+
+
+def handled(connection: Connection, table: str = TABLE) -> None:
+    rules = parse(table)
+    assert isinstance(rules, RulesTable)
+    handler = DeadLetterHandler(Rules(rules.control, matchers(rules.rules)), DLQ, clock=SYSTEM_CLOCK, broadcast=Broadcast(()))
+    handler.open(connection)
+    run_to_end(handler, connection)
+    connection.close(handler.handle)
+
+
+def drain(connection: Connection, queue: str) -> None:
+    handle = connection.open(queue, OpenOption.INPUT_SHARED)
+    while connection.get(handle, _GET) is not None:
+        connection.commit()
+    connection.close(handle)
+
+
+def compared(where: str, messages: int, pairs: int) -> None:
+    ratios: list[float] = []
+    with opened(where) as connection:
+        for _ in range(pairs):
+            rates = []
+            for work in (raw, handled):
+                fill(connection, messages, persistent=where == "disk")
+                begun = perf_counter()
+                work(connection)
+                rates.append(messages / (perf_counter() - begun))
+                drain(connection, TARGET)
+            ratios.append(rates[1] / rates[0])
+            print(f"{where}: raw {rates[0]:,.0f}/s, handler {rates[1]:,.0f}/s, ratio {ratios[-1]:.2f}", flush=True)
+    print(f"{where}: median ratio {median(ratios):.2f}")
+
+
+def steady(where: str, messages: int, *, ignored: bool) -> None:
+    """Fill once, handle in ten parts by a table that ends when there is nothing to do: what is left is the next part's."""
+    table = "WAIT(NO)\nACTION(IGNORE)" if ignored else TABLE
+    with opened(where) as connection:
+        part = messages // 10
+        for number in range(10):
+            before = resident_mb()
+            fill(connection, part, persistent=where == "disk")
+            filled = resident_mb()
+            begun = perf_counter()
+            handled(connection, table)
+            rate = part * (number + 1 if ignored else 1) / (perf_counter() - begun)
+            print(
+                f"{where}: {part * (number + 1):>9,} done, {rate:>8,.0f}/s, "
+                f"{before:,.0f} MB, {filled:,.0f} MB filled, {resident_mb():,.0f} MB handled",
+                flush=True,
+            )
+            if not ignored:
+                drain(connection, TARGET)
+
+
+def resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * 4_096 / 1_000_000
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.dead_letters", description=__doc__)
+    parser.add_argument("--where", choices=["memory", "disk"], default="disk")
+    parser.add_argument("--messages", type=int, default=2_000)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--steady", type=int, metavar="N", help="handle so many in ten parts")
+    parser.add_argument("--ignored", action="store_true", help="with --steady: leave them all")
+    given = parser.parse_args(arguments)
+    if given.steady:
+        steady(given.where, given.steady, ignored=given.ignored)
+    else:
+        compared(given.where, given.messages, given.pairs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,134 @@
+"""`mqflow replay`: captured messages put on a queue as they were, or given to a handler on a queue manager in memory."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import anyio
+import click
+
+from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.app.application import App
+from mqflow.app.captures import Captured, read_captures
+from mqflow.cli.applications import application
+from mqflow.cli.exits import EXIT_FAILED
+from mqflow.cli.story_view import sentences
+from mqflow.cli.target import connected, url_option
+from mqflow.cli.terminal import note, safe
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.events import Decided, Disposed, Event, Settled
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.policy.disposition import Completed, Settlement
+from mqflow.verbs import Connection
+
+__all__ = ("command",)
+
+_PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+_BOQ: Final = "MQFLOW.REPLAY.BOQ"
+_FILE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@click.command("replay")
+@click.argument("file", type=_FILE)
+@click.option("--to", metavar="QUEUE", help="Put them here, with every field they had.")
+@click.option("--app", "target", metavar="MODULE:APP", help="Give them to the application's handlers, in memory, one by one.")
+@click.option("--define", type=_FILE, help="With --app: MQSC commands first, for queues that the handlers need.")
+@click.option("--redacted", "allows_redacted", is_flag=True, help="Put redacted messages too.")
+@url_option
+def command(
+    file: Path,
+    to: str | None,
+    target: str | None,
+    define: Path | None,
+    url: str | None,
+    allows_redacted: bool,  # noqa: FBT001 - click passes options by name
+) -> None:
+    """Put the messages that `mqflow capture` wrote to FILE, or give them to a handler.
+
+    With --app nothing of the outside is touched: the queues are in memory, and a message that fails is delivered once and then
+    out of the way. breakpoint() in the handler stops there, so `python -m pdb -m mqflow.cli replay ...` does too.
+    """
+    if (to is None) == (target is None):
+        raise click.UsageError("Give either --to QUEUE or --app MODULE:APP.")
+    captures = list(read_captures(file))
+    if to is None:
+        failed = _to_handlers(application(target or ""), captures, define)
+        sys.exit(EXIT_FAILED if failed else 0)
+    hidden = sum(bool(captured.redacted) for captured in captures)
+    if hidden and not allows_redacted:
+        raise click.UsageError(
+            f"{hidden} of these messages are redacted, and no message like that ever was: --redacted puts them."
+        )
+    with connected(url) as connection:
+        _put(connection, to, captures)
+    note(f"{len(captures):,} messages put on {safe(to)}.")
+
+
+def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:
+    """Put them in one unit of work: all or none."""
+    handle = connection.open(queue, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING)
+    for captured in captures:
+        connection.put(handle, captured.descriptor, captured.data, _PUT)
+    connection.commit()
+
+
+def _to_handlers(app: App, captures: list[Captured], define: Path | None) -> int:
+    """Return how many messages were not handled."""
+    told = _Told()
+    app.hooks.append(told)
+    with EmbeddedQueueManager("QM1", clock=SYSTEM_CLOCK) as queue_manager:
+        for attributes in _queues(app):
+            queue_manager.administration.define(attributes)
+        if define is not None:
+            mqsc.run(define.read_text("utf-8"), queue_manager.administration)
+        listening = {listener.queue for listener in app.listeners}
+
+        async def main() -> None:
+            async with app.running(queue_manager):
+                connection = queue_manager.connect()
+                for captured in captures:
+                    queue = captured.queue if captured.queue in listening else app.listeners[0].queue
+                    told.await_one()
+                    _put(connection, queue, [captured])
+                    await told.over.wait()
+
+        anyio.run(main)
+    return told.failed
+
+
+def _queues(app: App) -> list[QueueAttributes]:
+    """Return the queues that the listeners need: one failure, and a message is out of the way."""
+    if not app.listeners:
+        raise click.UsageError("The application has no listener, so nothing would handle a message.")
+    own = [QueueAttributes(name=listener.queue, backout_threshold=1, backout_requeue_queue=_BOQ) for listener in app.listeners]
+    return [QueueAttributes(name=_BOQ), *own]
+
+
+class _Told:
+    """The hook that says what became of each message, and when that is known."""
+
+    wants: Final = (Decided, Disposed, Settled)
+
+    def __init__(self) -> None:
+        self.failed = 0
+        self.over = anyio.Event()
+
+    def await_one(self) -> None:
+        """Wait for the next message from now on."""
+        self.over = anyio.Event()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Settled(settlement=Settlement.COMMIT, outcome=Completed()):
+                self.over.set()
+            case Disposed():
+                self.failed += 1
+                self.over.set()
+            case Decided() | Settled():
+                pass
+            case _:
+                return
+        for line in sentences(event):
+            click.echo(safe(line))
