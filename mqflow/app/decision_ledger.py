@@ -21,6 +21,7 @@ from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 from mqflow.app.locate import locate
 from mqflow.app.settings import LedgerSettings
 from mqflow.events import (
+    DeadLetterActed,
     Decided,
     Delivered,
     Disposed,
@@ -52,7 +53,7 @@ LEDGER_FILE: Final = "decisions.db"
 Record = Literal["troubled", "all"]
 """Which messages are worth an entry: those that failed or were decided about, or every one."""
 
-MessageEvent = Delivered | Decided | Disposed | Settled | InDoubt | ReportSent | ListenerPaused | HandlerStuck
+MessageEvent = Delivered | Decided | Disposed | Settled | InDoubt | ReportSent | ListenerPaused | HandlerStuck | DeadLetterActed
 """The events that are about messages."""
 
 _log: Final = logging.getLogger(__name__)
@@ -216,6 +217,8 @@ class _Troubled:
             case Settled():
                 yield from self._held(entry.message_id)
                 del self._under_way[entry.message_id]
+            case DeadLetterActed():  # of no delivery: there is nothing held back, and no settlement to wait for
+                pass
             case _:
                 yield from self._held(entry.message_id)
         yield entry

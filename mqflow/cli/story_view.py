@@ -7,6 +7,7 @@ from typing import assert_never
 from mqflow.app.decision_ledger import Entry, MessageEvent
 from mqflow.events import (
     Attempt,
+    DeadLetterActed,
     Decided,
     Delivered,
     Disposed,
@@ -17,6 +18,7 @@ from mqflow.events import (
     Settled,
 )
 from mqflow.mqi.reason_codes import reason_name
+from mqflow.policy import dead_letter_actions
 from mqflow.policy.disposition import (
     Completed,
     DeadLetter,
@@ -47,7 +49,7 @@ def told_shortly(entries: Iterable[Entry]) -> tuple[str, ...]:
     return tuple(sentences(disposals[-1])) if disposals else ()
 
 
-def sentences(event: MessageEvent) -> Iterator[str]:
+def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901 - one case for each class of event
     """Yield what an event says, first the thing itself, then its details."""
     match event:
         case Delivered():
@@ -70,10 +72,27 @@ def sentences(event: MessageEvent) -> Iterator[str]:
             yield f"The exception report for {event.reply_to_queue} could not be put: {reason_name(event.reason)}."
         case ListenerPaused():
             yield f"{event.listener} pauses for {event.delay_s:g} s, the message stays on {event.queue}: {event.why}."
+        case DeadLetterActed():
+            yield _acted(event)
         case HandlerStuck():
             yield f"The handler of {event.listener} has been running for {event.running_s:.0f} s."
         case _:
             assert_never(event)
+
+
+def _acted(event: DeadLetterActed) -> str:
+    match event.intent:
+        case dead_letter_actions.Redirect(queue=queue):
+            done, not_done = f"put it to {queue}", f"could not put it to {queue}"
+        case dead_letter_actions.Discard():
+            done, not_done = "discarded it", "could not discard it"
+        case dead_letter_actions.Ignore():
+            why = f"{event.rule} says so" if event.rule else "no rule is left for it"
+            return f"The DLQ handler leaves it on {event.queue}: {why}."
+        case _:
+            assert_never(event.intent)
+    what = f"{not_done} ({reason_name(event.reason)})" if event.reason else done
+    return f"The DLQ handler of {event.queue} {what}, by the rule of {event.rule}, attempt {event.attempt}."
 
 
 def _decided(event: Decided) -> Iterator[str]:

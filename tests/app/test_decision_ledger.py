@@ -20,6 +20,7 @@ from mqflow.app.decision_ledger import (
 from mqflow.app.settings import LedgerSettings
 from mqflow.events import (
     Attempt,
+    DeadLetterActed,
     Decided,
     Delivered,
     Disposed,
@@ -30,6 +31,7 @@ from mqflow.events import (
     Settled,
     Warned,
 )
+from mqflow.policy.dead_letter_actions import Redirect
 from mqflow.policy.disposition import Completed, Deliver, Failed, Requeue, Return, Settlement
 
 ONE = bytes([1]) * 24
@@ -132,6 +134,14 @@ def test_a_batch_tells_each_of_its_messages_alone(path: Path, ledger: DecisionLe
 
     assert [delivered(ONE), settled(ONE, good=False)] == events_of(story(path, ONE))
     assert [delivered(TWO), settled(TWO, good=False)] == events_of(story(path, TWO))
+
+
+def test_what_the_dlq_handler_did_is_part_of_the_story(path: Path, ledger: DecisionLedger) -> None:
+    acted = DeadLetterActed(queue="DLQ", message_id=ONE, rule="line 1", intent=Redirect("Q"), attempt=1)
+
+    told(ledger, acted)
+
+    assert [acted] == events_of(story(path, ONE))
 
 
 def test_a_commit_without_an_answer_is_part_of_the_story(path: Path, ledger: DecisionLedger) -> None:
