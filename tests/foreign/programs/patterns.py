@@ -13,6 +13,9 @@ from pathlib import Path
 FOLDER = Path(".cache/foreign/mq-dev-patterns/Python").resolve()
 sys.path.insert(0, str(FOLDER))
 os.environ["JSON_CONFIG"] = str(FOLDER.parent / "env.json")
+# What each pattern says when it begins to wait.
+READY = "Attempting get"
+ready = threading.Event()
 
 
 class Log(logging.Handler):
@@ -24,6 +27,8 @@ class Log(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.said.append((record.levelno, f"{record.name}: {record.getMessage()}"))
+        if READY in record.getMessage():
+            ready.set()
 
 
 def run(name: str) -> None:
@@ -31,15 +36,17 @@ def run(name: str) -> None:
 
 
 def together(waiting: str, other: str) -> None:
-    """The first waits for the other, or the other for it; neither minds which begins."""
+    """The first waits for what the other sends; a publication is lost where nobody has subscribed yet."""
+    ready.clear()
     thread = threading.Thread(target=run, args=(waiting,))
     thread.start()
+    assert ready.wait(20), log.said
     run(other)
     thread.join()
 
 
 log = Log()
-logging.getLogger().addHandler(log)
+logging.basicConfig(level=logging.INFO, handlers=[log])
 run("basicput")
 run("basicget")
 together("basicrequest", "basicresponse")
