@@ -176,6 +176,8 @@ _Layer = dict[_Key, _Given]
 
 _PREFIX: Final = "MQFLOW_"
 _CONFIG_VARIABLE: Final = "MQFLOW_CONFIG"
+_OF_OTHERS: Final = ("MQFLOW_STANDIN_", "MQFLOW_TEST_")
+"""What `mqflow standin run` tells the program it starts, and what says where tests run: no settings of an application."""
 
 
 def load(
@@ -221,7 +223,7 @@ def _from_arguments(arguments: Mapping[str, object]) -> _Layer:
 def _from_environment(environment: Mapping[str, str], unknown: list[str]) -> _Layer:
     layer: _Layer = {}
     for variable, text in environment.items():
-        if not variable.startswith(_PREFIX) or variable == _CONFIG_VARIABLE:
+        if not variable.startswith(_PREFIX) or variable == _CONFIG_VARIABLE or variable.startswith(_OF_OTHERS):
             continue
         key = _VARIABLES.get(variable) or _listener_variable(variable)
         if key is None:

@@ -113,6 +113,11 @@ def test_an_unknown_variable_is_a_warning_because_orchestrators_invent_such(tmp_
     assert ("MQFLOW_DRAINS is no setting and is ignored. Did you mean MQFLOW_DRAIN_S?",) == settings.warnings
 
 
+def test_a_variable_of_mqflow_that_is_no_applications_is_no_warning(tmp_path: Path) -> None:
+    """`mqflow standin run -- mqflow run app` would warn of what the first told the second."""
+    assert () == load(environment={"MQFLOW_STANDIN_URL": "embedded::memory:", "MQFLOW_TEST_URL": "x"}, folder=tmp_path).warnings
+
+
 def test_a_password_comes_from_its_file_and_is_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("hunter2\n")
