@@ -148,3 +148,29 @@ def test_connections_are_inquired_by_a_generic_identifier(program: Program) -> N
 
     assert results
     assert all({cfc.MQCACH_CONNECTION_NAME, cfc.MQCACH_CHANNEL_NAME} <= set(result) for result in results)
+
+
+@in_package
+def test_a_subscription_is_created_inquired_and_deleted(program: Program) -> None:
+    c, cfc, commands = program.c, program.mq.CMQCFC, pcf(program)
+    name = {cfc.MQCACF_SUB_NAME: b"desk 1"}
+    queue = {cfc.MQIACF_DESTINATION_CLASS: c.MQDC_PROVIDED, cfc.MQCACF_DESTINATION: b"Q"}
+
+    commands.MQCMD_CREATE_SUBSCRIPTION({**name, c.MQCA_TOPIC_STRING: b"Prices", **queue})
+
+    (found,) = commands.MQCMD_INQUIRE_SUBSCRIPTION(name)
+    assert (b"Q", b"Prices") == (found[cfc.MQCACF_DESTINATION].strip(), found[c.MQCA_TOPIC_STRING].strip(b"\0 "))
+    commands.MQCMD_DELETE_SUBSCRIPTION(name)
+    program.refused(c.MQRC_NO_SUBSCRIPTION, lambda: commands.MQCMD_INQUIRE_SUBSCRIPTION(name))
+
+
+@in_package
+def test_authorities_are_given_to_a_user(program: Program) -> None:
+    c, cfc = program.c, program.mq.CMQCFC
+    on_queue = {cfc.MQCACF_AUTH_PROFILE_NAME: b"Q", cfc.MQIACF_OBJECT_TYPE: c.MQOT_Q}
+    given = {cfc.MQIACF_AUTH_ADD_AUTHS: [cfc.MQAUTH_OUTPUT], cfc.MQCACF_PRINCIPAL_ENTITY_NAMES: [b"bob"]}
+
+    pcf(program).MQCMD_SET_AUTH_REC({**on_queue, **given})
+
+    records = program.kit.queue_manager.administration.authorities.records()
+    assert [["PUT"]] == [sorted(record.authorities) for record in records if record.entity == "bob"]

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.embedded.administration import Administration
-from mqflow.embedded.pcf import connections, managers, objects, queues
+from mqflow.embedded.pcf import authorities, connections, managers, objects, queues, topics
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -41,6 +41,19 @@ _COMMANDS: Final[Mapping[CommandCode, Command]] = {
     CommandCode.INQUIRE_Q_STATUS: queues.inquire_status,
     CommandCode.INQUIRE_CHANNEL_STATUS: objects.channel_status,
     CommandCode.INQUIRE_CONNECTION: connections.inquire,
+    CommandCode.SET_AUTH_REC: authorities.set_record,
+    CommandCode.DELETE_AUTH_REC: authorities.delete,
+    CommandCode.INQUIRE_AUTH_RECS: authorities.inquire,
+    CommandCode.REFRESH_SECURITY: authorities.refresh,
+    CommandCode.CREATE_TOPIC: topics.create_topic,
+    CommandCode.CHANGE_TOPIC: topics.change_topic,
+    CommandCode.DELETE_TOPIC: topics.delete_topic,
+    CommandCode.INQUIRE_TOPIC: topics.inquire_topic,
+    CommandCode.CLEAR_TOPIC_STRING: topics.clear_topic,
+    CommandCode.CREATE_SUBSCRIPTION: topics.create_subscription,
+    CommandCode.CHANGE_SUBSCRIPTION: topics.change_subscription,
+    CommandCode.DELETE_SUBSCRIPTION: topics.delete_subscription,
+    CommandCode.INQUIRE_SUBSCRIPTION: topics.inquire_subscription,
     **objects.OBJECT_COMMANDS,
 }
 

@@ -145,6 +145,17 @@ class Request:
             raise stranger(parameter)
         return parameter.value
 
+    def texts(self, identifier: int) -> tuple[str, ...]:
+        """Return a list of texts without the blanks at their ends; a single text is a list of one."""
+        parameter = self._parameters.get(identifier)
+        if parameter is None:
+            return ()
+        if isinstance(parameter, CFST):
+            return (parameter.value.rstrip(" \0"),)
+        if not isinstance(parameter, CFSL):
+            raise stranger(parameter)
+        return parameter.value
+
     def numbers(self, identifier: int) -> tuple[int, ...] | None:
         """Return a list of numbers, each of them once; None where it was not sent."""
         parameter = self._parameters.get(identifier)

@@ -1,0 +1,145 @@
+"""The PCF commands about authority records.
+
+Source: IBM, "Set Authority Record", "Delete Authority Record", "Inquire Authority Records"; MQAUTH_*, MQOT_*, MQZAET_* numbers.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.request import Request
+from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind
+from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
+from mqflow.mqi.pcf import CFIL, CFIN, CFST, PCFError
+from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("delete", "inquire", "refresh", "set_record")
+
+_A: Final = Authority
+_NUMBERS: Final[Mapping[Authority, int]] = {
+    _A.ALTUSR: 1, _A.BROWSE: 2, _A.CHG: 3, _A.CLR: 4, _A.CONNECT: 5, _A.CRT: 6, _A.DLT: 7, _A.DSP: 8, _A.GET: 9, _A.INQ: 10,
+    _A.PUT: 11, _A.PASSALL: 12, _A.PASSID: 13, _A.SET: 14, _A.SETALL: 15, _A.SETID: 16, _A.CTRL: 17, _A.CTRLX: 18, _A.PUB: 19,
+    _A.SUB: 20, _A.RESUME: 21, _A.SYSTEM: 22,
+}  # fmt: skip
+_BY_NUMBER: Final = {number: authority for authority, number in _NUMBERS.items()}
+_NONE, _ALL, _ALL_ADMINISTRATION, _ALL_MQI = 0, -1, -2, -3
+_KINDS: Final[Mapping[int, Kind]] = {
+    1: Kind.QUEUE, 2: Kind.NAMELIST, 3: Kind.PROCESS, 5: Kind.QMGR, 6: Kind.CHANNEL, 7: Kind.AUTHINFO, 8: Kind.TOPIC,
+    9: Kind.COMMINFO, 11: Kind.LISTENER, 12: Kind.SERVICE, 1014: Kind.CLNTCONN, 1017: Kind.RQMNAME,
+}  # fmt: skip
+_OBJECT_TYPES: Final = {kind: number for number, kind in _KINDS.items()}
+_ANY_TYPE: Final = 1001
+_PRINCIPAL, _GROUP = 1, 2
+
+
+def set_record(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_SET_AUTH_REC: for each user and each group that the command names."""
+    own = {_P.AUTH_ADD_AUTHS, _P.AUTH_REMOVE_AUTHS, *_WHO, _P.SERVICE_COMPONENT}
+    request.check((_P.AUTH_PROFILE_NAME, _P.OBJECT_TYPE), own, filters=False)
+    kind, profile = _kind(request), _profile(request)
+    add, remove = _authorities(request, _P.AUTH_ADD_AUTHS, kind), _authorities(request, _P.AUTH_REMOVE_AUTHS, kind)
+    for entity, group in _entities(request):
+        administration.authorities.set(kind, profile, entity, group=group, add=add, remove=remove)
+    return ()
+
+
+def delete(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_DELETE_AUTH_REC."""
+    request.check((_P.AUTH_PROFILE_NAME, _P.OBJECT_TYPE), {*_WHO, _P.SERVICE_COMPONENT}, filters=False)
+    for entity, group in _entities(request):
+        administration.authorities.delete(_kind(request), _profile(request), entity, group=group)
+    return ()
+
+
+def inquire(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_AUTH_RECS: a response for each record; those of profiles that apply to the name."""
+    optional = {
+        _P.AUTH_PROFILE_NAME,
+        _P.OBJECT_TYPE,
+        _P.ENTITY_NAME,
+        _P.ENTITY_TYPE,
+        _P.AUTH_PROFILE_ATTRS,
+        _P.SERVICE_COMPONENT,
+    }
+    request.check((_P.AUTH_OPTIONS,), optional, filters=False)
+    name, entity = request.text(_P.AUTH_PROFILE_NAME), request.text(_P.ENTITY_NAME)
+    types = (_ANY_TYPE, *_KINDS)
+    number = request.choice(_P.OBJECT_TYPE, types, _ANY_TYPE, PCFReason.OBJECT_TYPE_MISSING)
+    groups = {_PRINCIPAL: {False}, _GROUP: {True}}.get(request.number(_P.ENTITY_TYPE, 0), {False, True})
+    found = [
+        record
+        for record in administration.authorities.records()
+        if number in {_ANY_TYPE, _OBJECT_TYPES[record.kind]}
+        and entity in {"", record.entity}
+        and record.group in groups
+        and (not name or record.profile == name or applies(record.profile, name))
+    ]
+    if not found:
+        detail = "There is no such authority record"
+        raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=detail, parameter=_P.AUTH_PROFILE_NAME)
+    return [_row(record, administration.queue_manager.name) for record in found]
+
+
+def refresh(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_REFRESH_SECURITY: from now on the system is asked again who is in which group."""
+    request.check((), None, filters=False)
+    administration.authorities.refresh()
+    return ()
+
+
+_P: Final = ParameterId
+_WHO: Final = frozenset({_P.PRINCIPAL_ENTITY_NAMES, _P.GROUP_ENTITY_NAMES})
+
+
+def _row(record: AuthorityRecord, queue_manager: str) -> Row:
+    numbers = tuple(sorted(_NUMBERS[authority] for authority in record.authorities)) or (_NONE,)
+    return (
+        CFST(_P.AUTH_PROFILE_NAME, record.profile.ljust(48)),
+        CFIN(_P.OBJECT_TYPE, _OBJECT_TYPES[record.kind]),
+        CFST(_P.ENTITY_NAME, record.entity),
+        CFIN(_P.ENTITY_TYPE, _GROUP if record.group else _PRINCIPAL),
+        CFIL(_P.AUTHORIZATION_LIST, numbers),
+        CFST(_Q_MGR_NAME, queue_manager.ljust(48)),
+    )
+
+
+_Q_MGR_NAME: Final = 2015
+
+
+def _kind(request: Request) -> Kind:
+    return _KINDS[request.choice(_P.OBJECT_TYPE, tuple(_KINDS), 0, PCFReason.OBJECT_TYPE_MISSING)]
+
+
+def _profile(request: Request) -> str:
+    profile = request.text(_P.AUTH_PROFILE_NAME)
+    if _kind(request) is Kind.QMGR:
+        return QUEUE_MANAGER_PROFILE
+    if not is_profile(profile):
+        raise PCFError(PCFReason.PROFILE_NAME_ERROR, detail=f"{profile!r} is no profile", parameter=_P.AUTH_PROFILE_NAME)
+    return profile
+
+
+def _entities(request: Request) -> list[tuple[str, bool]]:
+    named = [(name, False) for name in request.texts(_P.PRINCIPAL_ENTITY_NAMES)]
+    named += [(name, True) for name in request.texts(_P.GROUP_ENTITY_NAMES)]
+    if not named:
+        raise PCFError(PCFReason.ENTITY_NAME_MISSING, detail="No user and no group is named")
+    return named
+
+
+def _authorities(request: Request, identifier: int, kind: Kind) -> frozenset[Authority]:
+    found: set[Authority] = set()
+    for number in request.numbers(identifier) or ():
+        if number in {_ALL, _ALL_MQI}:
+            found |= MQI[kind]
+        if number in {_ALL, _ALL_ADMINISTRATION}:
+            found |= ADMINISTRATION[kind]
+        authority = _BY_NUMBER.get(number)
+        if authority is not None and authority in MQI[kind] | ADMINISTRATION[kind] | {Authority.CRT}:
+            found.add(authority)
+        elif number not in {_NONE, _ALL, _ALL_MQI, _ALL_ADMINISTRATION}:
+            detail = f"MQAUTH_* {number} is no authority on a {kind}"
+            raise PCFError(PCFReason.AUTH_VALUE_ERROR, detail=detail, parameter=identifier)
+    return frozenset(found)

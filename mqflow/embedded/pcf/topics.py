@@ -1,0 +1,198 @@
+"""The PCF commands about topic objects and subscriptions: what they say becomes an action of MQSC, or rows of attributes.
+
+Source: IBM, "Change, Copy, and Create Topic", "Delete Topic", "Inquire Topic", "Change, Copy, and Create Subscription", "Delete
+Subscription", "Inquire Subscription"; MQTSCOPE_*, MQRU_*, MQVU_* numbers.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import asdict, replace
+
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.mqsc.commands import ClearTopic, DefineOfTopics, DeleteOfTopics, TopicNoun, Value
+from mqflow.embedded.mqsc.display import matches
+from mqflow.embedded.mqsc.interpreter import carry_out
+from mqflow.embedded.pcf.queues import Row
+from mqflow.embedded.pcf.request import Request, stranger
+from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.values import value_from
+from mqflow.mqi.attributes import AttributeSpec
+from mqflow.mqi.pcf import CFBS, Parameter, PCFError
+from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription_attributes import SUBSCRIPTION_ATTRIBUTES, row_of
+from mqflow.mqi.topic_attributes import TOPIC_ATTRIBUTES
+
+__all__ = (
+    "change_subscription",
+    "change_topic",
+    "clear_topic",
+    "create_subscription",
+    "create_topic",
+    "delete_subscription",
+    "delete_topic",
+    "inquire_subscription",
+    "inquire_topic",
+)
+
+TOPIC_NAME, TOPIC_STRING, SUB_NAME, SUB_ID, CORREL_ID = 2092, 2094, 3152, 7016, 7015
+_SUB_NUMBERS: Final[Mapping[str, int]] = {
+    "name": SUB_NAME, "topic_string": TOPIC_STRING, "topic_object": TOPIC_NAME, "destination": 3154,
+    "destination_queue_manager": 3153, "destination_class": 1273, "expiry_tenths": 1244, "application_identity_data": 3135,
+    "priority": 1283, "on_request": 1280, "selection": 3160, "level": 1307, "scope": 1275, "user": 3156, "user_data": 3159,
+    "user_may_vary": 1277, "wildcard_schema": 1288, "durable": 1274, "kind": 1289, "creation_date": 2004, "creation_time": 2005,
+    "alteration_date": 2027, "alteration_time": 2028,
+}  # fmt: skip
+# Field: PCF's number -> the table's, where they differ.
+_DIFFERENT: Final[Mapping[str, Mapping[int, int]]] = {
+    "scope": {1: 4, 2: 0},
+    "on_request": {1: 1, 2: 0},
+    "user_may_vary": {1: 2, 2: 1},
+}
+
+
+def _in_pcf(spec: AttributeSpec) -> AttributeSpec:
+    """The row of the table with PCF's number, and PCF's numbers for its words."""
+    different = {of_table: of_pcf for of_pcf, of_table in _DIFFERENT.get(spec.field, {}).items()}
+    words = spec.words and {word: different.get(number, number) for word, number in spec.words.items()}
+    return replace(spec, selector=_SUB_NUMBERS[spec.field], words=words)
+
+
+_SUBSCRIPTION: Final = tuple(_in_pcf(spec) for spec in SUBSCRIPTION_ATTRIBUTES if spec.field in _SUB_NUMBERS)
+_SETTABLE_SUB: Final = {spec.selector: spec for spec in _SUBSCRIPTION if not spec.read_only}
+_SETTABLE_TOPIC: Final = {spec.selector: spec for spec in TOPIC_ATTRIBUTES if not spec.read_only}
+_P: Final = ParameterId
+
+
+def create_topic(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CREATE_TOPIC."""
+    request.check((TOPIC_NAME, TOPIC_STRING), None, filters=False)
+    _define("TOPIC", request.name(TOPIC_NAME), request, administration, alters=False)
+    return ()
+
+
+def change_topic(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CHANGE_TOPIC."""
+    request.check((TOPIC_NAME,), None, filters=False)
+    _define("TOPIC", request.name(TOPIC_NAME), request, administration, alters=True)
+    return ()
+
+
+def delete_topic(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_DELETE_TOPIC."""
+    request.check((TOPIC_NAME,), {_P.IGNORE_STATE}, filters=False)
+    carry_out(DeleteOfTopics("TOPIC", request.name(TOPIC_NAME), bool(request.number(_P.IGNORE_STATE, 0))), administration)
+    return ()
+
+
+def inquire_topic(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_TOPIC: a response for each topic object."""
+    request.check((TOPIC_NAME,), {_P.TOPIC_ATTRS}, filters=True)
+    pattern, selectors = request.pattern(TOPIC_NAME), wanted(request, _P.TOPIC_ATTRS, (TOPIC_NAME, TOPIC_STRING))
+    rows = ((asdict(each), TOPIC_ATTRIBUTES) for each in administration.publishing.topics() if matches(pattern, each.name))
+    found = tuple(responses(rows, selectors, request.filter))
+    if not found:
+        raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=f"There is no topic {pattern}", parameter=TOPIC_NAME)
+    return found
+
+
+def clear_topic(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CLEAR_TOPIC_STRING: what is retained there is forgotten."""
+    request.check((TOPIC_STRING, _CLEAR_TYPE), {_CLEAR_SCOPE}, filters=False)
+    request.choice(_CLEAR_TYPE, (_RETAINED,), 0, PCFReason.PARM_VALUE_ERROR)
+    carry_out(ClearTopic(request.text(TOPIC_STRING)), administration)
+    return ()
+
+
+_CLEAR_TYPE, _CLEAR_SCOPE, _RETAINED = 1305, 1306, 1
+
+
+def create_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CREATE_SUBSCRIPTION."""
+    request.check((SUB_NAME,), None, filters=False)
+    if not request.has(TOPIC_NAME) and not request.has(TOPIC_STRING):
+        raise PCFError(PCFReason.PARM_MISSING, detail="A topic object or a topic string is required", parameter=TOPIC_STRING)
+    _define("SUB", _sub_name(request), request, administration, alters=False)
+    return ()
+
+
+def change_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_CHANGE_SUBSCRIPTION."""
+    request.check((SUB_NAME,), None, filters=False)
+    _define("SUB", _sub_name(request), request, administration, alters=True)
+    return ()
+
+
+def delete_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_DELETE_SUBSCRIPTION, by name or by identifier."""
+    request.check((SUB_ID,) if not request.has(SUB_NAME) else (SUB_NAME,), {SUB_ID, _P.IGNORE_STATE}, filters=False)
+    name = request.text(SUB_NAME)
+    if not request.has(SUB_NAME):
+        known = {found.attributes.identifier: found.attributes.name for found in administration.publishing.subscriptions()}
+        identifier = request.bytes(SUB_ID).ljust(24, b"\0")
+        if identifier not in known:
+            raise PCFError(Reason.NO_SUBSCRIPTION, detail="No subscription has this identifier", parameter=SUB_ID)
+        name = known[identifier]
+    carry_out(DeleteOfTopics("SUB", name, bool(request.number(_P.IGNORE_STATE, 0))), administration)
+    return ()
+
+
+def inquire_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_SUBSCRIPTION: a response for each subscription, by name, generic name or identifier."""
+    by_name = request.has(SUB_NAME)
+    request.check((SUB_NAME,) if by_name else (SUB_ID,), {_P.SUB_ATTRS, _P.SUB_TYPE, _DURABLE}, filters=True)
+    pattern, identifier = request.text(SUB_NAME), request.bytes(SUB_ID).ljust(24, b"\0")
+    selectors = wanted(request, _P.SUB_ATTRS, (SUB_NAME,))
+    found: list[Row] = []
+    for status in administration.publishing.subscriptions():
+        attributes = status.attributes
+        if not (matches(pattern, attributes.name) if by_name else identifier == attributes.identifier):
+            continue
+        row = _pcf_row(row_of(attributes))
+        byte_strings = CFBS(SUB_ID, attributes.identifier), CFBS(CORREL_ID, attributes.correlation_id)
+        for parameters in responses([(row, _SUBSCRIPTION)], selectors, request.filter):
+            shown = (each for each in byte_strings if each.parameter == SUB_ID or selectors is None or CORREL_ID in selectors)
+            found.append((*parameters, *shown))
+    if not found:
+        raise PCFError(Reason.NO_SUBSCRIPTION, detail="There is no such subscription", parameter=SUB_NAME)
+    return found
+
+
+_DURABLE: Final = 1274
+
+
+def _define(noun: TopicNoun, name: str, request: Request, administration: Administration, *, alters: bool) -> None:
+    replacing = bool(request.choice(_P.REPLACE, (0, 1), 0, PCFReason.REPLACE_VALUE_ERROR))
+    own = {SUB_NAME, _P.REPLACE} if noun == "SUB" else {TOPIC_NAME, _P.REPLACE}
+    settable = _SETTABLE_SUB if noun == "SUB" else _SETTABLE_TOPIC
+    values: dict[str, Value] = {}
+    for identifier, parameter in request.parameters.items():
+        if identifier in own:
+            continue
+        if noun == "SUB" and identifier == CORREL_ID:
+            values["correlation_id"] = request.bytes(CORREL_ID).hex().upper()
+            continue
+        values |= _value(settable, parameter)
+    carry_out(DefineOfTopics(noun, name, values, replace=replacing, alters=alters), administration)
+
+
+def _value(settable: Mapping[int, AttributeSpec], parameter: Parameter) -> dict[str, Value]:
+    spec = settable.get(parameter.parameter)
+    if spec is None:
+        raise stranger(parameter)
+    value = value_from(spec, parameter)
+    different = _DIFFERENT.get(spec.field) if settable is _SETTABLE_SUB else None
+    return {spec.field: different.get(int(value), value) if different and isinstance(value, int) else value}
+
+
+def _pcf_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    different = {field: {theirs: ours for ours, theirs in numbers.items()} for field, numbers in _DIFFERENT.items()}
+    return {**row, **{field: numbers.get(row[field], row[field]) for field, numbers in different.items()}}
+
+
+def _sub_name(request: Request) -> str:
+    name = request.text(SUB_NAME)
+    if not name:
+        raise PCFError(PCFReason.SUB_NAME_ERROR, detail="A subscription needs a name", parameter=SUB_NAME)
+    return name
