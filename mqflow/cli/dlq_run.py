@@ -40,6 +40,7 @@ _NOT_CONNECTED: Final = 8741
 _NOT_INQUIRED: Final = 8743
 _NOT_OPENED: Final = 8745
 _NOT_GOT: Final = 8748
+_NOT_SETTLED: Final = 8749
 _ERRORS: Final = 8758
 _LOOK_AT_FILE_EVERY_S: Final = 1.0
 
@@ -174,7 +175,7 @@ def _handle(wishes: Wishes, table: RulesTable, connection: Connection) -> None:
         try:
             run_to_end(handler, connection, stopping=lambda: _stops(stopping, watched))
         except MQIError as error:
-            raise EndedError(_NOT_GOT, str(error)) from error
+            raise EndedError(_NOT_SETTLED if error.verb in {"MQCMIT", "MQBACK"} else _NOT_GOT, str(error)) from error
     for line in report.summary():
         note(line)
     _say(_ENDING, f"{queue} of {connection.queue_manager_name} is left as it is now.")

@@ -10,6 +10,7 @@ from mqflow.ambient import SYSTEM_CLOCK, Clock
 from mqflow.app.middleware import Call, Incoming
 from mqflow.app.publishing import Outgoing, Send
 from mqflow.events import Event
+from mqflow.otel.dead_letters import DeadLetterSpans
 from mqflow.otel.decisions import DecisionSpans
 from mqflow.otel.metrics import Metrics
 from mqflow.otel.middleware import ProcessSpans, PutSpans
@@ -29,7 +30,7 @@ class OpenTelemetry:
     stamps what is told after the fact. Source: OpenTelemetry, "Semantic conventions for messaging systems".
     """
 
-    wants: Final = (*DecisionSpans.wants, *Metrics.wants)
+    wants: Final = (*DecisionSpans.wants, *Metrics.wants)  # which has those of DeadLetterSpans
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class OpenTelemetry:
         settings = settings or TraceSettings()
         tracers = Tracers(tracer_provider)
         self._decisions = DecisionSpans(tracers, clock)
+        self._dead_letters = DeadLetterSpans(tracers, settings, clock)
         self._metrics = Metrics(meter_provider)
         self._processes = ProcessSpans(tracers, settings, self._decisions)
         self._puts = PutSpans(tracers, settings)
@@ -60,3 +62,4 @@ class OpenTelemetry:
         """Count the event; write a backout decision down when its end is known."""
         self._metrics(event)
         self._decisions(event)
+        self._dead_letters(event)

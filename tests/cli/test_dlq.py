@@ -1,15 +1,23 @@
 """`mqflow dlq`: the tables, arguments, report and exit codes of runmqdlq. `facts` are the numbers it is known by."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from mqflow.cli.dlq_run import _Watched
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.dead_letter_rules import Action
+from mqflow.runtime.dead_letter_handler import Rules
 from mqflow.testing.dead_letters import put_dead_letter
 from tests.cli.conftest import Run
 
@@ -116,6 +124,41 @@ def test_a_table_in_a_file(run: Run, tmp_path: Path) -> None:
 
 def test_reload_without_a_file_is_wrong_usage(run: Run) -> None:
     assert 2 == run("dlq", "run", "--reload", stdin="ACTION(RETRY)").exit_code
+
+
+def test_a_file_that_changes_is_gone_by_and_one_with_errors_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rules.tbl"
+    path.write_text("ACTION(RETRY)")
+    gone_by: list[Rules] = []
+    handler = SimpleNamespace(reload=gone_by.append)
+    watched = _Watched(path, handler)  # type: ignore[arg-type]  # only what it calls
+
+    for text in ("ACTION(DISCARD)", "ACTION(X)", "ACTION(DISCARD)"):
+        path.write_text(text)
+        os.utime(path, ns=(len(text), len(text)))
+        watched._next_at = 0.0
+        watched.look()
+
+    assert [Action.DISCARD, Action.DISCARD] == [rules.matchers[0].rule.action for rules in gone_by]
+    said = capsys.readouterr().out
+    assert "has errors: the rules of before go on" in said
+    assert "AMQ8747" in said
+
+
+def test_sigterm_ends_a_handler_that_waits_for_ever(tmp_path: Path) -> None:
+    table = tmp_path / "rules.tbl"
+    table.write_text("WAIT(YES)\nACTION(DISCARD)\n")
+    command = [sys.executable, "-m", "mqflow.cli", "dlq", "run", "--rules", str(table)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("AMQ8708")
+        while not process.stdout.readline().startswith("AMQ8721"):  # told when the end of the queue is reached
+            pass
+        process.send_signal(signal.SIGTERM)
+        left = process.stdout.read()
+
+    assert 0 == process.returncode
+    assert left.startswith("AMQ8709")
 
 
 # -- check

@@ -1,0 +1,51 @@
+"""A "settle" span for each rule that the DLQ handler applied, with the rule, the attempt, and why it failed where it did.
+
+Hears events; sees no message, so the span begins and ends when it is told, in a trace of its own. Where to a message was put is
+not said: a rule may take the name from the message.
+"""
+
+from typing import Final
+
+from opentelemetry.context import Context
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from mqflow.ambient import Clock
+from mqflow.events import DeadLetterActed, Event
+from mqflow.mqi.reason_codes import reason_name
+from mqflow.otel.attributes import ERROR_TYPE, MESSAGE_ID, operation_attributes
+from mqflow.otel.settings import TraceSettings
+from mqflow.otel.tracers import Tracers, unfailing
+
+__all__ = ("DeadLetterSpans",)
+
+
+class DeadLetterSpans:
+    """The hook."""
+
+    wants: Final = (DeadLetterActed,)
+
+    def __init__(self, tracers: Tracers, settings: TraceSettings, clock: Clock) -> None:
+        self._tracers = tracers
+        self._settings = settings
+        self._clock = clock
+
+    @unfailing
+    def __call__(self, event: Event) -> None:
+        """Write down what was done with a dead letter."""
+        tracer = self._tracers.tracer()
+        if tracer is None or not isinstance(event, DeadLetterActed):
+            return
+        attributes = {
+            **operation_attributes("settle", event.queue),
+            "mqflow.rule": event.rule or "none",
+            "mqflow.action": type(event.intent).__name__.lower(),
+            "mqflow.attempt": event.attempt,
+        }
+        if self._settings.message_ids:
+            attributes[MESSAGE_ID] = event.message_id.hex()
+        now_ns = int(self._clock.wall() * 1e9)
+        span = tracer.start_span(f"settle {event.queue}", Context(), SpanKind.CLIENT, attributes, start_time=now_ns)
+        if event.reason:
+            span.set_attribute(ERROR_TYPE, reason_name(event.reason))
+            span.set_status(Status(StatusCode.ERROR, reason_name(event.reason)))
+        span.end(now_ns)
