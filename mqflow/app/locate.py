@@ -14,6 +14,7 @@ from msgspec import Struct
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.app.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client_options, where_to
 from mqflow.app.errors import ConfigurationError
+from mqflow.app.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
 from mqflow.app.settings import Settings, load
 from mqflow.embedded.administration import Administration
 from mqflow.mqi.names import is_object_name
@@ -34,7 +35,7 @@ SERVED_SOCKET: Final = "served.sock"
 _DEFAULT_NAME: Final = "QM1"
 _FORMS: Final = (
     "embedded:FOLDER?qmgr=NAME (data in a folder), embedded::memory:?qmgr=NAME (in memory) or "
-    f"embedded+unix:SOCKET?qmgr=NAME (served by another process); of IBM MQ: {CLIENT_FORMS}"
+    f"embedded+unix:SOCKET?qmgr=NAME (served by another process), {SERVED_FORMS}; of IBM MQ: {CLIENT_FORMS}"
 )
 
 
@@ -59,11 +60,16 @@ class Location(Struct, frozen=True, kw_only=True):
     queue_manager: str
     #: The folder of the data, or the socket.
     path: Path | None = None
+    #: Of one that is served over TCP.
+    at: ServedAt | None = None
 
 
 def locate(url: str) -> Location:
     """Return what the URL says. Raises `ConfigurationError` for one that says nothing, with the forms there are."""
     parts = urlsplit(url)
+    if parts.scheme in SERVED_SCHEMES:
+        at = served_at(url)
+        return Location(kind="served", queue_manager=at.queue_manager, at=at)
     if parts.scheme in CLIENT_SCHEMES:
         return Location(kind="client", queue_manager=where_to(url).queue_manager)
     query = parse_qs(parts.query, keep_blank_values=True)
@@ -98,6 +104,8 @@ def open_queue_manager(
     user = "" if settings is None else settings.user
     if location.kind == "client":
         return _client(url, load() if settings is None else settings, clock)
+    if location.at is not None:
+        return _served_over_tcp(location.at, load() if settings is None else settings, runner)
     if location.kind == "served":
         from mqflow.embedded.served import ServedQueueManager  # noqa: PLC0415 - only who asks pays
 
@@ -115,6 +123,29 @@ def open_queue_manager(
     except BaseException:
         store.close()
         raise
+
+
+def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQueueManager:
+    from mqflow.embedded.certificates import CertificateError, client_context  # noqa: PLC0415 - only who asks pays
+    from mqflow.embedded.served import ServedQueueManager  # noqa: PLC0415 - as above
+
+    if not settings.user or settings.password is None:
+        raise ConfigurationError(
+            f"A queue manager served over TCP ({', '.join(map(str, at.addresses))}) asks who connects: "
+            "set user and password_file in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD."
+        )
+    try:
+        tls = client_context(at.authority) if at.tls else None
+    except CertificateError as error:
+        raise ConfigurationError(str(error)) from error
+    return ServedQueueManager(
+        at.addresses,
+        name=at.queue_manager,
+        user=settings.user,
+        password=settings.password.reveal(),
+        tls=tls,
+        runner=runner,
+    )
 
 
 def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:

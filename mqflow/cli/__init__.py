@@ -25,6 +25,7 @@ _COMMANDS: Final = {
     "delay": "Show what waits for its delay to be over, and take it back.",
     "why": "Tell the story of a message.",
     "mqsc": "Define, alter and display queues with MQSC commands.",
+    "qmgr": "Create, start and stop queue managers that run by themselves.",
     "explain": "Say what applies to each listener, and where it was set.",
     "init": "Make a new application, with a test and a Containerfile.",
     "doctor": "Look for what is wrong here.",

@@ -36,7 +36,7 @@ from mqflow.verbs import (
     without_wait,
 )
 
-__all__ = ("Answering", "Servable", "ServableConnection")
+__all__ = ("Answering", "Host", "Servable", "ServableConnection", "no_host")
 
 #: Stands for a number that is no handle's where None would mean something.
 _NO_HANDLE: Final = object()
@@ -77,6 +77,16 @@ class Servable(Protocol):
         ...
 
 
+Host = Callable[[calls.HostOrder], None]
+"""Ends the queue manager, or backs it up: whoever has started it. Called on the thread of the connection that asks."""
+
+
+def no_host(request: calls.HostOrder) -> None:
+    """Refuse: this queue manager belongs to an application, and ends with it."""
+    said = "It is the queue manager of a running application: stop that, or start it by `mqflow qmgr start` instead"
+    raise error_for(Reason.FUNCTION_NOT_SUPPORTED, type(request).__name__, detail=said)
+
+
 class Answering:
     """One application's connection, on a thread of its own."""
 
@@ -85,6 +95,7 @@ class Answering:
         queue_manager: Servable,
         raw: socket.socket,
         entrance: Entrance,
+        host: Host,
         clock: Clock,
         heart: Heart,
         over: Callable[["Answering"], None],
@@ -92,6 +103,7 @@ class Answering:
         self._queue_manager = queue_manager
         self._raw = raw
         self._entrance = entrance
+        self._host = host
         self._frames = Frames(raw, silence_s=heart.silence_s)
         #: When it came, until it has said hello; then None.
         self.unknown_since: float | None = clock.monotonic()
@@ -168,6 +180,10 @@ class Answering:
             return self._ask(connection, request)
         if isinstance(request, calls.VerbOrder):
             self._order(connection, request)
+            return None
+        if isinstance(request, calls.HostOrder):
+            self._queue_manager.administration_of(connection.user)  # refuses who may not
+            self._host(request)
             return None
         if isinstance(request, calls.Hello):
             raise FrameError("a connection says hello once")

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.defined_kinds import DefinedObject
+from mqflow.embedded.ending import End
 from mqflow.embedded.object_administration import ConnectionStatus
 from mqflow.embedded.objects_served import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
@@ -38,6 +39,7 @@ __all__ = (
     "AuthorityOrder",
     "AuthorityQuestion",
     "Backout",
+    "Backup",
     "Clear",
     "Close",
     "Commit",
@@ -45,11 +47,13 @@ __all__ = (
     "Delete",
     "DeleteAuthority",
     "Disconnect",
+    "EndQueueManager",
     "Exchange",
     "Exchanged",
     "Failure",
     "Get",
     "Hello",
+    "HostOrder",
     "Inquire",
     "Open",
     "Opened",
@@ -321,6 +325,21 @@ class RefreshAuthorities(Struct, frozen=True, tag=True):
 
 VerbQuestion = Open | Put | Put1 | Get | Exchange | Inquire | Subscribe | RequestPublications
 VerbOrder = Close | Set | Commit | Backout | Disconnect
+
+
+class EndQueueManager(Struct, frozen=True, tag=True):
+    """`mqflow qmgr stop`: answered before it ends."""
+
+    end: End
+
+
+class Backup(Struct, frozen=True, tag=True):
+    """`mqflow qmgr backup`: copy what is durable to a folder of this machine."""
+
+    folder: str
+
+
+HostOrder = EndQueueManager | Backup
 AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueStatus
 AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
 AuthorityQuestion = ReadAuthorities | ReadHeld
@@ -335,7 +354,7 @@ AdministrationRequest = (
     | ObjectQuestion
     | ObjectOrder
 )
-Request = Hello | VerbQuestion | VerbOrder | AdministrationRequest
+Request = Hello | VerbQuestion | VerbOrder | AdministrationRequest | HostOrder
 """Questions have an answer; an order is obeyed or refused."""
 
 

@@ -285,9 +285,9 @@ class EmbeddedConnection:
         """End the connection as when its application dies: the unit of work is backed out."""
         self._end(Reason.CONNECTION_BROKEN)
 
-    def lose(self) -> None:
+    def lose(self, reason: int = Reason.Q_MGR_STOPPING) -> None:
         """End the connection because the queue manager stops. A unit of work that is being committed takes its course."""
-        self._end(Reason.Q_MGR_STOPPING)
+        self._end(reason)
 
     def _end(self, reason: int) -> None:
         with self._machine.lock:

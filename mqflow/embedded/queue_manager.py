@@ -152,15 +152,15 @@ class EmbeddedQueueManager:
             machine.quiescing = True
             machine.wake_everybody()
 
-    def stop(self, *, immediate: bool = True) -> None:
-        """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162 from now on.
+    def stop(self, *, immediate: bool = True, reason: Reason = Reason.Q_MGR_STOPPING) -> None:
+        """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162, or `reason`, from now on.
 
         Not `immediate`: quiesce, and stop when the last connection has ended. This call does not wait for that.
         """
         machine = self._machine
         with machine.lock:
             if immediate or not machine.connections:
-                stop(machine, Reason.Q_MGR_STOPPING)
+                stop(machine, reason)
             else:
                 machine.stops_when_empty = True
                 self.quiesce()

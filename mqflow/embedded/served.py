@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mqflow.ambient import THREADS, Runner
 from mqflow.embedded import calls
-from mqflow.embedded.addresses import Address, UnixAddress, dial
+from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress, dial
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.authorities_served import ServedAuthorities
 from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frames
@@ -46,6 +46,19 @@ from mqflow.verbs import Exchange, GetOptions, Got, Inquired, Put, Subscribed
 __all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager")
 
 
+#: Reasons for which another address may do better: it is a standby, or on its way out.
+_ELSEWHERE: Final = frozenset(
+    {
+        Reason.Q_MGR_NOT_AVAILABLE,
+        Reason.HOST_NOT_AVAILABLE,
+        Reason.STANDBY_Q_MGR,
+        Reason.Q_MGR_QUIESCING,
+        Reason.Q_MGR_STOPPING,
+        Reason.CONNECTION_BROKEN,
+    }
+)
+
+
 class ServedHandle(Struct, frozen=True):
     """An open object on the other side. Valid on its connection only."""
 
@@ -71,7 +84,7 @@ class ServedQueueManager:
 
     def __init__(
         self,
-        address: Path | Address,
+        address: Path | Address | Sequence[Address],
         *,
         name: str = "",
         user: str = "",
@@ -80,7 +93,7 @@ class ServedQueueManager:
         runner: Runner = THREADS,
         silence_s: float = SILENCE_S,
     ) -> None:
-        self._address: Final = UnixAddress(address) if isinstance(address, Path) else address
+        self._addresses: Final = _addresses(address)
         self._password = password
         self._tls = tls
         self._name = name
@@ -114,11 +127,21 @@ class ServedQueueManager:
             line.close()
 
     def _line(self, application_name: str, user: str) -> "_Line":
+        *others, last = self._addresses
+        for address in others:
+            try:
+                return self._line_to(address, application_name, user)
+            except MQIError as error:
+                if error.reason not in _ELSEWHERE:
+                    raise
+        return self._line_to(last, application_name, user)
+
+    def _line_to(self, address: Address, application_name: str, user: str) -> "_Line":
         try:
-            stream = dial(self._address, self._tls, self._heart.silence_s)
+            stream = dial(address, self._tls, self._heart.silence_s)
         except OSError as error:
             reason, said = _refusal(error)
-            detail = f"{said} at {self._address} ({error.strerror or error})"
+            detail = f"{said} at {address} ({error.strerror or error})"
             raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
         line = _Line(stream, self._name, self._heart, self._lines.discard)
         self._lines.add(line)
@@ -339,6 +362,10 @@ class ServedAdministration:
         answer: QueueStatus = self._line.call(calls.ReadQueueStatus(name), "DISPLAY QSTATUS", name)
         return answer
 
+    def order(self, request: calls.HostOrder) -> None:
+        """Have whoever started the queue manager end it, or back it up. 2298 where that is a running application."""
+        self._line.call(request, type(request).__name__, unknown=True)
+
     def close(self) -> None:
         """End its connection."""
         self._line.close()
@@ -408,6 +435,16 @@ class _Line:
             self._end(Reason.CONNECTION_BROKEN)
             reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
             raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error
+
+
+def _addresses(address: Path | Address | Sequence[Address]) -> Sequence[Address]:
+    match address:
+        case Path():
+            return (UnixAddress(address),)
+        case UnixAddress() | TcpAddress():
+            return (address,)
+        case _:
+            return address
 
 
 def _refusal(error: OSError) -> tuple[Reason, str]:

@@ -14,7 +14,7 @@ from typing import Final, Self
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 from mqflow.embedded import calls
 from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress, is_loopback
-from mqflow.embedded.answering import Answering, Servable, ServableConnection
+from mqflow.embedded.answering import Answering, Host, Servable, ServableConnection, no_host
 from mqflow.embedded.entrances import Entrance, Passwords, SameUser, WithPassword
 from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.frames import SILENCE_S, FrameError, Frames
@@ -49,6 +49,7 @@ class Server:
         address: Address,
         entrance: Entrance,
         *,
+        host: Host,
         runner: Runner,
         clock: Clock,
         silence_s: float,
@@ -57,6 +58,7 @@ class Server:
         self.address: Final = address
         self._queue_manager = queue_manager
         self._entrance = entrance
+        self._host = host
         self._listener = listener
         self._runner = runner
         self._clock = clock
@@ -118,7 +120,7 @@ class Server:
                 self._answer(stream)
 
     def _answer(self, stream: socket.socket) -> None:
-        connection = Answering(self._queue_manager, stream, self._entrance, self._clock, self._heart, self._forget)
+        connection = Answering(self._queue_manager, stream, self._entrance, self._host, self._clock, self._heart, self._forget)
         with self._guard:
             self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
 
@@ -154,6 +156,7 @@ def serve(
     queue_manager: Servable,
     socket_path: Path,
     *,
+    host: Host = no_host,
     runner: Runner = THREADS,
     clock: Clock = SYSTEM_CLOCK,
     silence_s: float = SILENCE_S,
@@ -180,7 +183,14 @@ def serve(
         listener.close()
         raise
     return Server(
-        queue_manager, listener, UnixAddress(socket_path), SameUser(), runner=runner, clock=clock, silence_s=silence_s
+        queue_manager,
+        listener,
+        UnixAddress(socket_path),
+        SameUser(),
+        host=host,
+        runner=runner,
+        clock=clock,
+        silence_s=silence_s,
     )
 
 
@@ -190,6 +200,7 @@ def serve_tcp(
     passwords: Passwords,
     *,
     tls: ssl.SSLContext | None = None,
+    host: Host = no_host,
     runner: Runner = THREADS,
     clock: Clock = SYSTEM_CLOCK,
     silence_s: float = SILENCE_S,
@@ -210,7 +221,7 @@ def serve_tcp(
         raise ServingError(f"{address} cannot be listened at: {error.strerror or error}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
     entrance = WithPassword(passwords, tls)
-    return Server(queue_manager, listener, bound, entrance, runner=runner, clock=clock, silence_s=silence_s)
+    return Server(queue_manager, listener, bound, entrance, host=host, runner=runner, clock=clock, silence_s=silence_s)
 
 
 def _remove_left_behind(path: Path) -> None:

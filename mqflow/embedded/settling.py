@@ -131,7 +131,7 @@ def stop(machine: Machine, reason: int) -> None:
     if machine.stopped:
         return
     for connection in tuple(machine.connections):
-        connection.lose()
+        connection.lose(reason)
     machine.stopped = reason
     machine.wake_everybody()
 

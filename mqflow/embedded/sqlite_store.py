@@ -132,6 +132,23 @@ class SqliteStore:
                     self._post(Quarantine(serial, str(error)))
         return found
 
+    def backup(self, folder: Path) -> None:
+        """Copy what is durable now into a new folder, which a queue manager can be opened on. Writers wait meanwhile.
+
+        Raises `FileExistsError` where something is there, and `MQIError` 2549 after `close`.
+        """
+        target = prepare_folder(folder, create=True)
+        if target.database.exists():
+            raise FileExistsError(17, "There is a queue manager already", str(folder))
+        with self._connection:
+            if self._ended is not None:
+                raise self._ended
+            copy = sqlite3.connect(target.database)
+            try:
+                self._database.backup(copy)
+            finally:
+                copy.close()
+
     def close(self) -> None:
         """Write and sync what is outstanding, and let go of the folder.
 

@@ -1,0 +1,198 @@
+"""A queue manager in a process of its own: opened when its folder is free, served at its addresses, ended as it is told.
+
+An active one and a standby are the same thing at different times. Knows the parts and puts them together.
+"""
+
+import signal
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+from mqflow.app.locate import SERVED_SOCKET
+from mqflow.cli.exits import sentence_of
+from mqflow.embedded import calls
+from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
+from mqflow.embedded.ending import End, Manner, reason_of
+from mqflow.embedded.folder import FolderError, FolderInUseError, prepare_folder
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.serving import Server, serve, serve_tcp
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.standby import standby_pid, standing_by
+from mqflow.embedded.users_file import UsersFile
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.runtime.broadcast import Broadcast, LogEvents
+from mqflow.runtime.delay_processor import DelayProcessor
+from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE
+from mqflow.runtime.supervisor import Supervisor
+
+__all__ = ("Hosting", "StandbyExistsError", "host")
+
+_LOOK_S: Final = 0.01
+"""How often a standby looks whether the folder is free: what a takeover takes at least."""
+_GRACE_S: Final = 2.0
+"""How long applications may take, once it has stopped, to hear why."""
+
+Say = Callable[[str], None]
+
+
+class StandbyExistsError(Exception):
+    """Another process stands by already. The sentence says which."""
+
+
+class Hosting(Struct, frozen=True, kw_only=True):
+    """What to serve, and where."""
+
+    name: str
+    folder: Path
+    addresses: Sequence[Address]
+    standby: bool = False
+    users: UsersFile
+    tls: ssl.SSLContext | None = None
+
+
+async def host(wanted: Hosting, say: Say) -> End:
+    """Serve the queue manager until it is told to end; return how. SIGTERM and Ctrl-C end it immediately, SIGHUP controlled.
+
+    Raises a `FolderError` where the folder cannot be had, a `ServingError` where an address cannot.
+    """
+    ended = _Ending()
+    async with anyio.create_task_group() as group:
+        group.start_soon(_listen_for_signals, ended)
+        store = await _owned(wanted, ended, say)
+        if store is not None:
+            await _serve(wanted, store, ended, say)
+        group.cancel_scope.cancel()
+    return ended.how
+
+
+class _Ending:
+    """That it is to end, and how: said by a signal on the loop, or by an application on a thread."""
+
+    def __init__(self) -> None:
+        self.how = End(Manner.IMMEDIATE)
+        self._said = threading.Event()
+
+    @property
+    def said(self) -> bool:
+        return self._said.is_set()
+
+    def say(self, how: End) -> None:
+        self.how = how
+        self._said.set()
+
+    async def wait(self, stopped: Callable[[], bool]) -> None:
+        """Return when it was said, or the queue manager has stopped by itself."""
+        while not self.said and not stopped():  # noqa: ASYNC110 - said by threads, which have no event of this loop
+            await anyio.sleep(_LOOK_S)
+
+
+async def _listen_for_signals(ended: _Ending) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        async for number in signals:
+            ended.say(End(Manner.CONTROLLED if number == signal.SIGHUP else Manner.IMMEDIATE))
+
+
+async def _owned(wanted: Hosting, ended: _Ending, say: Say) -> SqliteStore | None:
+    """Return the storage once it is this process's; None where it was told to end before."""
+    if not wanted.standby:
+        return SqliteStore(wanted.folder)
+    with standing_by(prepare_folder(wanted.folder, create=True)) as alone:
+        if not alone:
+            raise StandbyExistsError(
+                f"Process {standby_pid(prepare_folder(wanted.folder, create=True))} stands by for {wanted.folder} already."
+            )
+        waits = False
+        while not ended.said:
+            try:
+                return SqliteStore(wanted.folder)
+            except FolderInUseError as error:
+                if not waits:
+                    say(f"{wanted.name} stands by: process {error.pid} is the active one.")
+                    waits = True
+                await anyio.sleep(_LOOK_S)
+    return None
+
+
+async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) -> None:
+    with ExitStack() as opened:
+        queue_manager = EmbeddedQueueManager(wanted.name, store=store)
+        opened.callback(queue_manager.close)
+        folder = prepare_folder(wanted.folder, create=False)
+
+        def obey(request: calls.HostOrder) -> None:
+            match request:
+                case calls.Backup(path):
+                    _back_up(store, Path(path), wanted.name)
+                case calls.EndQueueManager(how):
+                    if how.switchover and standby_pid(folder) is None:
+                        said = "No standby is there to go on: start one with --standby, or stop without -s"
+                        raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "endmqm -s", queue_manager=wanted.name, detail=said)
+                    ended.say(how)
+
+        servers = [opened.enter_context(closing(_served(wanted, queue_manager, each, obey))) for each in _places(wanted)]
+        say(f"{wanted.name} is active, at {', '.join(str(server.address) for server in servers)}.")
+        async with anyio.create_task_group() as group:
+            processor = _delay_processor(queue_manager)
+            group.start_soon(processor.run)
+            await ended.wait(lambda: queue_manager.stopped)
+            say(f"{wanted.name} ends ({ended.how.manner.value}).")
+            processor.stop()
+            await _end(queue_manager, servers, ended)
+            group.cancel_scope.cancel()
+
+
+def _back_up(store: SqliteStore, target: Path, name: str) -> None:
+    try:
+        store.backup(target)
+    except (OSError, FolderError) as error:
+        raise error_for(Reason.FILE_SYSTEM_ERROR, "Copying", str(target), name, detail=sentence_of(error)) from error
+
+
+def _places(wanted: Hosting) -> tuple[Address, ...]:
+    """The socket in its folder, by which commands reach it, and those that were asked for."""
+    own = UnixAddress(wanted.folder / SERVED_SOCKET)
+    return (own, *(address for address in wanted.addresses if address != own))
+
+
+def _served(
+    wanted: Hosting, queue_manager: EmbeddedQueueManager, address: Address, obey: Callable[[calls.HostOrder], None]
+) -> Server:
+    if isinstance(address, TcpAddress):
+        return serve_tcp(queue_manager, address, wanted.users, tls=wanted.tls, host=obey)
+    return serve(queue_manager, address.path, host=obey)
+
+
+def _delay_processor(queue_manager: EmbeddedQueueManager) -> DelayProcessor:
+    broadcast = Broadcast((LogEvents(),))
+    supervisor = Supervisor(
+        queue_manager,
+        broadcast=broadcast,
+        clock=SYSTEM_CLOCK,
+        random=SYSTEM_RANDOM,
+        runner=THREADS,
+        name="mqflow delay processor",
+    )
+    return DelayProcessor(EMBEDDED_STAGING_QUEUE, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK)
+
+
+async def _end(queue_manager: EmbeddedQueueManager, servers: Sequence[Server], ended: _Ending) -> None:
+    """Stop it, and let applications hear why before their connections are cut."""
+    how = ended.how
+    immediate = how.manner is Manner.IMMEDIATE
+    queue_manager.stop(immediate=immediate, reason=reason_of(how))
+    while not queue_manager.stopped:
+        await anyio.sleep(_LOOK_S)
+        if ended.how.manner is Manner.IMMEDIATE and not immediate:  # told again, and less patiently
+            queue_manager.stop(reason=reason_of(ended.how))
+    if how.switchover or how.reconnect or not immediate:
+        with anyio.move_on_after(_GRACE_S), suppress(TimeoutError):
+            while any(server.connection_count for server in servers):  # noqa: ASYNC110 - threads end them
+                await anyio.sleep(_LOOK_S)

@@ -1,0 +1,267 @@
+"""`mqflow qmgr`: an embedded queue manager in a process of its own, with a standby, for many applications.
+
+The words are those of crtmqm, strmqm, endmqm and dspmq.
+"""
+
+import getpass
+import secrets
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import click
+import msgspec
+
+from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.locate import SERVED_SOCKET
+from mqflow.cli.hosting import Hosting, host
+from mqflow.cli.target import json_option
+from mqflow.cli.terminal import note, show_table
+from mqflow.embedded import calls
+from mqflow.embedded.addresses import AddressError, TcpAddress, parse_address
+from mqflow.embedded.certificates import CertificateError, CertificateFiles, make_certificates, server_context
+from mqflow.embedded.ending import End, Manner
+from mqflow.embedded.folder import prepare_folder
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedQueueManager
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.standby import owner_pid, standby_pid
+from mqflow.embedded.users_file import USERS_FILE, UsersFile
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.names import is_object_name
+
+__all__ = ("command",)
+
+_START_S: Final = 20.0
+_LOG: Final = "qmgr.log"
+
+_data = click.option(
+    "--data",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Where its data is; ./NAME if left out.",
+)
+
+
+@click.group("qmgr")
+def command() -> None:
+    """Create, start and stop embedded queue managers that run by themselves."""
+
+
+def _name(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if not is_object_name(value):
+        raise click.BadParameter(f"{value!r} cannot be the name of a queue manager.", ctx, param)
+    return value
+
+
+_name_argument = click.argument("name", callback=_name)
+
+
+@command.command("create")
+@_name_argument
+@_data
+@click.option("--dead-letter-queue", "-u", default="SYSTEM.DEAD.LETTER.QUEUE", show_default=True, help="Its DEADQ.")
+def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
+    """Make a queue manager, and do not start it (crtmqm)."""
+    place = _folder(name, folder)
+    if (place / "queue_manager.db").exists():
+        raise ConfigurationError(f"{place} holds a queue manager already: mqflow qmgr start {name} starts it.")
+    EmbeddedQueueManager(name, store=SqliteStore(place), dead_letter_queue=dead_letter_queue).close()
+    click.echo(f"{name} is created in {place}. mqflow qmgr start {name} starts it.")
+
+
+@command.command("serve")
+@_name_argument
+@_data
+@click.option("--listen", multiple=True, metavar="ADDRESS", help="unix:PATH, or HOST:PORT for users with a password.")
+@click.option("--standby", is_flag=True, help="Where it is active elsewhere, wait and take over.")
+@click.option(
+    "--tls", "tls_folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Certificates; FOLDER/tls if there."
+)
+def serve_command(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool, tls_folder: Path | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Run the queue manager here, until SIGTERM or Ctrl-C (immediate) or SIGHUP (controlled)."""
+    place = _folder(name, folder)
+    if not standby and not (place / "queue_manager.db").exists():
+        raise ConfigurationError(f"There is no queue manager in {place}: mqflow qmgr create {name} makes one.")
+    try:
+        addresses = tuple(parse_address(text) for text in listen)
+        files = CertificateFiles(tls_folder or place / "tls")
+        tls = server_context(files.certificate, files.key) if files.certificate.exists() or tls_folder else None
+    except (AddressError, CertificateError) as error:
+        raise ConfigurationError(str(error)) from error
+    users = _users(place)
+    if any(isinstance(address, TcpAddress) for address in addresses) and not users.names():
+        note(f"mqflow: nobody has a password yet, so nobody gets in over TCP: mqflow qmgr user {name} NAME gives one.")
+    wanted = Hosting(name=name, folder=place, addresses=addresses, standby=standby, users=users, tls=tls)
+    anyio.run(host, wanted, note, backend="asyncio")
+
+
+@command.command("start")
+@_name_argument
+@_data
+@click.option("--listen", multiple=True, metavar="ADDRESS", help="As of serve.")
+@click.option("--standby", is_flag=True, help="As of serve.")
+def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool) -> None:  # noqa: FBT001 - click passes options by name
+    """Run the queue manager in the background (strmqm); what it says goes to qmgr.log in its folder."""
+    place = _folder(name, folder)
+    words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
+    words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
+    prepare_folder(place, create=standby)
+    with (place / _LOG).open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=Path.cwd()
+        )
+    click.echo(_until_ready(process, name, place, standby=standby))
+
+
+@command.command("stop")
+@_name_argument
+@_data
+@click.option(
+    "--controlled", "-c", "manner", flag_value="controlled", default=True, help="Wait for applications to end (default)."
+)
+@click.option("--immediate", "-i", "manner", flag_value="immediate", help="Back their units of work out, and end.")
+@click.option("--switchover", "-s", is_flag=True, help="Only where a standby goes on; implies -r and -i.")
+@click.option("--reconnect", "-r", is_flag=True, help="Tell applications to reconnect.")
+def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool) -> None:  # noqa: FBT001 - click passes options by name
+    """End the active queue manager (endmqm); returns when it has ended, unless it waits for applications."""
+    place = _folder(name, folder)
+    data = prepare_folder(place, create=False)
+    pid = owner_pid(data)
+    if pid is None:
+        raise ConfigurationError(f"{name} in {place} is not active.")
+    how = End(Manner.IMMEDIATE if switchover else Manner(manner), reconnect=reconnect or switchover, switchover=switchover)
+    _order(place, name, calls.EndQueueManager(how))
+    if how.manner is Manner.CONTROLLED:
+        click.echo(f"{name} ends when its applications have disconnected.")
+        return
+    while owner_pid(data) == pid:
+        anyio.run(anyio.sleep, 0.02)
+    click.echo(f"{name} has ended.")
+
+
+@command.command("status")
+@click.argument("name", required=False, callback=lambda ctx, param, value: value and _name(ctx, param, value))
+@_data
+@json_option
+def status(name: str | None, folder: Path | None, **options: Any) -> None:
+    """Say whether it is active, and whether a standby waits (dspmq)."""
+    places = [_folder(name, folder)] if name else sorted(path.parent for path in Path().glob("*/queue_manager.db"))
+    rows = [_status(place, name or place.name) for place in places]
+    if options["as_json"]:
+        for row in rows:
+            click.echo(msgspec.json.encode(row))
+        return
+    if not rows:
+        note("There is no queue manager in the folders here; --data names one elsewhere.")
+        return
+    columns = ("queue manager", "status", "process", "standby", "data")
+    show_table(columns, [tuple(str(row[column]) for column in columns) for row in rows], numbers=frozenset({2, 3}))
+
+
+@command.command("backup")
+@_name_argument
+@click.argument("target", type=click.Path(path_type=Path))
+@_data
+def backup(name: str, target: Path, folder: Path | None) -> None:
+    """Copy what is durable now to a new folder, while it runs or not. A queue manager can be started there."""
+    place = _folder(name, folder)
+    if owner_pid(prepare_folder(place, create=False)) is not None:
+        _order(place, name, calls.Backup(str(target.absolute())))
+    else:
+        store = SqliteStore(place, create=False)
+        try:
+            store.load()
+            store.backup(target)
+        finally:
+            store.close()
+    click.echo(f"{name} is copied to {target}.")
+
+
+@command.command("tls")
+@_name_argument
+@click.argument("host", nargs=-1, required=True)
+@_data
+def tls(name: str, host: tuple[str, ...], folder: Path | None) -> None:
+    """Make certificates for the names or addresses HOST that applications connect to; `serve` finds them."""
+    try:
+        files = make_certificates(_folder(name, folder) / "tls", host, name=name, now=datetime.now(UTC))
+    except CertificateError as error:
+        raise ConfigurationError(str(error)) from error
+    click.echo(
+        f"Made for {', '.join(host)}. Applications trust it by embedded+tls://{host[0]}:PORT/{name}?ca={files.authority}"
+    )
+
+
+@command.command("user")
+@_name_argument
+@click.argument("user")
+@_data
+@click.option("--remove", is_flag=True, help="Let the user in no more.")
+@click.option("--password-file", type=click.File("r"), help="A file with the password; asked for otherwise.")
+def user_command(name: str, user: str, folder: Path | None, remove: bool, password_file: Any) -> None:  # noqa: FBT001 - click passes options by name
+    """Give a user a password for connections over TCP. What it may do is said by SET AUTHREC (mqflow mqsc)."""
+    users = _users(_folder(name, folder))
+    if remove:
+        if not users.remove(user):
+            raise ConfigurationError(f"There is no user {user!r}; there are: {', '.join(users.names()) or 'none'}.")
+        click.echo(f"{user} is removed.")
+        return
+    password = password_file.read().rstrip("\n") if password_file else getpass.getpass(f"Password of {user}: ")
+    if not password:
+        raise ConfigurationError("An empty password is none.")
+    users.set(user, password)
+    click.echo(f"{user} has a password.")
+
+
+def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, *, standby: bool) -> str:
+    """Return what it has become. Raises `ConfigurationError` where it has ended, or says nothing for too long."""
+    data = prepare_folder(place, create=True)
+    ready_by = SYSTEM_CLOCK.monotonic() + _START_S
+    while SYSTEM_CLOCK.monotonic() < ready_by:
+        code = process.poll()
+        if code is not None:
+            said = (place / _LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise ConfigurationError(f"{name} did not start (exit code {code}): {said[-1] if said else 'it said nothing'}")
+        active = owner_pid(data) == process.pid and (place / SERVED_SOCKET).is_socket()
+        if active or (standby and standby_pid(data) == process.pid):
+            process.returncode = 0  # it outlives this command, and nobody waits for it
+            return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
+        anyio.run(anyio.sleep, 0.05)
+    raise ConfigurationError(f"{name} is not ready after {_START_S:g} s; {place / _LOG} says more.")
+
+
+def _folder(name: str, folder: Path | None) -> Path:
+    return Path(name) if folder is None else folder
+
+
+def _users(folder: Path) -> UsersFile:
+    return UsersFile(folder / USERS_FILE, secrets.token_bytes)
+
+
+def _order(place: Path, name: str, request: calls.HostOrder) -> None:
+    manager = ServedQueueManager(place / SERVED_SOCKET, name=name)
+    try:
+        manager.administration.order(request)
+    finally:
+        manager.close()
+
+
+def _status(place: Path, name: str) -> dict[str, Any]:
+    data = prepare_folder(place, create=False)
+    pid, waiting = owner_pid(data), standby_pid(data)
+    said = "ended" if pid is None else "active"
+    if pid is not None:
+        try:
+            manager = ServedQueueManager(place / SERVED_SOCKET)
+            connection = manager.connect(application_name="mqflow qmgr status")
+            name = connection.queue_manager_name
+            connection.disconnect()
+        except MQIError as error:
+            said = f"active, and does not answer ({int(error.reason)})"
+    return {"queue manager": name, "status": said, "process": pid or "", "standby": waiting or "", "data": str(place)}

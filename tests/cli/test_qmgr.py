@@ -1,0 +1,186 @@
+"""A queue manager in a process of its own: created, started, taken over, ended, copied, served to users with a password."""
+
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+from tests.cli.conftest import Run
+
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
+
+
+@pytest.fixture
+def created(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """QM1 in ./QM1, and nothing of it left behind."""
+    monkeypatch.setenv("MQFLOW_URL", "embedded+unix:QM1/served.sock?qmgr=QM1")
+    assert 0 == run("qmgr", "create", "QM1").exit_code
+    yield
+    while pid := row(run)["process"] or row(run)["standby"]:
+        os.kill(int(pid), signal.SIGKILL)
+        threading.Event().wait(0.02)
+
+
+def row(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("qmgr", "status", "QM1", "--json").stdout)
+    return found
+
+
+def started(run: Run, *more: str) -> int:
+    result = run("qmgr", "start", "QM1", *more)
+    assert 0 == result.exit_code, result.output
+    return int(result.stdout.split()[-1].rstrip("."))
+
+
+def active_after(run: Run, pid: int) -> dict[str, Any]:
+    """Return the status once another process than this one is active."""
+    while (now := row(run))["process"] in {"", pid} or now["status"] != "active":
+        threading.Event().wait(0.01)
+    return now
+
+
+def connected() -> ServedConnection:
+    return ServedQueueManager(Path("QM1/served.sock")).connect()
+
+
+pytestmark = pytest.mark.usefixtures("created")
+
+
+def test_it_is_created_started_and_ended(run: Run) -> None:
+    assert "ended" == row(run)["status"]
+
+    pid = started(run)
+
+    assert ("active", pid, "") == (row(run)["status"], row(run)["process"], row(run)["standby"])
+    assert "QM1 has ended.\n" == run("qmgr", "stop", "QM1", "-i").stdout
+    assert "ended" == row(run)["status"]
+
+
+def test_what_is_there_is_not_created_again_and_what_is_not_there_not_started(run: Run) -> None:
+    assert "holds a queue manager already" in run("qmgr", "create", "QM1").stderr
+    assert "mqflow qmgr create QM2" in run("qmgr", "serve", "QM2").stderr
+    assert "not active" in run("qmgr", "stop", "QM1").stderr
+
+
+def test_a_standby_takes_over_when_the_active_one_is_killed_and_nothing_is_lost(run: Run) -> None:
+    active = started(run)
+    standby = started(run, "--standby")
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
+    run("put", "Q1", "an order")
+
+    os.kill(active, signal.SIGKILL)
+
+    assert standby == active_after(run, active)["process"]
+    assert "an order\n" == run("get", "Q1").stdout
+
+
+def test_a_stopped_process_is_still_the_active_one(run: Run) -> None:
+    active = started(run)
+    started(run, "--standby")
+    os.kill(active, signal.SIGSTOP)
+    try:
+        threading.Event().wait(0.1)  # many times as long as a standby takes to look
+        assert active == json.loads(Path("QM1/owner.lock").read_text())
+    finally:
+        os.kill(active, signal.SIGCONT)
+
+
+def test_switchover_hands_over_and_applications_hear_that_they_shall_reconnect(run: Run) -> None:
+    active = started(run)
+    standby = started(run, "--standby")
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)")
+    connection = connected()
+    heard: list[MQIError] = []
+    waiting = threading.Thread(target=_wait, args=(connection, heard))
+    waiting.start()
+    while not json.loads(run("mqsc", "--json", stdin="DISPLAY QLOCAL(Q1) IPPROCS").stdout)["IPPROCS"]:
+        threading.Event().wait(0.01)
+
+    stopped = run("qmgr", "stop", "QM1", "-s")
+    waiting.join()
+
+    assert "QM1 has ended.\n" == stopped.stdout
+    assert [Reason.Q_MGR_RECONNECT_REQUESTED] == [error.reason for error in heard]
+    assert standby == active_after(run, active)["process"]
+
+
+def _wait(connection: ServedConnection, heard: list[MQIError]) -> None:
+    try:
+        connection.get(connection.open("Q1", BOTH), FOR_EVER)
+    except MQIError as error:
+        heard.append(error)
+
+
+def test_without_a_standby_there_is_no_switchover(run: Run) -> None:
+    started(run)
+
+    result = run("qmgr", "stop", "QM1", "-s")
+
+    assert "No standby is there" in result.stderr
+    assert "active" == row(run)["status"]
+
+
+def test_a_controlled_end_waits_for_applications(run: Run) -> None:
+    started(run)
+    connection = connected()
+
+    assert "ends when its applications have disconnected" in run("qmgr", "stop", "QM1").stdout
+    with pytest.raises(MQIError) as refused:
+        connected()
+    assert Reason.Q_MGR_QUIESCING == refused.value.reason
+    connection.disconnect()
+    while row(run)["status"] != "ended":
+        threading.Event().wait(0.02)
+
+
+def test_two_standbys_are_one_too_many(run: Run) -> None:
+    started(run)
+    started(run, "--standby")
+
+    assert "stands by for" in run("qmgr", "start", "QM1", "--standby").stderr
+
+
+@pytest.mark.parametrize("active", [True, False], ids=["while it runs", "while it does not"])
+def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
+    started(run)
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
+    run("put", "Q1", "an order")
+    if not active:
+        run("qmgr", "stop", "QM1", "-i")
+
+    assert 0 == run("qmgr", "backup", "QM1", "copy").exit_code
+
+    assert "an order\n" == run("get", "Q1", "--url", "embedded:copy?qmgr=QM1").stdout
+    assert "There is a queue manager already" in run("qmgr", "backup", "QM1", "copy").stderr
+
+
+def test_users_with_a_password_get_in_over_tls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        port = any_port.getsockname()[1]
+    Path("password").write_text("correct horse\n")
+    run("qmgr", "user", "QM1", "alice", "--password-file", "password")
+    run("qmgr", "tls", "QM1", "localhost", "127.0.0.1")
+    started(run, "--listen", f"127.0.0.1:{port}")
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)")
+    url = f"embedded+tls://localhost:{port}/QM1?ca=QM1/tls/ca.pem"
+
+    assert "asks who connects" in run("put", "Q1", "x", "--url", url).stderr
+    monkeypatch.setenv("MQFLOW_USER", "alice")
+    monkeypatch.setenv("MQFLOW_PASSWORD", "wrong")
+    assert "MQRC_NOT_AUTHORIZED" in run("put", "Q1", "x", "--url", url).stderr
+    monkeypatch.setenv("MQFLOW_PASSWORD", "correct horse")
+    assert 0 == run("put", "Q1", "x", "--persistent", "--url", url).exit_code
+    assert "x\n" == run("get", "Q1", "--url", url).stdout
