@@ -135,6 +135,7 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
                     if how.switchover and standby_pid(folder) is None:
                         said = "No standby is there to go on: start one with --standby, or stop without -s"
                         raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "endmqm -s", queue_manager=wanted.name, detail=said)
+                    queue_manager.quiesce()  # at once: who asked for it finds it so
                     ended.say(how)
 
         servers = [opened.enter_context(closing(_served(wanted, queue_manager, each, obey))) for each in _places(wanted)]
