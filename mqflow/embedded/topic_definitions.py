@@ -35,7 +35,10 @@ from mqflow.mqi.topic_strings import is_topic_string
 __all__ = ("TopicDefinitions",)
 
 Wait = Callable[[], None]
-_ADMINISTRATIVE: Final = int(SubscribeOption.DURABLE | SubscribeOption.SET_CORREL_ID | SubscribeOption.WILDCARD_TOPIC)
+# VARUSER(ANY) and WSCHEMA(TOPIC) are the defaults of DEFINE SUB (q085760).
+_ADMINISTRATIVE: Final = int(
+    SubscribeOption.DURABLE | SubscribeOption.SET_CORREL_ID | SubscribeOption.WILDCARD_TOPIC | SubscribeOption.ANY_USERID
+)
 _NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "selection", "level", "wildcard_schema")
 
 

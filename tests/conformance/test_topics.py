@@ -10,7 +10,7 @@ from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption, S
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
 from tests.conformance.test_retained import RETAIN
-from tests.conformance.test_subscriptions import CREATE, DURABLE, MANAGED, PERSISTENT, again, bodies, publish, subscribe
+from tests.conformance.test_subscriptions import CREATE, DURABLE, MANAGED, PERSISTENT, RESUME, again, bodies, publish, subscribe
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
 
@@ -260,6 +260,18 @@ def test_an_administrative_subscription_delivers_to_its_queue_until_it_is_delete
     assert correlation is not None
     assert b"ABCD".ljust(24, b"\0") == correlation.descriptor.correlation_id
     assert [b"retained", b"one"] == program.bodies(queue)
+
+
+def test_an_administrative_subscription_is_for_any_user_to_resume_unless_it_says_fixed(
+    queue_manager: QueueManagerUnderTest, other: Program
+) -> None:
+    """IBM q085760: VARUSER(ANY) is the default."""
+    mqsc(queue_manager, "DEFINE SUB(ANYBODYS) TOPICSTR('Prices') DESTCLAS(MANAGED)")
+    mqsc(queue_manager, "DEFINE SUB(MINE) TOPICSTR('Prices') DESTCLAS(MANAGED) VARUSER(FIXED)")
+
+    assert "ANYBODYS" == subscribe(other, options=RESUME, name="ANYBODYS").descriptor.name
+    with refused(Reason.IDENTITY_MISMATCH):
+        subscribe(other, options=RESUME, name="MINE")
 
 
 def test_an_administrative_subscription_may_have_a_managed_queue_that_goes_with_it(
