@@ -26,6 +26,7 @@ from mqflow.app.settings import Settings
 from mqflow.events import Hook
 from mqflow.policy import backout
 from mqflow.runtime.delivery import Decide
+from mqflow.runtime.subscriber import TopicSubscription
 from mqflow.verbs import Put, QueueManager
 
 __all__ = ("App",)
@@ -75,8 +76,12 @@ class App:
 
     def listener(
         self,
-        queue: str,
+        queue: str = "",
         *,
+        topic: str = "",
+        durable: str = "",
+        selector: str = "",
+        character_wildcards: bool = False,
         where: Where | None = None,
         codec: Codec | None = None,
         name: str = "",
@@ -84,13 +89,23 @@ class App:
     ) -> Callable[[F], F]:
         """Declare the function below as a handler of the messages of a queue; the function itself stays as it is.
 
+        Or of what is published on a `topic`, with wildcards of levels (`#`, `+`), or of characters (`*`, `?`). All workers
+        share one subscription. `durable` names one that goes on while the application is away; `selector` chooses publications.
+
         `where` is asked with the `Message`, in the order of declaration; the first handler whose `where` says yes, or that has
         none, takes it. The `options` are those of `ListenerOptions` and belong to the queue: one of its handlers gives them.
         """
+        if bool(queue) is bool(topic) or (queue and (durable or selector or character_wildcards)):
+            said = f"listener({queue!r}, topic={topic!r})"
+            raise ConfigurationError(f"{said}: a queue or a topic is needed, and durable and selector go with a topic.")
+        subscription = TopicSubscription(
+            topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards
+        )
 
         def declare(function: F) -> F:
             handler = Handler(function, where=where, codec=codec or self.codec)
-            self._listener(queue, options, name or function.__name__, handler.name).add(handler)
+            subscribed = subscription if topic else None
+            self._listener(queue or topic, options, name or function.__name__, handler.name, subscribed).add(handler)
             return function
 
         return declare
@@ -181,6 +196,21 @@ class App:
         """
         return await self._run().put(queue, payload, **wishes)
 
+    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[Wishes]) -> Put:
+        """Publish on a topic outside any unit of work of a delivery: every subscription has its copy when this returns.
+
+        With `retain` it is also kept for whoever subscribes later. `wishes` as in `put`, without delay. Raises `MQIError` 2502
+        where the topic's delivery rule cannot be kept, and what `put` raises.
+        """
+        return await self._run().publish(topic, payload, retain=retain, **wishes)
+
+    async def unsubscribe(self, durable: str) -> None:
+        """End a durable subscription for good, with what waits on its queue.
+
+        Raises `MQIError` 2428 where there is none, 2429 while an application holds it.
+        """
+        await self._run().unsubscribe(durable)
+
     async def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **wishes: Unpack[Wishes]
     ) -> T:
@@ -259,16 +289,20 @@ class App:
             raise ConfigurationError("The application is not running: `async with app.running(): ...` runs it.")
         return self._running
 
-    def _listener(self, queue: str, options: ListenerWishes, name: str, handler: str) -> Listener:
+    def _listener(
+        self, queue: str, options: ListenerWishes, name: str, handler: str, subscription: TopicSubscription | None
+    ) -> Listener:
         """Return the listener of the queue, made with these options or agreeing with them."""
         try:
             wanted = ListenerOptions(**options)
         except (TypeError, ValueError, ConfigurationError) as error:
             accepted = ", ".join(ListenerOptions.__struct_fields__)
             raise ConfigurationError(f"{handler} on {queue}: {error} (options: {accepted})") from error
-        listener = self._listeners.get(queue)
+        # Two subscriptions to one topic are two listeners, and a topic is no queue of the same name.
+        key = queue if subscription is None else f"topic {subscription}"
+        listener = self._listeners.get(key)
         if listener is None:
-            listener = self._listeners[queue] = Listener(queue, wanted, name)
+            listener = self._listeners[key] = Listener(queue, wanted, name, subscription)
         elif options and listener.options == ListenerOptions():
             listener.options = wanted
         elif options and wanted != listener.options:

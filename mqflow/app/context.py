@@ -10,7 +10,7 @@ import anyio.from_thread
 
 from mqflow.app.codecs import Codec
 from mqflow.app.message import Message
-from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing
+from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published
 from mqflow.events import Decided
 from mqflow.runtime.delivery import Delivery
 from mqflow.runtime.session import Session
@@ -46,6 +46,11 @@ class Context:
         """
         wishes.setdefault("codec", self._codec)
         return await self.send(outgoing(queue, payload, **wishes))
+
+    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[Wishes]) -> Put:
+        """Publish on a topic in the unit of work of this delivery: subscriptions get it once the delivery is committed."""
+        wishes.setdefault("codec", self._codec)
+        return await self.send(published(topic, payload, retain=retain, **wishes))
 
     def put_blocking(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """As `put`, for a handler that is not async and so runs in a thread."""

@@ -25,6 +25,7 @@ from mqflow.runtime.attempt import attempt
 from mqflow.runtime.delivery import Decide, Delivery, Handle, ListenerSpec
 from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager
+from mqflow.runtime.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
 __all__ = ("Listener", "ListenerOptions", "ListenerWishes", "Publisher")
@@ -104,8 +105,10 @@ class Publisher(Struct, frozen=True, kw_only=True):
 class Listener:
     """The handlers of one queue."""
 
-    def __init__(self, queue: str, options: ListenerOptions, name: str) -> None:
+    def __init__(self, queue: str, options: ListenerOptions, name: str, subscription: TopicSubscription | None = None) -> None:
+        #: The queue; of a subscription, its topic.
         self.queue: Final = queue
+        self.subscription: Final = subscription
         self.options = options
         self.name: Final = name
         self.handlers: Final[list[Handler]] = []
@@ -131,6 +134,7 @@ class Listener:
         return ListenerSpec(
             name=self.name,
             queue=self.queue,
+            subscription=self.subscription,
             handle=_Chain(self, middleware, codec, stager).handle,
             decide=decide,
             behaviour=backout.behaviour,

@@ -16,14 +16,14 @@ from mqflow.app.message import PropertyValue
 from mqflow.mqi import headers, rfh2
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.options import Encoding, MessageType, Persistence, PutOption
+from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import check_delay, delay_in_ms
 from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager
 from mqflow.verbs import Put
 
-__all__ = ("Outgoing", "Publish", "Send", "framed", "outgoing", "put_in_unit_of_work")
+__all__ = ("Outgoing", "Publish", "Send", "framed", "outgoing", "published", "put_in_unit_of_work")
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _EXPIRY_TENTHS_MAX: Final = 999_999_999
@@ -59,6 +59,9 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     body: bytes
     #: Travel in the `usr` folder of an RFH2; none, no RFH2.
     properties: Mapping[str, PropertyValue] = {}
+    #: The queue's name is a topic: a publication, which may be retained.
+    publishes: bool = False
+    retain: bool = False
     #: More than 0: it is delivered that much later.
     delay_ms: int = 0
 
@@ -95,6 +98,14 @@ def outgoing(queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Outgoing:
     return Outgoing(queue=queue, descriptor=descriptor, body=body, properties=properties, delay_ms=delay_ms)
 
 
+def published(topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[Wishes]) -> Outgoing:
+    """Return the publication to put. Raises as `outgoing`, and `MQIError` 2298 for a delay."""
+    message = outgoing(topic, payload, **wishes)
+    if message.delay_ms:
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQPUT1", topic, detail="A publication cannot be delayed here yet")
+    return replace(message, publishes=True, retain=retain)
+
+
 async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
     """Put the message in the unit of work of this session, a delayed one on the staging queue. Raises `MQIError`."""
     descriptor, data = framed(message)
@@ -102,6 +113,10 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
         manager = message.queue_manager
         return await stager.put(session, message.queue, descriptor, data, message.delay_ms, queue_manager=manager)
     connection = session.connection
+    if message.publishes:
+        options = _PUT | PutOption.RETAIN if message.retain else _PUT
+        kind = ObjectType.TOPIC
+        return await session.call(connection.put1, "", descriptor, data, options, object_type=kind, object_string=message.queue)
     if message.queue_manager not in {"", connection.queue_manager_name}:
         manager = message.queue_manager
         return await session.call(connection.put1, message.queue, descriptor, data, _PUT, queue_manager=manager)

@@ -19,11 +19,12 @@ from mqflow.app.listening import Listener
 from mqflow.app.locate import OpenQueueManager, open_queue_manager
 from mqflow.app.message import Message
 from mqflow.app.middleware import around_put
-from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, put_in_unit_of_work
+from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
 from mqflow.app.settings import Settings, load
 from mqflow.events import Hook
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, MatchOption, MessageType, OpenOption
+from mqflow.mqi.options import CloseOption, GetOption, MatchOption, MessageType, OpenOption, SubscribeOption
+from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.disposition import Behaviour, Settlement
 from mqflow.policy.reconnection import Class, classify
 from mqflow.runtime.broadcast import Broadcast, LogEvents
@@ -122,7 +123,27 @@ class Running:
     async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """As `App.put`."""
         wishes.setdefault("codec", self._declared.codec)
-        message = outgoing(queue, payload, **wishes)
+        return await self._put(outgoing(queue, payload, **wishes))
+
+    async def publish(self, topic: str, payload: Any, *, retain: bool, **wishes: Unpack[Wishes]) -> Put:
+        """As `App.publish`."""
+        wishes.setdefault("codec", self._declared.codec)
+        return await self._put(published(topic, payload, retain=retain, **wishes))
+
+    async def unsubscribe(self, durable: str) -> None:
+        """As `App.unsubscribe`."""
+        session = await self._runtime.supervisor.connect()
+        try:
+            connection = session.connection
+            wanted = SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME)
+            subscribed = await session.call(connection.subscribe, wanted)
+            await session.call(connection.close, subscribed.queue)
+            await session.call(connection.close, subscribed.handle, CloseOption.REMOVE_SUB)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+    async def _put(self, message: Outgoing) -> Put:
         async with self._turn:
             session = await self._own_session()
             try:

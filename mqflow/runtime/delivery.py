@@ -14,6 +14,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.policy.disposition import Behaviour, Disposition, Outcome
 from mqflow.policy.pacing import Pace
 from mqflow.runtime.session import Session
+from mqflow.runtime.subscriber import TopicSubscription
 from mqflow.verbs import Got
 
 __all__ = ("Decide", "Delivery", "Handle", "ListenerSpec")
@@ -49,7 +50,10 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     """A listener as declared: what the runtime needs to know of it."""
 
     name: str
+    #: The queue; of a subscription, its topic.
     queue: str
+    #: What it subscribes to, rather than gets from a queue of its own.
+    subscription: TopicSubscription | None = None
     handle: Handle
     #: What says what becomes of a message that was backed out.
     decide: Decide

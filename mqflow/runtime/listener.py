@@ -11,9 +11,10 @@ import anyio
 from anyio.abc import TaskStatus
 
 from mqflow.events import HandlerStuck, ListenerStarted, ListenerStopped, Warned
+from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.reconnection import Class, classify
-from mqflow.runtime.delivery import Delivery
+from mqflow.runtime.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener_state import ListenerState
 from mqflow.runtime.session import Session
 from mqflow.runtime.stack import stack_of
@@ -61,6 +62,8 @@ class Listener:
                 workers.start_soon(self._watch)
         finally:
             await state.requeuer.close()
+            if state.subscriber is not None:
+                await state.subscriber.close()
             state.broadcast(ListenerStopped(queue=spec.queue, listener=spec.name))
 
     def stop(self) -> None:
@@ -135,6 +138,7 @@ class Listener:
         state, spec = self._state, self._state.spec
         session = await state.supervisor.connect()
         try:
+            await state.queue()
             settings = await state.settings.inquire(session)
         except MQIError as error:
             state.broadcast(Warned(text=f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired. {error}", queue=spec.queue))
@@ -145,14 +149,15 @@ class Listener:
         if not attributes.backout_threshold:
             text = (
                 f"{spec.queue} has no backout threshold, so a message that always fails is redelivered for ever. "
-                f"ALTER QLOCAL('{attributes.name}') BOTHRESH(3) BOQNAME('...') ends that, or Backout(threshold=3, queue=...)."
+                f"ALTER {_defined_as(spec, attributes)} BOTHRESH(3) BOQNAME('...') ends that, "
+                "or Backout(threshold=3, queue=...)."
             )
             state.broadcast(Warned(text=text, queue=spec.queue))
         elif not attributes.backout_requeue_queue and not settings.dead_letter_queue:
             text = (
                 f"{spec.queue} has a backout threshold but no backout requeue queue, and the queue manager has no dead-letter "
                 f"queue: a poison message stays where it is and holds the listener up. "
-                f"ALTER QLOCAL('{attributes.name}') BOQNAME('...') changes that."
+                f"ALTER {_defined_as(spec, attributes)} BOQNAME('...') changes that."
             )
             state.broadcast(Warned(text=text, queue=spec.queue))
 
@@ -162,3 +167,10 @@ class Listener:
         while not state.stopping.is_set():
             await state.pause(min(_WATCH_S, state.spec.stuck_after_s))
             self.name_stuck(state.spec.stuck_after_s)
+
+
+def _defined_as(spec: ListenerSpec, attributes: QueueAttributes) -> str:
+    """Return what an administrator alters: the queue, or the model that a subscription's is made from by default."""
+    if spec.subscription is None:
+        return f"QLOCAL('{attributes.name}')"
+    return f"QMODEL('SYSTEM.{'' if spec.subscription.durable else 'N'}DURABLE.MODEL.QUEUE')"

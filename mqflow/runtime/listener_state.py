@@ -17,6 +17,7 @@ from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.delivery import Delivery, ListenerSpec
 from mqflow.runtime.requeuer import Requeuer
 from mqflow.runtime.settings_cache import SettingsCache
+from mqflow.runtime.subscriber import Subscriber
 from mqflow.runtime.supervisor import Supervisor
 
 __all__ = ("ListenerState",)
@@ -49,6 +50,7 @@ class ListenerState:
         self.requeuer: Final = Requeuer(
             spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=clock
         )
+        self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()
         #: What each worker handles just now, and since when (monotonic seconds), by the worker's number.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
@@ -56,6 +58,18 @@ class ListenerState:
         self._failures: OrderedDict[bytes, Outcome] = OrderedDict()
         self._refusals = 0
         self._rest_until = 0.0
+
+    async def queue(self) -> str:
+        """Return the name of the queue to get from. Raises the `MQIError` of a subscription that cannot be had now."""
+        if self.subscriber is None:
+            return self.spec.queue
+        name = await self.subscriber.queue()
+        if name != self.settings.queue:
+            self.settings.queue = name
+            self.settings.forget()
+            self.requeuer.queue = name
+            await self.requeuer.close()
+        return name
 
     def forgive(self, message_id: bytes) -> None:
         """Note that a backout of this message was not its own fault: a neighbour failed, or the handling was cut off."""

@@ -52,7 +52,8 @@ class Requeuer:
     def __init__(
         self, queue: str, supervisor: Supervisor, *, behaviour: Behaviour, application_name: str, clock: Clock
     ) -> None:
-        self._queue: Final = queue
+        #: Of a subscription known only once it is there; whoever sets it calls `close`.
+        self.queue = queue
         self._supervisor = supervisor
         self._behaviour = behaviour
         self._application_name = application_name
@@ -100,7 +101,7 @@ class Requeuer:
     async def _move_from_among(self, session: Session, task: Task) -> Disposal | None:
         """As `move_on`, where messages with the same identifiers are on the queue: the one that was backed out that often."""
         connection = session.connection
-        handle = await session.call(connection.open, self._queue, INPUT | OpenOption.BROWSE)
+        handle = await session.call(connection.open, self.queue, INPUT | OpenOption.BROWSE)
         try:
             while seen := await session.call(connection.get, handle, _wanted(task, GetOption.BROWSE_NEXT)):
                 if seen.descriptor.backout_count >= task.backout_count:
@@ -116,7 +117,7 @@ class Requeuer:
         if plan == (Deliver(),):  # an application's own decision may change its mind; then nothing is to be moved
             await session.settle(Settlement.BACKOUT)
             return Disposal((Attempt(Deliver()),))
-        mover = Mover(session, handle, self._queue, self._behaviour, self._application_name, self._clock)
+        mover = Mover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
         try:
             disposal = await mover.carry_out(got, plan, task.why)
         except MQIError:
@@ -139,7 +140,7 @@ class Requeuer:
         return self._session
 
     async def _open(self, session: Session) -> ObjectHandle:
-        self._handle = await session.call(session.connection.open, self._queue, INPUT)
+        self._handle = await session.call(session.connection.open, self.queue, INPUT)
         return self._handle
 
     async def _recover(self, error: MQIError) -> None:

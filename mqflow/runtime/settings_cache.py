@@ -32,7 +32,8 @@ class SettingsCache:
     """Of one listener, shared by its workers."""
 
     def __init__(self, queue: str, threshold: int | None, backout_queue: str | None) -> None:
-        self._queue: Final = queue
+        #: Of a subscription known only once it is there; whoever sets it calls `forget`.
+        self.queue = queue
         self._threshold: Final = threshold
         self._backout_queue: Final = backout_queue
         self._kept: tuple[int, BackoutSettings] | None = None
@@ -43,9 +44,13 @@ class SettingsCache:
             self._kept = (generation, await self.inquire(session))
         return self._kept[1]
 
+    def forget(self) -> None:
+        """Inquire again when next needed."""
+        self._kept = None
+
     async def inquire(self, session: Session) -> BackoutSettings:
         """Return the settings as they are now, and keep nothing."""
-        queue = await session.call(inquire_base_queue, session.connection, self._queue)
+        queue = await session.call(inquire_base_queue, session.connection, self.queue)
         manager = await session.call(inquire_queue_manager, session.connection)
         attributes, threshold_source, queue_source = backout.effective(
             queue, threshold=self._threshold, queue=self._backout_queue

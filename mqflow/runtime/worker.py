@@ -70,7 +70,7 @@ class Worker:
     async def open(self) -> None:
         """Open the queue for input. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
-        self._handle = await self._session.call(self._session.connection.open, self._spec.queue, options)
+        self._handle = await self._session.call(self._session.connection.open, await self._state.queue(), options)
 
     async def run(self) -> None:
         """Return when the listener stops; raises `SessionLost`, or the `MQIError` of a get that this queue refused."""

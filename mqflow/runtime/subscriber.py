@@ -1,0 +1,89 @@
+"""The subscription of a listener: one for all its workers, held on a session of its own, made again when it is gone.
+
+Each worker gets from the subscription's managed queue by its name, so a publication is handled once, whatever the concurrency.
+A durable subscription waits while the application is away; one that another process holds is waited for (2429).
+"""
+
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import SubscribeOption
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.runtime.session import Session
+from mqflow.runtime.supervisor import Supervisor
+from mqflow.verbs import Subscribed
+
+__all__ = ("Subscriber", "TopicSubscription")
+
+_QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
+
+
+class TopicSubscription(Struct, frozen=True, kw_only=True):
+    """What a listener subscribes to."""
+
+    topic: str
+    #: SubName of a durable subscription; empty for one that lasts as long as the listener.
+    durable: str = ""
+    #: A selector; empty for every publication.
+    selector: str = ""
+    #: Wildcards of characters (`*`, `?`) instead of levels (`#`, `+`).
+    character_wildcards: bool = False
+
+    def descriptor(self) -> SubscriptionDescriptor:
+        """Return what MQSUB is asked for."""
+        options = SubscribeOption.CREATE | SubscribeOption.MANAGED | SubscribeOption.FAIL_IF_QUIESCING
+        options |= SubscribeOption.WILDCARD_CHAR if self.character_wildcards else SubscribeOption.WILDCARD_TOPIC
+        if self.durable:
+            options |= SubscribeOption.DURABLE | SubscribeOption.RESUME
+        return SubscriptionDescriptor(object_string=self.topic, name=self.durable, selection=self.selector, options=options)
+
+
+class Subscriber:
+    """Holds the subscription of one listener."""
+
+    def __init__(self, wanted: TopicSubscription, supervisor: Supervisor) -> None:
+        self._wanted: Final = wanted
+        self._supervisor: Final = supervisor
+        self._turn = anyio.Lock()
+        self._session: Session | None = None
+        self._subscribed: Subscribed | None = None
+
+    async def queue(self) -> str:
+        """Return the name of the queue where the publications come, subscribing where that is due.
+
+        Raises the `MQIError` of MQSUB: 2429 while another process holds the durable subscription.
+        """
+        async with self._turn:
+            if self._session is not None and self._subscribed is not None:
+                try:
+                    # It may have died while the workers' sessions live: then the subscription, or its queue, is gone.
+                    return await _name(self._session, self._subscribed)
+                except MQIError:
+                    await self._let_go()
+            self._session = await self._supervisor.connect()
+            try:
+                connection = self._session.connection
+                self._subscribed = await self._session.call(connection.subscribe, self._wanted.descriptor())
+                return await _name(self._session, self._subscribed)
+            except BaseException:
+                await self._let_go()
+                raise
+
+    async def close(self) -> None:
+        """Let go of the subscription: a durable one goes on without its application, another one ends."""
+        async with self._turn:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        session, self._session, self._subscribed = self._session, None, None
+        if session is not None:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+
+async def _name(session: Session, subscribed: Subscribed) -> str:
+    answer = await session.call(session.connection.inquire, subscribed.queue, (_QUEUE_NAME,))
+    return str(answer.values[_QUEUE_NAME]).rstrip()

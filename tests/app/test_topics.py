@@ -1,0 +1,197 @@
+"""Listeners on topics: one subscription for all workers, durable or not, through outages, with poison handling; publishing."""
+
+import anyio
+import msgspec
+import pytest
+
+from mqflow import App, Context, MQIError
+from mqflow.app.errors import ConfigurationError
+from mqflow.events import Disposed, ListenerPaused, Reconnected, Warned
+from mqflow.mqi.reason_codes import Reason
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+
+class Price(msgspec.Struct):
+    cents: int
+
+
+@pytest.fixture(autouse=True)
+def models(mq: QueueManagerKit) -> None:
+    mq.mqsc(
+        "ALTER QMODEL(SYSTEM.DURABLE.MODEL.QUEUE) BOTHRESH(2) BOQNAME(PRICES.BOQ)",
+        "ALTER QMODEL(SYSTEM.NDURABLE.MODEL.QUEUE) BOTHRESH(2) BOQNAME(PRICES.BOQ)",
+    )
+    mq.define("PRICES.BOQ")
+    mq.define("OUT")
+
+
+def desk(durable: str = "", concurrency: int = 1, topic: str = "Prices/#") -> App:
+    app = App()
+
+    @app.listener(topic=topic, durable=durable, concurrency=concurrency)
+    async def book(price: Price, ctx: Context) -> None:
+        if price.cents < 0:
+            raise ValueError("negative")
+        await ctx.put("OUT", price)
+
+    return app
+
+
+async def cents(mq: QueueManagerKit, at_least: int = 1) -> list[int]:
+    return [message.json()["cents"] for message in await mq.drain("OUT", at_least=at_least)]
+
+
+async def test_a_publication_is_handled_once_whatever_the_concurrency(mq: QueueManagerKit) -> None:
+    app = desk(concurrency=4)
+    async with mq.run(app):
+        for number in range(8):
+            await app.publish("Prices/Oil", Price(number))
+        await app.publish("News", Price(99))
+        booked = await cents(mq, at_least=8)
+
+    assert list(range(8)) == sorted(booked)
+
+
+async def test_a_durable_subscription_gets_what_was_published_while_the_application_was_away(mq: QueueManagerKit) -> None:
+    app = desk(durable="desk-1")
+    async with mq.run(app):
+        await app.publish("Prices/Oil", Price(1))
+        assert [1] == await cents(mq)
+    other = App()
+    async with mq.run(other):
+        await other.publish("Prices/Oil", Price(2))
+    async with mq.run(desk(durable="desk-1")):
+        assert [2] == await cents(mq)
+
+
+async def test_a_listener_without_a_durable_subscription_starts_with_what_is_retained(mq: QueueManagerKit) -> None:
+    app = App()
+    async with mq.run(app):
+        await app.publish("Prices/Oil", Price(1), retain=True)
+        await app.publish("Prices/Gas", Price(2))
+    async with mq.run(desk()):
+        assert [1] == await cents(mq)
+
+
+async def test_a_poison_publication_goes_where_the_model_queue_says(mq: QueueManagerKit) -> None:
+    app = desk()
+    async with mq.run(app):
+        await app.publish("Prices/Oil", Price(-1))
+        [poison] = await mq.drain("PRICES.BOQ", within_s=60)
+
+    assert {"cents": -1} == poison.json()
+    [disposed] = mq.told(Disposed)
+    assert "PRICES.BOQ" in str(disposed)
+
+
+@pytest.mark.parametrize(("durable", "model"), [("", "SYSTEM.NDURABLE"), ("desk-1", "SYSTEM.DURABLE")])
+async def test_a_model_without_a_threshold_is_warned_of_by_name(mq: QueueManagerKit, durable: str, model: str) -> None:
+    mq.mqsc(f"ALTER QMODEL({model}.MODEL.QUEUE) BOTHRESH(0)")
+    async with mq.run(desk(durable)):
+        pass
+
+    [warned] = mq.told(Warned)
+    assert f"ALTER QMODEL('{model}.MODEL.QUEUE') BOTHRESH" in warned.text
+
+
+@pytest.mark.parametrize("durable", ["", "desk-1"])
+async def test_after_an_outage_the_subscription_is_there_again(mq: QueueManagerKit, durable: str) -> None:
+    app = desk(durable, concurrency=2)
+    async with mq.run(app):
+        await app.publish("Prices/Oil", Price(1))
+        first = await cents(mq)
+        with mq.faults.outage():
+            await anyio.sleep(60)
+        await anyio.sleep(60)
+        publisher = App()  # the first one's own session is cut as well
+        async with mq.run(publisher):
+            await publisher.publish("Prices/Oil", Price(2))
+        second = await cents(mq)
+
+    assert ([1], [2]) == (first, second)
+    assert mq.told(Reconnected)
+
+
+async def test_a_second_process_waits_for_a_durable_subscription_and_takes_it_over(mq: QueueManagerKit) -> None:
+    first, second = desk("desk-1"), desk("desk-1")
+    booked: list[int] = []
+    paused: list[ListenerPaused] = []
+    async with mq.run(first), anyio.create_task_group() as group:
+        stop = anyio.Event()
+
+        async def stand_by() -> None:
+            async with mq.run(second):
+                await stop.wait()
+
+        group.start_soon(stand_by)
+        await anyio.sleep(30)
+        await first.publish("Prices/Oil", Price(1))
+        booked = await cents(mq)
+        paused = mq.told(ListenerPaused)
+        stop.set()
+
+    assert [1] == booked
+    assert Reason.SUBSCRIPTION_IN_USE in {event.reason for event in paused}
+
+
+async def test_what_a_handler_publishes_is_part_of_its_unit_of_work(mq: QueueManagerKit) -> None:
+    app = desk(topic="Converted")
+    attempts: list[int] = []
+
+    @app.listener(topic="Raw", selector="JMSPriority >= 0")
+    async def convert(price: Price, ctx: Context) -> None:
+        attempts.append(price.cents)
+        await ctx.publish("Converted", Price(price.cents * 100))
+        if len(attempts) == 1:
+            raise ValueError("only the first time")
+
+    async with mq.run(app):
+        await app.publish("Raw", Price(3))
+        booked = await cents(mq)
+
+    assert ([3, 3], [300]) == (attempts, booked)
+
+
+async def test_a_durable_subscription_is_ended_when_asked_for(mq: QueueManagerKit) -> None:
+    async with mq.run(desk("desk-1")):
+        pass
+    app = App()
+    async with mq.run(app):
+        await app.unsubscribe("desk-1")
+        with pytest.raises(MQIError) as told:
+            await app.unsubscribe("desk-1")
+
+    assert Reason.NO_SUBSCRIPTION == told.value.reason
+
+
+async def test_a_publication_is_not_delayed(mq: QueueManagerKit) -> None:
+    app = App()
+    async with mq.run(app):
+        with pytest.raises(MQIError) as told:
+            await app.publish("Prices", Price(1), delay=5)
+
+    assert Reason.FUNCTION_NOT_SUPPORTED == told.value.reason
+
+
+async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener(topic="Prices", selector="price >")
+    async def book(price: Price) -> None:
+        """Never called."""
+
+    with pytest.raises(MQIError) as told:
+        async with mq.run(app):
+            pass
+
+    assert Reason.SELECTOR_SYNTAX_ERROR == told.value.reason
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"queue": "Q", "topic": "Prices"}, {"queue": "Q", "durable": "desk-1"}, {"queue": "Q", "selector": "a = 1"}]
+)
+async def test_a_listener_has_a_queue_or_a_topic(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="a queue or a topic is needed"):
+        App().listener(given.get("queue", ""), **{key: value for key, value in given.items() if key != "queue"})  # type: ignore[arg-type]  # a table's row
