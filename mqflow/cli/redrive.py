@@ -132,7 +132,7 @@ def _depth(connection: Connection, queue: str) -> int:
 
 @contextmanager
 def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[Moved], None]]]:
-    """Give how often each message was moved before, and what notes one more; each note is on the disk before the next move."""
+    """Give how often each message was moved before, and what notes one more: after its commit, before the next move."""
     before: Counter[int] = Counter()
     if path is None:
         yield before, lambda _: None
