@@ -113,7 +113,8 @@ def _connected(wishes: Wishes, table: RulesTable, password: str) -> Iterator[Con
     """Give the connection. Raises `EndedError` where there is none to be had, or it is to another queue manager."""
     settings = load({"url": wishes.url})
     if wishes.user:
-        settings = replace(settings, user=wishes.user, password=Secret(password))
+        # What was typed comes before every other way to say who connects.
+        settings = replace(settings, user=wishes.user, password=Secret(password), password_file="", token_file="")
     location = locate(settings.url)
     if location.kind == "embedded" and location.path is not None and not location.path.exists():
         raise ConfigurationError(f"{settings.url}: there is nothing at {location.path} yet.")

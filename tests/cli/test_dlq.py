@@ -10,10 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from mqflow.app.settings import Settings
 from mqflow.cli.dlq_run import _Watched
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_rules import Action
@@ -113,6 +115,28 @@ def test_the_first_line_is_the_password_of_the_user(run: Run) -> None:
 
     assert 0 == result.exit_code
     assert 3 == len(on(run, "OTHER"))
+
+
+def test_the_password_on_stdin_comes_before_the_one_in_the_settings(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("another")
+    monkeypatch.setenv("MQFLOW_PASSWORD_FILE", "secret")
+    monkeypatch.setenv("MQFLOW_USER", "bert")
+    used: list[Settings] = []
+
+    def reach(_: str, *, settings: Settings) -> None:
+        used.append(settings)
+        raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX")
+
+    monkeypatch.setattr("mqflow.cli.dlq_run.reach_queue_manager", reach)
+
+    result = run("dlq", "run", "-u", "amelie", stdin="secret\nACTION(RETRY)")
+
+    assert 0x41 == result.exit_code
+    [settings] = used
+    assert settings.password is not None
+    assert ("amelie", "secret", "") == (settings.user, settings.password.reveal(), settings.password_file)
 
 
 def test_a_table_in_a_file(run: Run, tmp_path: Path) -> None:
