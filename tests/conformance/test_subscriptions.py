@@ -361,6 +361,22 @@ def test_a_durable_subscription_is_removed_when_asked_for_with_its_queue(
         subscribe(program, options=RESUME, name="desk-1")
 
 
+def test_a_removed_subscription_does_not_come_back_with_a_restart(
+    queue_manager: QueueManagerUnderTest, program: Program
+) -> None:
+    if queue_manager.restart is None:
+        pytest.skip("nothing survives here")
+    subscribed = subscribe(program, "Prices", DURABLE, name="desk-1")
+    program.close(subscribed.queue)
+    program.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
+
+    restarted = queue_manager.restart()
+
+    with refused(Reason.NO_SUBSCRIPTION):
+        subscribe(again(restarted), options=RESUME, name="desk-1")
+    assert not [found.name for found in restarted.administration.queues() if found.name.startswith("SYSTEM.MANAGED")]
+
+
 def test_a_subscription_expires(queue_manager: QueueManagerUnderTest, program: Program, other: Program) -> None:
     subscribe(program, "Prices", DURABLE, name="desk-1", expiry_tenths=100)
     program.disconnect()
