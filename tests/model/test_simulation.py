@@ -22,7 +22,9 @@ from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime import disposal, session
+from mqflow.runtime.disposal import Disposal
 from mqflow.runtime.listener_state import ListenerState
+from mqflow.runtime.requeuer import Requeuer, Task
 from mqflow.runtime.session import InlineSession
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.runtime.worker import Worker
@@ -38,7 +40,11 @@ CALLS_MAX = 20_000
 """A run makes a few hundred calls, an outage included."""
 
 A_STOLEN_MESSAGE = 556
-"""The seed of a run in which three workers took two poison messages from each other for ever."""
+"""The seed of the run in which three workers once took two poison messages from each other for ever.
+
+Timing has changed since, and no seed is known any more that leads there by itself: `stolen` does."""
+STOLEN = 12
+"""How often another worker has a poison message just when the requeuer wants it."""
 A_SECOND_OUTAGE = 161
 """The seed of a run in which an outage began just when a worker was on its way back from another."""
 
@@ -132,6 +138,33 @@ def simulated(seed: int, backend: Backend) -> list[Event]:
     return kit.events
 
 
+async def steal(kit: QueueManagerKit, patch: pytest.MonkeyPatch) -> None:
+    """Run a listener whose poison message another worker holds whenever the requeuer looks; it must look calmly."""
+    real, stolen_at = Requeuer.move, list[float]()
+
+    async def move(self: Requeuer, task: Task) -> Disposal | None:
+        if len(stolen_at) == STOLEN:
+            return await real(self, task)
+        stolen_at.append(anyio.current_time())
+        assert stolen_at.count(stolen_at[-1]) < STOLEN / 2, "it spins"
+        return None
+
+    patch.setattr(Requeuer, "move", move)
+    kit.mqsc("DEFINE QLOCAL(IN) BOTHRESH(1) BOQNAME(BAD)", "DEFINE QLOCAL(OUT)", "DEFINE QLOCAL(BAD)")
+    async with kit.run(application(random.Random(0), ListenerOptions(concurrency=3))):  # noqa: S311 - repeatable, not secret
+        await kit.put("IN", "3")
+        await kit.drain("BAD", within_s=3_600)
+    assert len(stolen_at) == STOLEN
+
+
+def stolen(backend: Backend, patch: pytest.MonkeyPatch) -> None:
+    kit = QueueManagerKit(seed=0)
+    try:
+        run_once(kit, partial(steal, kit, patch), backend, 0)
+    finally:
+        kit.close()
+
+
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 
@@ -155,6 +188,11 @@ def test_the_same_seed_is_the_same_run(backend: Backend) -> None:
 @pytest.mark.parametrize("seed", [A_STOLEN_MESSAGE, A_SECOND_OUTAGE])
 def test_what_was_found_before_is_not_found_again(seed: int, backend: Backend) -> None:
     assert simulated(seed, backend)
+
+
+@both
+def test_a_message_that_others_hold_is_looked_for_calmly(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    stolen(backend, monkeypatch)
 
 
 def puts_are_outside_the_unit_of_work(patch: pytest.MonkeyPatch) -> None:
@@ -198,7 +236,6 @@ DEFECTS = (
     (moves_are_outside_the_unit_of_work, FEW),
     (what_failed_is_committed, FEW),
     (a_session_is_left_without_a_backout, FEW),
-    (who_comes_too_late_does_not_step_back, [A_STOLEN_MESSAGE]),
     (an_outage_is_one_only_for_who_was_connected, [A_SECOND_OUTAGE]),
 )
 
@@ -211,3 +248,10 @@ def test_a_planted_defect_is_found(
 
     with pytest.raises((AssertionError, TimeoutError, MQIError, ExceptionGroup)):
         [simulated(seed, "asyncio") for seed in seeds]
+
+
+def test_who_does_not_step_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    who_comes_too_late_does_not_step_back(monkeypatch)
+
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        stolen("asyncio", monkeypatch)
