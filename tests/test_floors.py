@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[1] / "mqflow"
 SEAMS = {
     "time": ("ambient.py",),
     "random": ("ambient.py", "testing/virtual_time.py"),
-    "secrets": (),
+    "secrets": ("cli/qmgr.py",),
     "uuid": (),
     "os.urandom": (),
     "datetime.datetime.now": (),

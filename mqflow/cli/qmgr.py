@@ -190,7 +190,9 @@ def backup(name: str, target: Path, folder: Path | None) -> None:
 def tls(name: str, host: tuple[str, ...], folder: Path | None) -> None:
     """Make certificates for the names or addresses HOST that applications connect to; `serve` finds them."""
     try:
-        files = make_certificates(_folder(name, folder) / "tls", host, name=name, now=datetime.now(UTC))
+        files = make_certificates(
+            _folder(name, folder) / "tls", host, name=name, now=datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
+        )
     except CertificateError as error:
         raise ConfigurationError(str(error)) from error
     click.echo(

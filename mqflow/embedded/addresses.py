@@ -1,20 +1,13 @@
-"""Where a queue manager is served: a Unix socket, or a TCP port with or without TLS; and how to get there.
-
-Knows sockets and TLS contexts; knows no frame and no verb.
-"""
+"""Where a queue manager is served: a Unix socket, or a TCP port. Knows texts; how to get there is `dialing`."""
 
 import contextlib
 import ipaddress
-import socket
-import ssl
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.streams import Stream, TlsStream
-
-__all__ = ("Address", "AddressError", "TcpAddress", "UnixAddress", "dial", "is_loopback", "parse_address")
+__all__ = ("Address", "AddressError", "TcpAddress", "UnixAddress", "is_loopback", "parse_address")
 
 _DEFAULT_PORT: Final = 1414
 _PORT_MAX: Final = 65_535
@@ -71,28 +64,3 @@ def is_loopback(host: str) -> bool:
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return False
-
-
-def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
-    """Return a stream connected to the address. Raises `OSError` (`ssl.SSLError` is one) where that fails."""
-    if isinstance(address, UnixAddress):
-        unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            unix.connect(str(address.path))
-        except BaseException:
-            unix.close()
-            raise
-        return unix
-    stream = socket.create_connection((address.host, address.port), timeout_s)
-    try:
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a request is one small packet, and waits for its answer
-        if tls is None:
-            stream.settimeout(None)
-            return stream
-        secured = TlsStream(stream, tls, server_side=False, host=address.host)
-        secured.handshake()
-        stream.settimeout(None)
-    except BaseException:
-        stream.close()
-        raise
-    return secured

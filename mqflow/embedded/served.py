@@ -18,9 +18,10 @@ from msgspec import Struct
 
 from mqflow.ambient import THREADS, Runner
 from mqflow.embedded import calls
-from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress, dial
+from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.authorities_served import ServedAuthorities
+from mqflow.embedded.dialing import dial
 from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frames
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.objects_served import ServedObjects

@@ -1,0 +1,34 @@
+"""How to get to where a queue manager is served. Knows sockets and TLS contexts; knows no frame and no verb."""
+
+import socket
+import ssl
+
+from mqflow.embedded.addresses import Address, UnixAddress
+from mqflow.embedded.streams import Stream, TlsStream
+
+__all__ = ("dial",)
+
+
+def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
+    """Return a stream connected to the address. Raises `OSError` (`ssl.SSLError` is one) where that fails."""
+    if isinstance(address, UnixAddress):
+        unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            unix.connect(str(address.path))
+        except BaseException:
+            unix.close()
+            raise
+        return unix
+    stream = socket.create_connection((address.host, address.port), timeout_s)
+    try:
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a request is one small packet, and waits for its answer
+        if tls is None:
+            stream.settimeout(None)
+            return stream
+        secured = TlsStream(stream, tls, server_side=False, host=address.host)
+        secured.handshake()
+        stream.settimeout(None)
+    except BaseException:
+        stream.close()
+        raise
+    return secured
