@@ -199,8 +199,9 @@ class App:
     async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[Wishes]) -> Put:
         """Publish on a topic outside any unit of work of a delivery: every subscription has its copy when this returns.
 
-        With `retain` it is also kept for whoever subscribes later. `wishes` as in `put`, without delay. Raises `MQIError` 2502
-        where the topic's delivery rule cannot be kept, and what `put` raises.
+        With `retain` it is also kept for whoever subscribes later. `wishes` as in `put`; with a delay, those that subscribe to
+        it now get it when that is over. Raises `MQIError` 2502 where the topic's delivery rule cannot be kept, or with a delay
+        is not ALLAVAIL, and what `put` raises.
         """
         return await self._run().publish(topic, payload, retain=retain, **wishes)
 

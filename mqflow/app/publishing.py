@@ -99,16 +99,17 @@ def outgoing(queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Outgoing:
 
 
 def published(topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[Wishes]) -> Outgoing:
-    """Return the publication to put. Raises as `outgoing`, and `MQIError` 2298 for a delay."""
+    """Return the publication to put. Raises as `outgoing`, and `MQIError` 2046 where it is retained and has a delay."""
     message = outgoing(topic, payload, **wishes)
-    if message.delay_ms:
-        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQPUT1", topic, detail="A publication cannot be delayed here yet")
+    check_delay(message.delay_ms, message.descriptor, name=topic, retained=retain)
     return replace(message, publishes=True, retain=retain)
 
 
 async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
     """Put the message in the unit of work of this session, a delayed one on the staging queue. Raises `MQIError`."""
     descriptor, data = framed(message)
+    if message.delay_ms and message.publishes:
+        return await stager.publish(session, message.queue, descriptor, data, message.delay_ms, retain=message.retain)
     if message.delay_ms:
         manager = message.queue_manager
         return await stager.put(session, message.queue, descriptor, data, message.delay_ms, queue_manager=manager)

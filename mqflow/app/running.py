@@ -33,7 +33,7 @@ from mqflow.runtime.requeuer import INPUT
 from mqflow.runtime.runtime import Runtime
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import SettingsCache
-from mqflow.runtime.staging import Stager, StagingQueueManager, staging_queue_of
+from mqflow.runtime.staging import Stager, StagingQueueManager, stages_publications, staging_queue_of
 from mqflow.verbs import GetOptions, Put, QueueManager
 
 __all__ = ("Declared", "Running")
@@ -79,7 +79,7 @@ class Running:
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
         self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *([self._ledger] if self._ledger else [])))
         staging_queue = staging_queue_of(queue_manager, self.settings.delay_queue)
-        self._stager: Final = Stager(staging_queue, clock, random)
+        self._stager: Final = Stager(staging_queue, clock, random, publishes=stages_publications(queue_manager, staging_queue))
         # Who has the queue manager in its own process moves what is due on it; elsewhere it is whoever says so.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
         self._runtime: Final = Runtime(

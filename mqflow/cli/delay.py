@@ -93,9 +93,11 @@ def cancel(message_id: tuple[str, ...], queue: str, url: str | None) -> None:
                 match=MatchOption.CORREL_ID,
                 correlation_id=identifier,
             )
-            got = connection.get(handle, wanted)
-            connection.commit()
-            if got is None:
+            taken = 0
+            while connection.get(handle, wanted) is not None:  # of a publication, each subscription's copy
+                connection.commit()
+                taken += 1
+            if not taken:
                 missing += 1
                 note(f"{identifier.hex()} does not wait on {queue}: it was delivered, or taken back, or never delayed.")
             else:

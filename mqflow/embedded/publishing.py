@@ -30,7 +30,7 @@ from mqflow.mqi.topic_strings import literal_levels
 from mqflow.policy.moved import to_dead_letter_queue
 from mqflow.verbs import Put
 
-__all__ = ("Publication", "place_copies", "publish", "wanting")
+__all__ = ("Publication", "described", "matching", "place_copies", "prepared", "publish", "wanting")
 
 _RETAIN: Final = int(PutOption.RETAIN)
 _WARN: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED)
@@ -66,6 +66,20 @@ def publish(
     Refuses with 2051 where the topic is disabled and with 2502 where the delivery rule of the topic cannot be kept: then
     nobody gets it.
     """
+    publication, reason = prepared(machine, handle, descriptor, body, plan)
+    subscriptions = matching(machine, publication, handle if plan.for_topics & _NOT_OWN else None)
+    unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
+    placed = place_copies(machine, unit, publication, subscriptions, retain=bool(plan.for_topics & _RETAIN))
+    if not subscriptions and plan.for_topics & _WARN:
+        reason = Reason.NO_SUBS_MATCHED
+    put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
+    return put, unit if placed and not plan.under_syncpoint else None
+
+
+def prepared(
+    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> tuple[Publication, int]:
+    """Return the publication with nothing left to defaults, and the reason of a warning or 0; refuse what is none."""
     topic = handle.topic or ""
     if machine.quiescing and plan.fail_if_quiescing:
         raise Refusal(Reason.Q_MGR_QUIESCING)
@@ -79,17 +93,10 @@ def publish(
     reason = check_descriptor(descriptor)
     if len(body) > machine.attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{len(body)} bytes; MAXMSGL is {machine.attributes.max_message_bytes}")
-    publication = Publication(topic, attributes, _resolved(machine, descriptor, attributes, plan), body, machine.clock.wall())
-    subscriptions = _matching(machine, publication, handle if plan.for_topics & _NOT_OWN else None)
-    unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
-    placed = place_copies(machine, unit, publication, subscriptions, retain=bool(plan.for_topics & _RETAIN))
-    if not subscriptions and plan.for_topics & _WARN:
-        reason = Reason.NO_SUBS_MATCHED
-    put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
-    return put, unit if placed and not plan.under_syncpoint else None
+    return Publication(topic, attributes, _resolved(machine, descriptor, attributes, plan), body, machine.clock.wall()), reason
 
 
-def _matching(machine: Machine, publication: Publication, own: EmbeddedHandle | None = None) -> list[Subscription]:
+def matching(machine: Machine, publication: Publication, own: EmbeddedHandle | None = None) -> list[Subscription]:
     """Return the subscriptions that are to get it; with `own` none that the handle's own connection holds."""
     wanted = wanting(
         machine,
@@ -159,7 +166,7 @@ def _resolved(machine: Machine, descriptor: MessageDescriptor, attributes: Topic
 
 def _deliverable(machine: Machine, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
     """Return the copy for the subscription's queue, or where that refuses, and USEDLQ says so, for the dead-letter queue."""
-    descriptor = _described(machine, publication, subscription)
+    descriptor = described(machine, publication, subscription)
     name = subscription.attributes.destination
     try:
         return _fitting(machine, name, descriptor, publication.body, before)
@@ -198,7 +205,7 @@ def _fitting(machine: Machine, name: str, descriptor: MessageDescriptor, body: b
     return _Copy(queue, descriptor, body)
 
 
-def _described(machine: Machine, publication: Publication, subscription: Subscription) -> MessageDescriptor:
+def described(machine: Machine, publication: Publication, subscription: Subscription) -> MessageDescriptor:
     """Return the descriptor of a copy: of its own identity, with the subscription's correlation and context."""
     wanted, published = subscription.attributes, publication.descriptor
     date, time = machine.timestamps.of(publication.now_s)

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mqflow.embedded.delayed_publishing import as_published, is_delayed, publish_later
 from mqflow.embedded.grouping import in_order, put_done
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue
@@ -18,6 +19,7 @@ from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.reports import report_arrival
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.delay_header import FORMAT as STAGED
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
@@ -42,11 +44,14 @@ def put_message(
     if handle.topic is not None:
         if plan.logical:
             raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "Groups and segments are put to queues, not to topics")
-        return publish(machine, handle, descriptor, body, plan)
+        put_to_topic = publish_later if is_delayed(descriptor, body) else publish
+        return put_to_topic(machine, handle, descriptor, body, plan)
     queue, first = _target(machine, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
+    if descriptor.format == STAGED:
+        descriptor, body = as_published(machine, queue, descriptor, body)
     reason = check_descriptor(descriptor)
     check_room(machine, queue, len(body))
     now_s = machine.clock.wall()

@@ -58,10 +58,11 @@ class EmbeddedSubscriptionHandle:
 class Subscriptions:
     """All of them. Which ones a topic has is remembered until one comes, changes or goes."""
 
-    __slots__ = ("_by_name", "_of_topic")
+    __slots__ = ("_by_identifier", "_by_name", "_of_topic")
 
     def __init__(self, known: Iterable[SubscriptionAttributes]) -> None:
         self._by_name = {attributes.name: Subscription(attributes) for attributes in known}
+        self._by_identifier = {found.attributes.identifier: found for found in self._by_name.values()}
         self._of_topic: dict[str, tuple[Subscription, ...]] = {}
 
     def __iter__(self) -> Iterator[Subscription]:
@@ -71,15 +72,21 @@ class Subscriptions:
         """Return the subscription of that name, or None."""
         return self._by_name.get(name)
 
+    def by_identifier(self, identifier: bytes) -> Subscription | None:
+        """Return the subscription with that identifier (SUBID), or None."""
+        return self._by_identifier.get(identifier)
+
     def add(self, subscription: Subscription) -> None:
         """Enter it; from now on publications are for it."""
         self._by_name[subscription.attributes.name] = subscription
+        self._by_identifier[subscription.attributes.identifier] = subscription
         self._of_topic.clear()
 
     def discard(self, subscription: Subscription) -> None:
         """Take it out, where it is in."""
         if self._by_name.get(subscription.attributes.name) is subscription:
             del self._by_name[subscription.attributes.name]
+            self._by_identifier.pop(subscription.attributes.identifier, None)
             self._of_topic.clear()
 
     def of_topic(self, topic: str) -> tuple[Subscription, ...]:

@@ -21,18 +21,20 @@ __all__ = ("DELAY_HEADER_BYTES", "FORMAT", "DelayHeader", "parse", "to_bytes")
 FORMAT: Final = "MFLDELAY"
 """MQMD.Format of a staged message. Formats that start with MQ are IBM's."""
 
-_LAYOUT: Final = ">4siiiii8siii48s48s24s24sqqqq16s20x"
+_LAYOUT: Final = ">4siiiii8siii48s48s24s24sqqqq16sii12x"
 DELAY_HEADER_BYTES: Final = struct.calcsize(_LAYOUT)
 _STRUC_ID: Final = b"MFD "
 _VERSION: Final = 1
+_NO_DEAD_LETTER_QUEUE: Final = 1
 
 
 class DelayHeader(Struct, frozen=True, kw_only=True):
     """What is needed to deliver a staged message as the one that was sent (MFD version 1)."""
 
-    #: Q or TOPIC: what `target` is.
+    #: Q, or TOPIC for a publication on its way to a queue manager that matches it with its subscriptions.
     target_type: int = ObjectType.Q
-    #: The queue the message is for, and its queue manager, as the sender named them.
+    #: The queue the message is for, and its queue manager, as the sender named them; of a matched publication, that of the
+    #: subscription.
     target: str
     target_queue_manager: str = ""
     #: Which subscription a delayed publication was matched with at the send; zeros for a message to a queue.
@@ -54,6 +56,10 @@ class DelayHeader(Struct, frozen=True, kw_only=True):
     sent_wall_ms: int
     sent_monotonic_ms: int = 0
     monotonic_epoch: bytes = bytes(16)
+    #: How often the message was backed out before it was staged for its next delivery; 0 for one that is sent.
+    backout_count: int = 0
+    #: Whether a publication may go to the dead-letter queue (USEDLQ of its topic).
+    use_dead_letter_queue: bool = True
 
 
 def parse(data: bytes) -> DelayHeader:
@@ -72,7 +78,8 @@ def parse(data: bytes) -> DelayHeader:
             f"It states version {version} and {length} bytes, not {_VERSION} and {DELAY_HEADER_BYTES}: another mqflow staged it"
         )
         raise error_for(Reason.HEADER_ERROR, "Reading the header of a delayed message", detail=said)
-    report, flags, expiry, target, manager, subscription, correlation, delay, retry, wall, monotonic, epoch = rest
+    report, flags, expiry, target, manager, subscription, correlation, *timing = rest
+    delay, retry, wall, monotonic, epoch, backouts, options = timing
     return DelayHeader(
         target_type=target_type,
         target=from_field(target, FIELD_CCSID),
@@ -90,6 +97,8 @@ def parse(data: bytes) -> DelayHeader:
         sent_wall_ms=wall,
         sent_monotonic_ms=monotonic,
         monotonic_epoch=epoch,
+        backout_count=backouts,
+        use_dead_letter_queue=not options & _NO_DEAD_LETTER_QUEUE,
     )
 
 
@@ -116,4 +125,6 @@ def to_bytes(header: DelayHeader) -> bytes:
         header.sent_wall_ms,
         header.sent_monotonic_ms,
         header.monotonic_epoch,
+        header.backout_count,
+        0 if header.use_dead_letter_queue else _NO_DEAD_LETTER_QUEUE,
     )

@@ -137,6 +137,8 @@ def staged(
     target_queue_manager: str = "",
     target_type: int = ObjectType.Q,
     subscription_id: bytes = NO_ID,
+    use_dead_letter_queue: bool = True,
+    backout_count: int = 0,
 ) -> tuple[MessageDescriptor, bytes]:
     """Return descriptor and body as they are put on the staging queue, with a new MsgId (`PutOption.NEW_MSG_ID`).
 
@@ -159,6 +161,8 @@ def staged(
         sent_wall_ms=now.wall_ms,
         sent_monotonic_ms=now.monotonic_ms,
         monotonic_epoch=now.epoch,
+        backout_count=backout_count,
+        use_dead_letter_queue=use_dead_letter_queue,
     )
     moved = replace(
         descriptor,
@@ -227,7 +231,7 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
     """Return what becomes of a message that could not be put where it is for, at its due time.
 
     As its report options say: discarded or dead-lettered; where that fails, tried later, but for a publication, which is
-    discarded. A publication whose subscriber is gone is discarded at once.
+    discarded. A publication whose subscriber is gone is discarded at once; with USEDLQ(NO) none is dead-lettered.
     Source: "Failure to put to target queue".
     """
     publication = header.subscription_id != NO_ID
@@ -240,7 +244,8 @@ def on_refused(header: DelayHeader, *, reason: int, dead_letter_queue: str, subs
         last = Discard("A publication that neither the subscriber nor the dead-letter queue took")
     else:
         last = Return("Neither its queue nor the dead-letter queue took it: it is tried again later")
-    return (DeadLetter(dead_letter_queue, reason), last) if dead_letter_queue else (last,)
+    takes = dead_letter_queue if header.use_dead_letter_queue else ""
+    return (DeadLetter(takes, reason), last) if takes else (last,)
 
 
 def owes_exception_report(done: DeadLetter | Discard | Return) -> bool:

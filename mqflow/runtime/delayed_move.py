@@ -40,7 +40,7 @@ __all__ = ("DelayedMove", "Moved")
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _PASS: Final = _PUT | PutOption.PASS_ALL_CONTEXT
-_GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED})
+_GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED, Reason.NO_SUBSCRIPTION})
 
 
 class Moved(Struct, frozen=True):
@@ -74,9 +74,12 @@ class DelayedMove(Struct, frozen=True):
         if has_expired(header, now):
             owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
             return self._with_report((), descriptor, owed, header)
+        put, data = descriptor, body
+        if header.subscription_id != NO_ID:
+            put, data = got.descriptor, got.body  # the queue manager knows whether the subscription is still there
         try:
             self.connection.put1(
-                header.target, descriptor, body, _PASS, context=self.handle, queue_manager=header.target_queue_manager
+                header.target, put, data, _PASS, context=self.handle, queue_manager=header.target_queue_manager
             )
         except MQIError as error:
             _raise_if_lost(error)

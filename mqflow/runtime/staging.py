@@ -15,7 +15,7 @@ from mqflow.ambient import Clock, Random
 from mqflow.mqi.attributes import NOT_APPLICABLE, QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import OpenOption, Persistence, PutOption
+from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment, Target, check_delay, check_target, staged
 from mqflow.runtime.session import Session
@@ -28,6 +28,7 @@ __all__ = (
     "StagingQueueManager",
     "is_embedded",
     "moment",
+    "stages_publications",
     "staging_queue_of",
 )
 
@@ -37,6 +38,7 @@ EMBEDDED_STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
 """That of the embedded queue manager, which keeps it in the order of due times."""
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING
+_PUBLISH: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _SELECTORS: Final = {spec.field: spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector}
 _ASKED: Final = (
     "put_inhibited",
@@ -71,6 +73,11 @@ def is_embedded(queue_manager: QueueManager) -> bool:
     return getattr(queue_manager, "staging_queue", "") == EMBEDDED_STAGING_QUEUE
 
 
+def stages_publications(queue_manager: QueueManager, queue: str) -> bool:
+    """Return whether a delayed publication can be staged on this queue: an embedded queue manager does it, on its own only."""
+    return is_embedded(queue_manager) and queue == EMBEDDED_STAGING_QUEUE
+
+
 def staging_queue_of(queue_manager: QueueManager, wished: str = "") -> str:
     """Return the staging queue to use: the one that is wished for, else the queue manager's, else `STAGING_QUEUE`.
 
@@ -95,6 +102,8 @@ class Stager(Struct, frozen=True):
     queue: str
     clock: Clock
     random: Random
+    #: Whether the queue manager matches a delayed publication with its subscriptions; IBM MQ does that for JMS clients only.
+    publishes: bool = False
 
     async def put(
         self,
@@ -152,6 +161,41 @@ class Stager(Struct, frozen=True):
             put_time=put.descriptor.put_time,
         )
         return Put(descriptor=sent, resolved_queue=queue, resolved_queue_manager=put.resolved_queue_manager, reason=put.reason)
+
+    async def publish(
+        self, session: Session, topic: str, descriptor: MessageDescriptor, body: bytes, delay_ms: int, *, retain: bool = False
+    ) -> Put:
+        """Publish on the topic to be delivered in `delay_ms`, to the subscriptions that match it now.
+
+        Raises the `MQIError` of a restriction or of the topic, 2502 where that does not take delayed publications, and 2298
+        where the queue manager cannot stage them.
+        """
+        return await session.call(self.publish_on, session.connection, topic, descriptor, body, delay_ms, retain=retain)
+
+    def publish_on(
+        self,
+        connection: Connection,
+        topic: str,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        delay_ms: int,
+        *,
+        retain: bool = False,
+    ) -> Put:
+        """As `publish`, on a connection."""
+        check_delay(delay_ms, descriptor, name=topic, retained=retain)
+        if not self.publishes:
+            said = (
+                "Only an embedded queue manager matches a delayed publication with its subscriptions, and stages it; "
+                "IBM MQ does that for JMS clients. Put to a queue with a delay, and publish from there when it comes"
+            )
+            manager = connection.queue_manager_name
+            raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Publishing with a delivery delay", topic, manager, detail=said)
+        fresh = descriptor.message_id == NO_ID
+        named = replace(descriptor, message_id=self._identifier() if fresh else descriptor.message_id)
+        now = moment(self.clock)
+        on_queue, data = staged(named, body, target="", target_type=ObjectType.TOPIC, delay_ms=delay_ms, now=now)
+        return connection.put1("", on_queue, data, _PUBLISH, object_type=ObjectType.TOPIC, object_string=topic)
 
     def _resolved(
         self, connection: Connection, queue: str, descriptor: MessageDescriptor, body_bytes: int, queue_manager: str

@@ -166,13 +166,13 @@ async def test_a_durable_subscription_is_ended_when_asked_for(mq: QueueManagerKi
     assert Reason.NO_SUBSCRIPTION == told.value.reason
 
 
-async def test_a_publication_is_not_delayed(mq: QueueManagerKit) -> None:
+async def test_a_topic_takes_delayed_publications_only_where_it_is_defined_to(mq: QueueManagerKit) -> None:
     app = App()
     async with mq.run(app):
         with pytest.raises(MQIError) as told:
             await app.publish("Prices", Price(1), delay=5)
 
-    assert Reason.FUNCTION_NOT_SUPPORTED == told.value.reason
+    assert Reason.PUBLICATION_FAILURE == told.value.reason
 
 
 async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit) -> None:
