@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "mqflow"
 #: What may be named where. A module covers everything in it; files are relative to the package.
 SEAMS = {
     "time": ("ambient.py",),
-    "random": ("ambient.py", "testing/virtual_time.py"),
+    "random": ("ambient.py", "testing/journals.py", "testing/virtual_time.py"),
     "secrets": ("cli/qmgr.py",),
     "uuid": (),
     "os.urandom": (),
@@ -46,6 +46,8 @@ HEAVY = (
     "mqflow.embedded.queue_manager",
     "mqflow.embedded.sqlite_store",
     "opentelemetry",
+    "pandas",
+    "pyarrow",
     "pymqi",
     "pyspark",
     "rich",

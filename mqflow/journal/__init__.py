@@ -1,0 +1,48 @@
+"""The journal: what was on queues, in immutable Arrow segments that anybody may read again and again.
+
+A folder with a lane for each stream of messages, numbered segments in each, and the offsets of those who read them. Knows files
+and columns; knows no queue manager but by the records of the floors below, and no Spark. Needs pyarrow (`mqflow[journal]`),
+which is loaded when columns are made or read, not before.
+"""
+
+from mqflow.journal.consumers import Consumers, Trimmed
+from mqflow.journal.errors import (
+    ConsumerError,
+    ForeignJournalError,
+    JournalError,
+    JournalFullError,
+    JournalVersionError,
+    LaneError,
+    MissingSegmentError,
+    SchemaError,
+    TornSegmentError,
+)
+from mqflow.journal.journal import JOURNAL_VERSION, Journal, Lane
+from mqflow.journal.schemas import SCHEMA_VERSION, Column, Kind, arrow_schema, columns_of, ddl
+from mqflow.journal.segments import Segment, read_batches, read_table
+
+__all__ = (
+    "JOURNAL_VERSION",
+    "SCHEMA_VERSION",
+    "Column",
+    "ConsumerError",
+    "Consumers",
+    "ForeignJournalError",
+    "Journal",
+    "JournalError",
+    "JournalFullError",
+    "JournalVersionError",
+    "Kind",
+    "Lane",
+    "LaneError",
+    "MissingSegmentError",
+    "SchemaError",
+    "Segment",
+    "TornSegmentError",
+    "Trimmed",
+    "arrow_schema",
+    "columns_of",
+    "ddl",
+    "read_batches",
+    "read_table",
+)

@@ -1,0 +1,224 @@
+"""The folder of a journal: its lanes, and the segments in each, in order and without gaps.
+
+Layout: `journal.json`, `lanes/<lane>/lane.json`, `lanes/<lane>/<segment files>`, `consumers/<name>.json`. Small files are
+replaced whole: whoever reads one reads all of the old or all of the new. Knows files; writes no segment, and knows no queue
+manager.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.ambient import SYSTEM_RANDOM, Random
+from mqflow.journal.errors import ForeignJournalError, JournalVersionError, LaneError, MissingSegmentError
+from mqflow.journal.schemas import Kind
+from mqflow.journal.segments import Segment, segment_of, sync_folder
+
+__all__ = ("JOURNAL_VERSION", "Journal", "Lane", "LaneFile", "read_file", "replace_file")
+
+JOURNAL_VERSION: Final = 1
+_FORMAT: Final = "mqflow-journal"
+
+R = TypeVar("R", bound=Struct)
+
+
+class _JournalFile(Struct, frozen=True, kw_only=True):
+    format: str = ""
+    version: int = 0
+    #: Tells this journal from any other; the markers on the queue name it.
+    id: str = ""
+
+
+class LaneFile(Struct, frozen=True, kw_only=True):
+    """What `lane.json` says."""
+
+    lane: str
+    kind: Kind
+    queue: str
+    queue_manager: str
+    #: Whether the marker was ever on its queue: one that cannot be found afterwards is missing, not new.
+    claimed: bool = False
+    #: The last segment that was deleted because everybody had read it.
+    trimmed: int = 0
+
+
+class Journal(Struct, frozen=True):
+    """A journal that is there."""
+
+    path: Path
+    id: str
+
+    @classmethod
+    def create(cls, path: Path, *, random: Random = SYSTEM_RANDOM) -> "Journal":
+        """Return the journal in this folder, made where there was none.
+
+        Raises `ForeignJournalError` where something else is there, `JournalVersionError` where a newer mqflow made it.
+        """
+        if (path / "journal.json").exists():
+            return cls.open(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise ForeignJournalError(path, "it is a file, or a folder with something else in it")
+        (path / "lanes").mkdir(mode=0o700, parents=True, exist_ok=True)
+        (path / "consumers").mkdir(mode=0o700, exist_ok=True)
+        made = _JournalFile(format=_FORMAT, version=JOURNAL_VERSION, id=_new_id(random))
+        replace_file(path / "journal.json", made)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> "Journal":
+        """Return the journal that is there. Raises as `create`, and `ForeignJournalError` where there is none."""
+        file = path / "journal.json"
+        if not file.exists():
+            raise ForeignJournalError(path, f"there is no {file.name} in it")
+        found = read_file(file, _JournalFile)
+        if found.format != _FORMAT:
+            raise ForeignJournalError(path, f"its {file.name} is not a journal's")
+        if found.version > JOURNAL_VERSION:
+            raise JournalVersionError(path, found.version, JOURNAL_VERSION)
+        return cls(path, found.id)
+
+    def lanes(self) -> tuple["Lane", ...]:
+        """Return the lanes, by name."""
+        found = (read_file(file, LaneFile) for file in (self.path / "lanes").glob("*/lane.json"))
+        return tuple(sorted((self._lane(each) for each in found), key=lambda lane: lane.name))
+
+    def lane(self, name: str) -> "Lane":
+        """Return the lane of that name. Raises `LaneError` where there is none."""
+        file = self._folder(name) / "lane.json"
+        if not file.exists():
+            known = ", ".join(lane.name for lane in self.lanes()) or "none"
+            raise LaneError(f"The journal {self.path} has no lane {name!r}. It has: {known}.")
+        return self._lane(read_file(file, LaneFile))
+
+    def add_lane(self, name: str, kind: Kind, *, queue: str, queue_manager: str) -> "Lane":
+        """Return the lane, made where there was none. Raises `LaneError` where it is another queue's or of another kind."""
+        folder = self._folder(name)
+        file = folder / "lane.json"
+        if not file.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+            replace_file(file, LaneFile(lane=name, kind=kind, queue=queue, queue_manager=queue_manager))
+            sync_folder(folder.parent)
+        lane = self._lane(read_file(file, LaneFile))
+        wanted, there = (kind, queue, queue_manager), (lane.kind, lane.queue, lane.queue_manager)
+        if wanted != there:
+            raise LaneError(
+                f"Lane {name} of {self.path} holds {there[0]} of {there[1]} ({there[2]}), not {kind} of {queue} "
+                f"({queue_manager}). Name another lane, or another journal."
+            )
+        return lane
+
+    def _folder(self, name: str) -> Path:
+        # A queue's name may have a slash in it, and a name of two dots leads elsewhere.
+        return self.path / "lanes" / (quote(name, safe="") if name.strip(".") else name.replace(".", "%2E"))
+
+    def _lane(self, said: LaneFile) -> "Lane":
+        return Lane(said.lane, said.kind, said.queue, said.queue_manager, self._folder(said.lane), said)
+
+
+class Lane(Struct, frozen=True):
+    """A stream of segments, numbered from 1, each immutable once it is there."""
+
+    name: str
+    kind: Kind
+    queue: str
+    queue_manager: str
+    path: Path
+    #: As it was when the lane was looked up.
+    file: LaneFile
+
+    def segments(self, after: int = 0, through: int | None = None) -> tuple[Segment, ...]:
+        """Return the segments with numbers above `after`, up to `through`, in order.
+
+        Raises `MissingSegmentError` where one of them was trimmed or is gone: nobody is given less than was asked for.
+        """
+        found = sorted(
+            segment for segment in self._there() if segment.number > after and (through is None or segment.number <= through)
+        )
+        self._check(found, after, through)
+        return tuple(found)
+
+    def all_segments(self) -> tuple[Segment, ...]:
+        """Return whatever is still there, in order: from the first that was not trimmed."""
+        return self.segments(after=self.trimmed)
+
+    @property
+    def last(self) -> int:
+        """The number of the last published segment; that of the last trimmed one where all are gone."""
+        return max((segment.number for segment in self._there()), default=self.trimmed)
+
+    @property
+    def trimmed(self) -> int:
+        """The number of the last segment that was trimmed; 0 where none was. Read anew."""
+        return self.reread().trimmed
+
+    def pending(self) -> tuple[Path, ...]:
+        """Return the files of segments that are not published; a lander's business."""
+        return tuple(sorted(self.path.glob("*.pend")))
+
+    def reread(self) -> LaneFile:
+        """Return what `lane.json` says now."""
+        return read_file(self.path / "lane.json", LaneFile)
+
+    def note(self, **changes: Any) -> None:
+        """Change what `lane.json` says, durably."""
+        replace_file(self.path / "lane.json", replace(self.reread(), **changes))
+
+    def remove_trimmed(self) -> None:
+        """Delete the files of trimmed segments, those too that a trim which was killed left behind."""
+        trimmed = self.trimmed
+        for segment in self._there():
+            if segment.number <= trimmed:
+                segment.path.unlink(missing_ok=True)
+        sync_folder(self.path)
+
+    def _there(self) -> list[Segment]:
+        with os.scandir(self.path) as entries:
+            named = [(Path(entry.path), entry) for entry in entries if entry.name.endswith(".arrow")]
+        found = (segment_of(self.name, path, entry.stat().st_size) for path, entry in named)
+        return [segment for segment in found if segment is not None]
+
+    def _check(self, found: Sequence[Segment], after: int, through: int | None) -> None:
+        expected = after + 1
+        for segment in found:
+            if segment.number != expected:
+                if segment.number < expected:
+                    raise LaneError(f"Lane {self.name} has segment {segment.number} twice: {segment.path} is one of them.")
+                raise MissingSegmentError(self.name, expected, segment.number - 1, self._why(expected))
+            expected += 1
+        if through is not None and expected <= through:
+            raise MissingSegmentError(self.name, expected, through, self._why(expected))
+
+    def _why(self, number: int) -> str:
+        trimmed = self.trimmed
+        if number <= trimmed:
+            return f"segments up to {trimmed} were trimmed, because every registered consumer had read them"
+        return f"its last segment is {self.last}, and a file that is gone must come back from a copy"
+
+
+def read_file(path: Path, kind: type[R]) -> R:
+    """Return what a small file says. Raises `ForeignJournalError` where that is not what it should be."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ForeignJournalError(path, str(error)) from error
+
+
+def replace_file(path: Path, record: Struct) -> None:
+    """Make the file say this and nothing else, durably: at any moment it says the old or the new."""
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        file.write(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    Path(file.name).replace(path)
+    sync_folder(path.parent)
+
+
+def _new_id(random: Random) -> str:
+    return "".join(f"{int(random.random() * 2**48):012x}" for _ in range(2))

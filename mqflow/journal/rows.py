@@ -1,0 +1,176 @@
+"""Messages into columns: what of a message stands where in its segment, by the kind of its lane.
+
+Never refuses a message: what cannot be read stays null, and the bytes are kept as they came. Pure: knows records, no file and
+no clock. Times are microseconds since 1970, UTC.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mqflow.journal.schemas import Kind
+from mqflow.mqi import dead_letter_header, rfh2
+from mqflow.mqi.dead_letter_header import DeadLetterHeader
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers import split
+from mqflow.mqi.options import Format
+from mqflow.mqi.rfh2 import RFH2
+from mqflow.policy import disposition_record, moved
+from mqflow.verbs import Got
+
+__all__ = ("Position", "columns", "put_time_us")
+
+_MICROSECONDS: Final = 1_000_000
+_PUT_DATE_CHARS: Final = 8
+_UNIX_DAY: Final = date(1970, 1, 1).toordinal()
+
+Columns = dict[str, Sequence[Any]]
+
+_DESCRIPTOR: Final[Mapping[str, Callable[[MessageDescriptor], Any]]] = {
+    "msg_id": lambda md: md.message_id,
+    "correl_id": lambda md: md.correlation_id,
+    "group_id": lambda md: md.group_id,
+    "msg_type": lambda md: md.message_type,
+    "format": lambda md: md.format,
+    "ccsid": lambda md: md.ccsid,
+    "encoding": lambda md: md.encoding,
+    "persistence": lambda md: md.persistence,
+    "priority": lambda md: md.priority,
+    "expiry_left_ms": lambda md: None if md.expiry_tenths < 0 else md.expiry_tenths * 100,
+    "put_ts": lambda md: put_time_us(md.put_date, md.put_time),
+    "put_appl_name": lambda md: md.put_application_name,
+    "put_appl_type": lambda md: md.put_application_type,
+    "user_id": lambda md: md.user_identifier,
+    "reply_q": lambda md: md.reply_to_queue,
+    "reply_qm": lambda md: md.reply_to_queue_manager,
+    "backout_count": lambda md: md.backout_count,
+    "mqmd": lambda md: md.to_bytes(),
+}
+
+
+class Position(Struct, frozen=True, kw_only=True):
+    """Where the messages come from and where they are going."""
+
+    lane: str
+    segment: int
+    landed_us: int
+    queue: str
+    queue_manager: str
+
+
+def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
+    """Return the columns of the segment that the messages make, in their order."""
+    made: Columns = {
+        "lane": [position.lane] * len(unit),
+        "segment": [position.segment] * len(unit),
+        "ordinal": range(len(unit)),
+        "landed_ts": [position.landed_us] * len(unit),
+    }
+    match kind:
+        case Kind.DISPOSITION:
+            made.update(_dispositions(unit))
+        case Kind.DEAD_LETTER:
+            made.update(_whole(unit), qmgr=[position.queue_manager] * len(unit), dlq=[position.queue] * len(unit))
+            made.update(snapshot_id=[None] * len(unit), **_dead_letters(unit))
+        case Kind.BACKOUT_MESSAGE:
+            made.update(_whole(unit), qmgr=[position.queue_manager] * len(unit), boq=[position.queue] * len(unit))
+            made.update(snapshot_id=[None] * len(unit), source_queue=[_source_queue(got) for got in unit])
+        case Kind.PAYLOAD:
+            made.update(_whole(unit), qmgr=[position.queue_manager] * len(unit), queue=[position.queue] * len(unit))
+            made.update(rfh2=[_properties(got) for got in unit])
+    return made
+
+
+def put_time_us(put_date: str, put_time: str) -> int | None:
+    """Return the time that PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, say; None where they say none."""
+    if len(put_date) != _PUT_DATE_CHARS or len(put_time) != _PUT_DATE_CHARS:
+        return None
+    day = _day(put_date)
+    if day is None or not (put_time.isascii() and put_time.isdigit()):
+        return None
+    hours, minutes, hundredths = int(put_time[:2]), int(put_time[2:4]), int(put_time[4:])
+    return ((day * 24 + hours) * 60 + minutes) * 60 * _MICROSECONDS + hundredths * 10_000
+
+
+@lru_cache(maxsize=64)  # a unit's messages were mostly put on the same day
+def _day(text: str) -> int | None:
+    try:
+        return datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC).toordinal() - _UNIX_DAY
+    except ValueError:
+        return None
+
+
+def _whole(unit: Sequence[Got]) -> Columns:
+    """The columns that every kind but the disposition has: the descriptor, and the message data as it came."""
+    descriptors = [got.descriptor for got in unit]
+    made: Columns = {name: [read(md) for md in descriptors] for name, read in _DESCRIPTOR.items()}
+    made["msg_len"] = [got.data_bytes for got in unit]
+    made["body"] = [got.body for got in unit]
+    made["body_sha256"] = [sha256(got.body).digest() for got in unit]
+    made["body_truncated"] = [len(got.body) < got.data_bytes for got in unit]
+    return made
+
+
+def _dispositions(unit: Sequence[Got]) -> Columns:
+    read = [disposition_record.from_bytes(got.body) for got in unit]
+    made: Columns = {
+        name: [None if record is None else getattr(record, name) for record in read]
+        for name in disposition_record.DispositionRecord.__struct_fields__
+    }
+    made["raw"] = [got.body if record is None else None for got, record in zip(unit, read, strict=True)]
+    return made
+
+
+def _dead_letters(unit: Sequence[Got]) -> Columns:
+    headers = [_dead_letter_header(got) for got in unit]
+
+    def each(read: Callable[[DeadLetterHeader], Any]) -> list[Any]:
+        return [None if header is None else read(header) for header in headers]
+
+    return {
+        "has_dlh": [header is not None for header in headers],
+        "dlh_reason": each(lambda dlh: dlh.reason),
+        "dlh_dest_q": each(lambda dlh: dlh.destination_queue),
+        "dlh_dest_qm": each(lambda dlh: dlh.destination_queue_manager),
+        "dlh_encoding": each(lambda dlh: dlh.encoding),
+        "dlh_ccsid": each(lambda dlh: dlh.ccsid),
+        "dlh_format": each(lambda dlh: dlh.format),
+        "dlh_put_appl_type": each(lambda dlh: dlh.put_application_type),
+        "dlh_put_appl_name": each(lambda dlh: dlh.put_application_name),
+        "dlh_put_ts": each(lambda dlh: put_time_us(dlh.put_date, dlh.put_time)),
+    }
+
+
+def _dead_letter_header(got: Got) -> DeadLetterHeader | None:
+    if got.descriptor.format != Format.DEAD_LETTER_HEADER:
+        return None
+    try:
+        return dead_letter_header.parse(got.body, encoding=got.descriptor.encoding)
+    except MQIError:
+        return None
+
+
+def _source_queue(got: Got) -> str | None:
+    why = moved.why(got.descriptor, got.body)
+    return why.queue or None if why is not None else None
+
+
+def _properties(got: Got) -> dict[str, str] | None:
+    """Return what the folders of its MQRFH2 say, as "folder.name": text; None where there is none that can be read."""
+    if got.descriptor.format not in {Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER, Format.MD_EXTENSION}:
+        return None
+    try:
+        headers = [header for header in split(got.descriptor, got.body).chain if isinstance(header, RFH2)]
+        return {
+            f"{folder.name}.{name}": str(value)
+            for header in headers
+            for folder in header.folders
+            for name, value in rfh2.properties(header, folder.name).items()
+        } or None
+    except MQIError:
+        return None

@@ -1,0 +1,207 @@
+"""One segment: written beside its place, synced, verified, then published under a name that says number, rows and checksum.
+
+`000000000042.pend` becomes `000000000042-1000-9f3a1c22.arrow`: whoever sees a published segment sees all of it, and can tell
+whether its bytes are those that were written. Arrow IPC file format with zstd. Knows files; knows no lane's history.
+"""
+
+import errno
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from mqflow.journal.errors import JournalFullError, SchemaError, TornSegmentError
+from mqflow.journal.schemas import SCHEMA_VERSION, Kind, arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = (
+    "Segment",
+    "Written",
+    "pending_path",
+    "publish",
+    "read_batches",
+    "read_table",
+    "segment_of",
+    "sync_folder",
+    "verify",
+    "write_pending",
+)
+
+_PUBLISHED: Final = re.compile(r"(\d{12})-(\d+)-([0-9a-f]{8})\.arrow")
+_ROWS_PER_BATCH: Final = 10_000
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Segment(Struct, frozen=True, order=True):
+    """A published segment."""
+
+    lane: str
+    number: int
+    rows: int
+    #: CRC-32 of the whole file.
+    crc: int
+    path: Path
+    size_bytes: int
+
+
+class Written(Struct, frozen=True):
+    """What is in a pending segment; the marker says the same."""
+
+    number: int
+    rows: int
+    crc: int
+    size_bytes: int
+
+
+def pending_path(folder: Path, number: int) -> Path:
+    """Return where segment `number` is while its messages are not committed."""
+    return folder / f"{number:012d}.pend"
+
+
+def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, Sequence[Any]]) -> Written:
+    """Write, sync and read back a pending segment; when this returns it is whole and durable, and nobody's yet.
+
+    Raises `JournalFullError` where there is no room, `TornSegmentError` where the disk gives back something else.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+
+    schema = arrow_schema(kind)
+    metadata = {"mqflow.kind": kind.value, "mqflow.schema_version": str(SCHEMA_VERSION)}
+    table = pa.table({field.name: pa.array(columns[field.name], field.type) for field in schema}, schema=schema)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, schema.with_metadata(metadata), options=options) as writer:
+        writer.write_table(table.replace_schema_metadata(metadata), max_chunksize=_ROWS_PER_BATCH)
+    data = sink.getvalue()
+    written = Written(number, table.num_rows, zlib.crc32(data), data.size)
+    path = pending_path(folder, number)
+    with _room(path):
+        _write_durably(path, data)
+    sync_folder(folder)
+    verify(path, written)
+    return written
+
+
+def verify(path: Path, expected: Written) -> None:
+    """Return when the file is whole. Raises `TornSegmentError` where it is not."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise TornSegmentError(path, "it is not there") from None
+    if len(data) != expected.size_bytes or zlib.crc32(data) != expected.crc:
+        raise TornSegmentError(
+            path, f"{len(data)} bytes with checksum {zlib.crc32(data):08x}, not {expected.size_bytes} with {expected.crc:08x}"
+        )
+
+
+def publish(folder: Path, written: Written) -> Path:
+    """Give the pending segment its name, durably; the same again where that was done before."""
+    target = folder / f"{written.number:012d}-{written.rows}-{written.crc:08x}.arrow"
+    try:
+        pending_path(folder, written.number).rename(target)
+    except FileNotFoundError:
+        if not target.exists():
+            raise
+    sync_folder(folder)
+    return target
+
+
+def segment_of(lane: str, path: Path, size_bytes: int) -> Segment | None:
+    """Return the segment that a file is by its name, or None where it is none."""
+    found = _PUBLISHED.fullmatch(path.name)
+    if found is None:
+        return None
+    return Segment(lane, int(found[1]), int(found[2]), int(found[3], 16), path, size_bytes)
+
+
+def read_batches(
+    segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True
+) -> Iterator["pa.RecordBatch"]:
+    """Yield the segment's record batches, in order; with `columns` only those, in that order.
+
+    Raises `TornSegmentError` where the bytes are not those that were written (not looked at with `verified=False`), and
+    `SchemaError` where the columns are not those of its kind.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+
+    data = _bytes_of(segment, verified=verified)
+    try:
+        reader = pa.ipc.open_file(pa.BufferReader(data))
+        _check_schema(segment.path, reader.schema, kind)
+        if columns is not None:
+            wanted = [reader.schema.get_field_index(name) for name in columns]
+            options = pa.ipc.IpcReadOptions(included_fields=sorted(wanted))
+            reader = pa.ipc.open_file(pa.BufferReader(data), options=options)
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            yield batch if columns is None else batch.select(list(columns))
+    except pa.ArrowInvalid as error:
+        raise TornSegmentError(segment.path, str(error)) from error
+
+
+def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = None, *, verified: bool = True) -> "pa.Table":
+    """Return the whole segment, as `read_batches`."""
+    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+
+    schema = arrow_schema(kind)
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    found = [batch.replace_schema_metadata(None) for batch in read_batches(segment, kind, columns, verified=verified)]
+    return pa.Table.from_batches(found, schema=wanted)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in the folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _bytes_of(segment: Segment, *, verified: bool) -> bytes:
+    try:
+        data = segment.path.read_bytes()
+    except FileNotFoundError:
+        raise TornSegmentError(segment.path, "it is gone; was it trimmed meanwhile?") from None
+    if verified and zlib.crc32(data) != segment.crc:
+        raise TornSegmentError(
+            segment.path, f"its {len(data)} bytes have checksum {zlib.crc32(data):08x}, and its name says {segment.crc:08x}"
+        )
+    return data
+
+
+def _check_schema(path: Path, found: "pa.Schema", kind: Kind) -> None:
+    metadata = found.metadata or {}
+    version = metadata.get(b"mqflow.schema_version", b"none").decode()
+    if metadata.get(b"mqflow.kind", b"").decode() != kind.value or version != str(SCHEMA_VERSION):
+        what = metadata.get(b"mqflow.kind", b"nothing known").decode()
+        raise SchemaError(path, f"it holds {what} of schema version {version}, not {kind.value} of {SCHEMA_VERSION}")
+    if not found.equals(arrow_schema(kind), check_metadata=False):
+        odd = sorted(set(map(str, found)) ^ set(map(str, arrow_schema(kind))))
+        raise SchemaError(path, f"its columns are not those of {kind.value}: {', '.join(odd) or 'another order'}")
+
+
+def _write_durably(path: Path, data: "pa.Buffer") -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _room(path: Path) -> Iterator[None]:
+    """Turn a full disk into its error, and leave nothing behind of what was written until then."""
+    try:
+        yield
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        if error.errno in _NO_ROOM:
+            raise JournalFullError(path, error.strerror or "the disk is full") from error
+        raise

@@ -1,0 +1,100 @@
+"""What is told of one decision about a message: the record that goes on `MQFLOW.DISPOSITION`, and its bytes.
+
+Names are those of the table that the records end in; times are microseconds since 1970, UTC, named after the column they fill.
+Knows no queue manager and no file. Version 1.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+__all__ = ("DISPOSITION_QUEUE", "FORMAT", "RECORD_VERSION", "DispositionRecord", "RecordOutcome", "from_bytes", "to_bytes")
+
+DISPOSITION_QUEUE: Final = "MQFLOW.DISPOSITION"
+FORMAT: Final = "MFLDISP"
+"""MQMD.Format of a record: JSON in UTF-8. Formats that start with MQ are IBM's."""
+RECORD_VERSION: Final = 1
+
+
+class RecordOutcome(StrEnum):
+    """What became of a delivery; the last two are of no message's end."""
+
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled_back"
+    BACKED_OUT = "backed_out"
+    DEAD_LETTERED = "dead_lettered"
+    DISCARDED = "discarded"
+    DEFERRED = "deferred"
+    EXPIRED = "expired"
+    LEFT = "left"
+    HEARTBEAT = "heartbeat"
+
+
+class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One decision, or a heartbeat. What is None is not known, or is not about a heartbeat."""
+
+    schema_version: int = RECORD_VERSION
+    #: Unlike any other: queue manager, connection, unit of work and a number within it.
+    disp_id: str
+    event_ts: int
+    qmgr: str
+    queue: str
+    handler: str | None = None
+    consumer: str | None = None
+    uow_id: str | None = None
+    msg_id: bytes | None = None
+    correl_id: bytes | None = None
+    group_id: bytes | None = None
+    msg_type: int | None = None
+    format: str | None = None
+    ccsid: int | None = None
+    encoding: int | None = None
+    persistence: int | None = None
+    priority: int | None = None
+    expiry_left_ms: int | None = None
+    msg_len: int | None = None
+    put_ts: int | None = None
+    put_appl_name: str | None = None
+    put_appl_type: int | None = None
+    user_id: str | None = None
+    reply_q: str | None = None
+    reply_qm: str | None = None
+    get_ts: int | None = None
+    done_ts: int | None = None
+    #: MQMD.BackoutCount as delivered: how often it had been rolled back before this delivery.
+    backout_count: int | None = None
+    bothresh: int | None = None
+    boqname: str | None = None
+    outcome: RecordOutcome
+    target_queue: str | None = None
+    mqrc: int | None = None
+    exc_class: str | None = None
+    #: SHA-256 of the frames of the exception without line numbers and folders: the same trouble, the same print.
+    exc_fingerprint: str | None = None
+    #: 512 characters at the most.
+    exc_message: str | None = None
+    delay_req_ms: int | None = None
+    due_ts: int | None = None
+    redrive_id: str | None = None
+    redrive_of: bytes | None = None
+    trace_id: str | None = None
+
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(DispositionRecord)
+
+
+def to_bytes(record: DispositionRecord) -> bytes:
+    """Return the message data of the record: JSON, identifiers in base64, what is None left out."""
+    return _ENCODER.encode(record)
+
+
+def from_bytes(data: bytes) -> DispositionRecord | None:
+    """Return the record that the data is, or None where it is none that this version understands."""
+    try:
+        record = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return record if record.schema_version == RECORD_VERSION else None

@@ -1,0 +1,305 @@
+"""The journal as its readers and its writer see it: whole segments or none, nothing missing unsaid, nothing deleted unread."""
+
+import errno
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mqflow.journal import (
+    ConsumerError,
+    Consumers,
+    ForeignJournalError,
+    Journal,
+    JournalFullError,
+    JournalVersionError,
+    Kind,
+    Lane,
+    LaneError,
+    MissingSegmentError,
+    SchemaError,
+    TornSegmentError,
+    arrow_schema,
+    columns_of,
+    ddl,
+    read_table,
+)
+from mqflow.journal.rows import Position, columns, put_time_us
+from mqflow.journal.segments import Written, pending_path, publish, verify, write_pending
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.testing.journals import START_US, add_segment, generate_journal, invented
+from mqflow.verbs import Got
+
+AT = Position(lane="L", segment=1, landed_us=START_US, queue="Q", queue_manager="QM1")
+
+
+@pytest.fixture
+def lane(tmp_path: Path) -> Lane:
+    return generate_journal(tmp_path / "journal", Kind.DEAD_LETTER, segments=3, rows=20)
+
+
+def journal_of(lane: Lane) -> Journal:
+    return Journal.open(lane.path.parents[1])
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_what_is_written_of_a_kind_is_read_again_with_its_columns(kind: Kind, tmp_path: Path) -> None:
+    lane = generate_journal(tmp_path / "journal", kind, segments=2, rows=50)
+
+    tables = [read_table(segment, kind) for segment in lane.all_segments()]
+
+    assert [50, 50] == [table.num_rows for table in tables]
+    assert all(table.schema.equals(arrow_schema(kind)) for table in tables)
+    assert [column.name for column in columns_of(kind)] == tables[0].column_names
+    assert [1] * 50 + [2] * 50 == [number for table in tables for number in table["segment"].to_pylist()]
+    assert list(range(50)) == tables[1]["ordinal"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [  # facts, section 5, Bronze
+        (Kind.DISPOSITION, "disp_id string, event_ts timestamp, qmgr string, queue string, handler string"),
+        (Kind.DISPOSITION, "schema_version int, lane string, segment long, ordinal int, landed_ts timestamp"),
+        (Kind.DEAD_LETTER, "qmgr string, dlq string, has_dlh boolean, dlh_reason int, dlh_dest_q string"),
+        (Kind.DEAD_LETTER, "body binary, body_sha256 binary, body_truncated boolean"),
+        (Kind.BACKOUT_MESSAGE, "boq string, source_queue string"),
+        (Kind.PAYLOAD, "rfh2 map<string,string>, body binary"),
+    ],
+)
+def test_the_columns_are_those_of_the_bronze_tables(kind: Kind, expected: str) -> None:
+    assert expected in ddl(kind)
+
+
+def test_a_reader_may_ask_for_some_columns_in_its_own_order(lane: Lane) -> None:
+    table = read_table(lane.all_segments()[0], Kind.DEAD_LETTER, ["msg_id", "lane"])
+
+    assert ["msg_id", "lane"] == table.column_names
+    assert ["dead_letter"] * 20 == table["lane"].to_pylist()
+
+
+def test_a_record_that_is_none_keeps_its_bytes(tmp_path: Path) -> None:
+    lane = Journal.create(tmp_path / "j").add_lane("L", Kind.DISPOSITION, queue="Q", queue_manager="QM1")
+    bodies = [b"", b"{", b'{"schema_version": 99, "disp_id": "x"}', b"\xff\xfe"]
+
+    add_segment(lane, [Got(descriptor=MessageDescriptor(), body=body, data_bytes=len(body)) for body in bodies])
+
+    rows = read_table(lane.all_segments()[0], Kind.DISPOSITION).to_pylist()
+    assert bodies == [row["raw"] for row in rows]
+    assert [None] * 4 == [row["disp_id"] for row in rows]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=400), st.sampled_from(["MQDEAD", "MQHRF2", "MQHMDE", "MQSTR", "MFLDISP", ""]), st.sampled_from(Kind))
+def test_no_message_is_refused_and_every_body_is_kept(body: bytes, message_format: str, kind: Kind) -> None:
+    got = Got(descriptor=MessageDescriptor(format=message_format), body=body, data_bytes=len(body))
+
+    made = columns(kind, [got], AT)
+
+    table = pa.table({field.name: pa.array(made[field.name], field.type) for field in arrow_schema(kind)})
+    assert body in (table["raw" if kind is Kind.DISPOSITION else "body"].to_pylist())
+
+
+def test_the_whole_descriptor_is_landed(tmp_path: Path) -> None:
+    unit = invented(Kind.PAYLOAD, 5, seed=4)
+
+    made = columns(Kind.PAYLOAD, unit, AT)
+
+    assert [got.descriptor for got in unit] == [MessageDescriptor.from_bytes(data) for data in made["mqmd"]]
+
+
+@pytest.mark.parametrize(
+    ("put_date", "put_time", "expected"),
+    [
+        ("19700101", "00000000", 0),
+        ("20251009", "08532000", START_US),
+        ("20251009", "08532099", START_US + 990_000),
+        ("", "", None),
+        ("20251309", "08532000", None),
+        ("20251009", "0853200x", None),
+        ("20251009", "085320", None),
+    ],
+)
+def test_a_put_time_is_read_to_the_hundredth(put_date: str, put_time: str, expected: int | None) -> None:
+    assert expected == put_time_us(put_date, put_time)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, -1])
+def test_a_torn_segment_is_refused_by_name(cut: int, lane: Lane) -> None:
+    segment = lane.all_segments()[1]
+    segment.path.write_bytes(segment.path.read_bytes()[:cut])
+
+    with pytest.raises(TornSegmentError, match=r"000000000002-20-.*is damaged"):
+        read_table(segment, Kind.DEAD_LETTER)
+
+
+def test_one_turned_bit_is_seen(lane: Lane) -> None:
+    segment = lane.all_segments()[0]
+    data = bytearray(segment.path.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.path.write_bytes(data)
+
+    with pytest.raises(TornSegmentError, match="its name says"):
+        read_table(segment, Kind.DEAD_LETTER)
+
+
+def test_a_pending_segment_is_no_segment(lane: Lane) -> None:
+    write_pending(lane.path, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
+
+    assert 3 == lane.last
+    assert 1 == len(lane.pending())
+
+
+def test_publishing_twice_is_publishing_once(lane: Lane) -> None:
+    written = write_pending(lane.path, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
+
+    assert publish(lane.path, written) == publish(lane.path, written)
+    assert 4 == lane.last
+
+
+def test_a_pending_segment_that_is_cut_short_is_not_verified(lane: Lane) -> None:
+    written = write_pending(lane.path, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
+    path = pending_path(lane.path, 4)
+    path.write_bytes(path.read_bytes()[:-1])
+
+    with pytest.raises(TornSegmentError):
+        verify(path, written)
+    with pytest.raises(TornSegmentError, match="it is not there"):
+        verify(pending_path(lane.path, 5), Written(5, 1, 1, 1))
+
+
+def test_a_full_disk_leaves_nothing_behind_and_says_so(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(JournalFullError, match="back on their queue"):
+        write_pending(lane.path, 4, lane.kind, columns(lane.kind, invented(lane.kind, 3, seed=1), AT))
+
+    assert () == lane.pending()
+
+
+def test_a_gap_is_an_error_and_not_less_rows(lane: Lane) -> None:
+    lane.all_segments()[1].path.unlink()
+
+    with pytest.raises(MissingSegmentError, match="no segment 2: its last segment is 3"):
+        lane.segments()
+    with pytest.raises(MissingSegmentError, match="no segments 4 to 9"):
+        lane.segments(after=2, through=9)
+
+
+def test_segments_are_given_between_two_numbers(lane: Lane) -> None:
+    assert [2] == [segment.number for segment in lane.segments(after=1, through=2)]
+    assert () == lane.segments(after=3)
+
+
+def test_a_lane_name_may_hold_what_a_queue_name_may(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "j")
+
+    for name in ("A/B%C", "..", ".", "A.B_C"):
+        lane = journal.add_lane(name, Kind.PAYLOAD, queue=name, queue_manager="QM1")
+        assert journal.path / "lanes" == lane.path.parent
+        assert name == journal.lane(name).name
+    assert 4 == len(journal.lanes())
+
+
+def test_a_lane_belongs_to_one_queue(lane: Lane) -> None:
+    with pytest.raises(LaneError, match=r"holds dead_letter of INVENTED\.QUEUE"):
+        journal_of(lane).add_lane("dead_letter", Kind.DEAD_LETTER, queue="OTHER", queue_manager="QM1")
+    with pytest.raises(LaneError, match=r"no lane 'x'\. It has: dead_letter"):
+        journal_of(lane).lane("x")
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b'{"format":"mqflow-journal","version":2,"id":"x"}', JournalVersionError),
+        (b'{"format":"other","version":1}', ForeignJournalError),
+        (b"\xff", ForeignJournalError),
+        (b"[]", ForeignJournalError),
+    ],
+)
+def test_another_version_or_something_else_is_refused(content: bytes, error: type[Exception], lane: Lane) -> None:
+    file = journal_of(lane).path / "journal.json"
+    file.write_bytes(content)
+
+    with pytest.raises(error, match=str(file.parent)):
+        Journal.open(file.parent)
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+
+    with pytest.raises(ForeignJournalError, match="something else"):
+        Journal.create(tmp_path)
+    with pytest.raises(ForeignJournalError, match=r"no journal\.json"):
+        Journal.open(tmp_path)
+
+
+def test_a_segment_of_another_kind_does_not_fit(lane: Lane) -> None:
+    with pytest.raises(SchemaError, match="it holds dead_letter of schema version 1, not payload of 1"):
+        read_table(lane.all_segments()[0], Kind.PAYLOAD)
+
+
+def test_nothing_is_trimmed_that_a_consumer_has_not_read(lane: Lane) -> None:
+    consumers = Consumers(journal_of(lane))
+    with pytest.raises(ConsumerError, match="no registered consumer"):
+        consumers.trim()
+    consumers.register("slow")
+    consumers.commit("fast", {"dead_letter": 3})
+
+    nothing = consumers.trim()
+    consumers.commit("slow", {"dead_letter": 2})
+    (done,) = consumers.trim()
+
+    assert [()] == [each.segments for each in nothing]
+    assert ([1, 2], "slow") == ([segment.number for segment in done.segments], done.held_by)
+    assert [3] == [segment.number for segment in lane.all_segments()]
+    assert (3, 2) == (lane.last, lane.trimmed)
+    with pytest.raises(MissingSegmentError, match="segments up to 2 were trimmed"):
+        lane.segments(after=0)
+
+
+def test_a_lane_that_is_trimmed_whole_still_knows_its_last_number(lane: Lane) -> None:
+    consumers = Consumers(journal_of(lane))
+    consumers.commit("only", {"dead_letter": 3})
+
+    consumers.trim()
+
+    assert (3, ()) == (lane.last, lane.all_segments())
+
+
+def test_a_trim_that_was_killed_is_finished_by_the_next(lane: Lane) -> None:
+    consumers = Consumers(journal_of(lane))
+    consumers.commit("only", {"dead_letter": 2})
+    lane.note(trimmed=2)
+
+    consumers.trim()
+
+    assert 1 == len(list(lane.path.glob("*.arrow")))
+
+
+def test_an_offset_does_not_go_back_or_ahead_of_what_is_there(lane: Lane) -> None:
+    consumers = Consumers(journal_of(lane))
+    consumers.commit("one", {"dead_letter": 2})
+
+    with pytest.raises(ConsumerError, match="cannot go back to 1"):
+        consumers.commit("one", {"dead_letter": 1})
+    with pytest.raises(ConsumerError, match="whose last is 3"):
+        consumers.commit("one", {"dead_letter": 4})
+    with pytest.raises(ConsumerError, match="no name of a consumer"):
+        consumers.register("../x")
+    assert {"dead_letter": 2} == consumers.commit("one", {"dead_letter": 2}).offsets
+
+
+def test_a_forgotten_consumer_holds_nothing(lane: Lane) -> None:
+    consumers = Consumers(journal_of(lane))
+    consumers.register("gone")
+    consumers.commit("there", {"dead_letter": 3})
+
+    consumers.forget("gone")
+
+    assert ["there"] == [each.held_by for each in consumers.trim()]
