@@ -14,7 +14,7 @@ from mqflow.embedded import rows
 from mqflow.embedded.store import Snapshot, StoredMessage, StoredObject
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 
-__all__ = ("load_snapshot", "read_catalogue")
+__all__ = ("load_snapshot", "read_catalogue", "read_epoch")
 
 # Bodies are loaded up to here, the oldest first and none that is long; the others stay on the disk until they are asked for.
 _LOADED_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -86,6 +86,11 @@ def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
         counted={serial for (serial,) in database.execute("SELECT serial FROM backout")},
         serials_noted=_number(state, "next_serial", 1),
     )
+
+
+def read_epoch(database: sqlite3.Connection) -> int:
+    """Return how many owners the database has had, the present one included: each `load_snapshot` raises it."""
+    return _number(rows.state_of(database.execute("SELECT key, value, crc FROM state")), "epoch", 0)
 
 
 def _check_structure(database: sqlite3.Connection) -> None:

@@ -16,6 +16,8 @@ from mqflow.embedded.folder import DataFolder, FolderInUseError, UnsafeFolderErr
 __all__ = ("OwnerLock", "take_ownership")
 
 _ATTEMPTS = 8
+# The file says the owner's process id, and then its epoch.
+_FIELD_BYTES = 20
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -26,19 +28,36 @@ class OwnerLock:
         self._path = path
         self._descriptor = descriptor
         self._identity = file_identity(path)
+        self._record = self._read()
         self._on_fork = on_fork
         os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # cannot be taken back: holds nothing
 
     @property
     def held(self) -> bool:
-        """Whether the lock file is still the one that was locked: not deleted, not replaced with its folder."""
-        return self._descriptor >= 0 and file_identity(self._path) == self._identity
+        """Whether the lock file is still the one that was locked, and says nothing of a later owner.
+
+        A later one can only be where the file system grants the lock twice: its epoch is another, whoever it is.
+        """
+        try:
+            found = os.lstat(self._path)  # not Path.stat, which takes four times as long: this is once a commit
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._identity and self._descriptor >= 0 and self._read() == self._record
+
+    def claim(self, epoch: int) -> None:
+        """Say in the file which owner in the life of the folder this one is, for earlier ones to find."""
+        with contextlib.suppress(OSError):  # a full disk
+            os.pwrite(self._descriptor, f"{epoch:<{_FIELD_BYTES - 1}}\n".encode(), _FIELD_BYTES)
+        self._record = self._read()
 
     def release(self) -> None:
         """Let another process own the folder."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _read(self) -> bytes:
+        return os.pread(self._descriptor, 2 * _FIELD_BYTES, 0)
 
     def disown(self) -> None:
         """Own nothing, as the forked child of an owner. flock belongs to the open file, which a child shares.
@@ -71,7 +90,7 @@ def take_ownership(folder: DataFolder, on_fork: Callable[[], None]) -> OwnerLock
         os.close(descriptor)
         raise UnsafeFolderError(folder.path, "locks do not work on this file system", "Use a local disk")
     with contextlib.suppress(OSError):  # a full disk: who holds it will not be said, and it is held all the same
-        os.pwrite(descriptor, f"{os.getpid():<19}\n".encode(), 0)
+        os.pwrite(descriptor, f"{os.getpid():<{_FIELD_BYTES - 1}}\n".encode(), 0)
     return OwnerLock(folder.lock, descriptor, on_fork)
 
 
@@ -95,7 +114,7 @@ def _keeps_out(path: Path) -> bool:
 
 def _owner(descriptor: int) -> int | None:
     with contextlib.suppress(OSError, ValueError):
-        return int(os.pread(descriptor, 32, 0))
+        return int(os.pread(descriptor, _FIELD_BYTES, 0))
     return None  # it was taken a moment ago and does not say yet by whom
 
 

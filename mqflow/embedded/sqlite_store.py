@@ -15,9 +15,10 @@ from typing import Final, assert_never
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.embedded import rows
 from mqflow.embedded.database import PAGE_BYTES, is_full, open_database
-from mqflow.embedded.folder import DamagedFolderError, UnsafeFolderError, file_identity, prepare_folder
+from mqflow.embedded.fence import Fence
+from mqflow.embedded.folder import DamagedFolderError, UnsafeFolderError, prepare_folder
 from mqflow.embedded.in_flight import InFlightMarks
-from mqflow.embedded.loading import load_snapshot, read_catalogue
+from mqflow.embedded.loading import load_snapshot, read_catalogue, read_epoch
 from mqflow.embedded.mailbox import Call, Close, Done, Item, Quarantine, Release
 from mqflow.embedded.owner_lock import take_ownership
 from mqflow.embedded.reserve import Reserve
@@ -67,7 +68,7 @@ class SqliteStore:
             #: Held while the connection is used.
             self._connection = threading.Lock()
             self._database = open_database(self._folder)
-            self._identity = file_identity(self._folder.database)
+            self._fence = Fence(self._lock, self._folder)
             self._marks = InFlightMarks(self._folder.in_flight)
         except BaseException:
             self._lock.release()
@@ -93,6 +94,7 @@ class SqliteStore:
             with self._connection:
                 snapshot = self._load()
                 self._catalogue = read_catalogue(self._database)
+                self._lock.claim(read_epoch(self._database))
             self._marks.clear()
         except (sqlite3.DatabaseError, rows.DamagedRowError, MQIError) as error:
             self._end(Close(write=False))
@@ -237,6 +239,8 @@ class SqliteStore:
                     closing = item
                 case _:
                     assert_never(item)
+        if self._unanswered or self._owed or damaged or (closing is not None and closing.write):
+            self._check_fence()
         self._make_all()
         self._marks.release(marks)
         if damaged:
@@ -280,10 +284,6 @@ class SqliteStore:
             self._answer(call, None)
 
     def _transact(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
-        if not (self._lock.held and file_identity(self._folder.database) == self._identity):
-            raise UnsafeFolderError(
-                self._folder.path, "its files were deleted or replaced while it was in use", "Find out who did it"
-            )
         with self._connection:
             self._database.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             self._database.execute("BEGIN IMMEDIATE")
@@ -296,6 +296,10 @@ class SqliteStore:
                     self._roll_back()
                     self._catalogue = read_catalogue(self._database)
                 raise
+
+    def _check_fence(self) -> None:
+        if broken := self._fence.broken():
+            raise UnsafeFolderError(self._folder.path, f"{broken} while it was in use", "Find out who did it")
 
     def _admitted(self, calls: Sequence[Call]) -> list[Call]:
         """Return the calls there is room for, and refuse the others: those that only take away always fit."""
@@ -335,6 +339,8 @@ class SqliteStore:
                 self._reserve.release()
             else:
                 self._log_pages = 0
+            finally:
+                self._fence.renew()
 
     def _set_aside(self, damaged: Sequence[Quarantine]) -> None:
         now = self._clock.wall()

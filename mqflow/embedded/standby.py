@@ -57,7 +57,7 @@ def _holder(path: Path) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         with contextlib.suppress(ValueError):
-            return int(os.pread(descriptor, 32, 0))
+            return int(os.pread(descriptor, 20, 0))  # an owner's epoch may follow
         return 0  # it took the lock a moment ago
     else:
         return None

@@ -576,19 +576,6 @@ def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
     assert serials(reopened(tmp_path)) == []
 
 
-def test_the_store_stops_when_its_folder_is_replaced_under_it(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    store = SqliteStore(folder)
-    store.load()
-
-    folder.rename(tmp_path / "elsewhere")
-    answer = write(store, DEFINITIONS)
-
-    assert isinstance(answer, MQIError)
-    assert answer.reason == Reason.CALL_INTERRUPTED
-    assert "deleted or replaced" in str(answer)
-
-
 _FORKING = """
 import os, sys, warnings
 from pathlib import Path
