@@ -1,7 +1,7 @@
 """What an application needs of its queue manager: queues, and authorities for its user. From its declarations, before it runs.
 
 Looks at what is declared and set, and at definitions it is shown; connects to nothing. What a running handler names (the
-queue of a `put`, a ReplyToQ) cannot be seen here: whoever asks says it.
+queue of a `put`, the topic of a `publish`, a ReplyToQ) cannot be seen here: whoever asks says it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,10 +13,13 @@ from mqflow.app.application import App
 from mqflow.app.dead_letters import DeadLetterRules
 from mqflow.app.listening import Listener
 from mqflow.app.settings import Settings, load
+from mqflow.embedded.topic_tree import TopicTree
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.options import QueueType
+from mqflow.mqi.topic_attributes import TopicAttributes
 from mqflow.policy.dead_letter_rules import PutAuthority
+from mqflow.runtime.subscriber import TopicSubscription
 
 __all__ = ("Known", "Requirements", "Use", "requirements")
 
@@ -28,6 +31,7 @@ _GET: Final = (Authority.GET, Authority.INQ)
 _PUT: Final = (Authority.PUT,)
 _PUT_LATER: Final = (Authority.PUT, Authority.INQ)
 _MOVE: Final = (Authority.PUT, Authority.PASSALL)
+_NO_TOPIC_OBJECTS: Final = TopicTree({})
 
 
 class Use(Struct, frozen=True, kw_only=True):
@@ -37,6 +41,8 @@ class Use(Struct, frozen=True, kw_only=True):
     consumed: tuple[str, ...] = ()
     #: Queues that `app.put` and `Context.put` put to.
     put: tuple[str, ...] = ()
+    #: Topics that `app.publish` and `Context.publish` publish on.
+    published: tuple[str, ...] = ()
     #: Whether `app.request` is used.
     requests: bool = False
     #: Whether those puts have a delay.
@@ -49,6 +55,8 @@ class Known(Struct, frozen=True, kw_only=True):
     """What is known of the queue manager; nothing, if left out."""
 
     queue: Callable[[str], QueueAttributes | None] = lambda _: None
+    #: What holds for a topic string, by the nearest topic object above it: SYSTEM.BASE.TOPIC is above all.
+    topic: Callable[[str], TopicAttributes] = _NO_TOPIC_OBJECTS.effective
     #: DEADQ.
     dead_letter_queue: str = ""
 
@@ -103,7 +111,10 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
     found.need("", (Authority.CONNECT,), Kind.QMGR)
     for listener in app.listeners:
         threshold, backout_queue = _declared(listener, settings)
-        _consume(found, known, listener.queue, threshold, backout_queue)
+        if listener.subscription is None:
+            _consume(found, known, listener.queue, threshold, backout_queue)
+        else:
+            _subscribe(found, known, listener.subscription, backout_queue)
     for name in use.consumed:
         _consume(found, known, name, "queue", "queue")
     for rules in app.dead_letter_handlers:
@@ -116,6 +127,8 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
         if delayed:
             found.have(use.staging_queue, in_order=True)
             found.need(use.staging_queue, _PUT)
+    for topic_string in use.published:
+        found.need(known.topic(topic_string).name, (Authority.PUB,), Kind.TOPIC)
     if use.requests:
         found.need(_MODEL, (Authority.GET,))
     return Requirements(tuple(found.queues.values()), found.authorities)
@@ -152,9 +165,24 @@ def _consume(found: _Found, known: Known, name: str, threshold: int | str, backo
     found.need("", (Authority.INQ,), Kind.QMGR)
     found.need(name, _GET)
     found.need(base.name, (Authority.INQ,))
-    target = base.backout_requeue_queue if backout_queue == "queue" else backout_queue
+    _move(found, known, base, backout_queue)
+
+
+def _subscribe(found: _Found, known: Known, wanted: TopicSubscription, backout_queue: str) -> None:
+    """Need what a listener on a topic does. Its managed queue, made from the topic's model, is its user's own."""
+    topic = known.topic(wanted.topic)
+    found.need("", (Authority.INQ,), Kind.QMGR)
+    # A durable subscription is made by the first start and resumed by every other.
+    found.need(topic.name, (Authority.SUB, Authority.RESUME) if wanted.durable else (Authority.SUB,), Kind.TOPIC)
+    model = topic.durable_model if wanted.durable else topic.nondurable_model
+    _move(found, known, known.queue(model) or QueueAttributes(name=model), backout_queue)
+
+
+def _move(found: _Found, known: Known, source: QueueAttributes, backout_queue: str) -> None:
+    """Need what it takes to move a poison message off the queue: to its backout requeue queue, or the dead-letter queue."""
+    target = source.backout_requeue_queue if backout_queue == "queue" else backout_queue
     if target:
         found.have(target)
     for destination in (target, known.dead_letter_queue):
-        if destination not in {"", base.name}:  # a queue is never its own destination
+        if destination not in {"", source.name}:  # a queue is never its own destination
             found.need(destination, _MOVE)

@@ -12,6 +12,7 @@ from mqflow.app.requirements import Requirements
 from mqflow.embedded.mqsc.values import quoted
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Kind
+from mqflow.mqi.topic_attributes import BASE_TOPIC
 
 __all__ = ("Whom", "script_of")
 
@@ -20,9 +21,14 @@ _HEAD: Final = (
     "*    mqflow mqsc FILE      or      runmqsc {queue_manager} < FILE",
 )
 _UNSEEN: Final = (
-    "* Not to be seen in the declarations, and to be said by options: the queues of app.put and ctx.put (--put), those of",
-    "* app.consumer (--get), app.request (--request), and delays (--delay). Replies and exception reports need PUT on the",
-    "* queue that the message names, and a DLQ handler PUT and PASSALL on the queues it returns messages to.",
+    "* Not to be seen in the declarations, and to be said by options: the queues of app.put and ctx.put (--put), the",
+    "* topics of app.publish and ctx.publish (--publish), the queues of app.consumer (--get), app.request (--request), and",
+    "* delays (--delay). Replies and exception reports need PUT on the queue that the message names, and a DLQ handler PUT",
+    "* and PASSALL on the queues it returns messages to. app.unsubscribe needs RESUME on the topic.",
+)
+_EVERY_TOPIC: Final = (
+    f"* {BASE_TOPIC} stands above every topic, so this is given on all. Less: DEFINE TOPIC('...') TOPICSTR('...') for those",
+    "* of the application first, and look with --url.",
 )
 _NO_DEAD_LETTER_QUEUE: Final = (
     "* The dead-letter queue is not known, so nothing is given on it: --dead-letter-queue NAME, or --url to look."
@@ -48,6 +54,8 @@ def script_of(needed: Requirements, whom: Whom, *, target: str, queue_manager: s
     for (kind, name), authorities in needed.authorities.items():
         what = "" if kind is Kind.QMGR else f"PROFILE({quoted(name)}) "
         yield f"SET AUTHREC {what}OBJTYPE({kind}) {whom} AUTHADD({','.join(sorted(authorities))})"
+    if (Kind.TOPIC, BASE_TOPIC) in needed.authorities:
+        yield from _EVERY_TOPIC
     if not dead_letter_queue:
         yield _NO_DEAD_LETTER_QUEUE
     yield from _UNSEEN

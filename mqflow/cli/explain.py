@@ -8,16 +8,19 @@ import msgspec
 from msgspec import Struct, structs
 
 from mqflow.app.application import App
+from mqflow.app.errors import ConfigurationError
 from mqflow.app.listening import Listener
-from mqflow.app.locate import locate
+from mqflow.app.locate import OpenQueueManager, locate
 from mqflow.app.settings import Settings
 from mqflow.cli.applications import application
 from mqflow.cli.target import json_option, opened, url_option
 from mqflow.cli.terminal import note, safe, show_table
+from mqflow.embedded.topic_tree import TopicTree
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.policy import backout
 from mqflow.policy.pacing import Pace
+from mqflow.runtime.subscriber import TopicSubscription
 from mqflow.verbs import Connection, inquire_base_queue
 
 __all__ = ("command",)
@@ -56,15 +59,21 @@ def command(target: str, configuration: bool, as_json: bool, url: str | None) ->
     with opened(settings.url_over(app.url)) as queue_manager:
         connection = queue_manager.connect(application_name="mqflow")
         for listener in app.listeners:
-            _explain(connection, listener, settings, as_json=as_json)
+            _explain(queue_manager, connection, listener, settings, as_json=as_json)
         connection.disconnect()
 
 
-def _explain(connection: Connection, listener: Listener, settings: Settings, *, as_json: bool) -> None:
+def _explain(
+    queue_manager: OpenQueueManager, connection: Connection, listener: Listener, settings: Settings, *, as_json: bool
+) -> None:
     rows = list(_options(listener, settings))
     try:
-        attributes = inquire_base_queue(connection, listener.queue)
-    except MQIError as error:
+        if listener.subscription is None:
+            attributes = inquire_base_queue(connection, listener.queue)
+        else:
+            attributes = _model(queue_manager, listener.subscription)
+            rows.append(_Row("model of the managed queue", attributes.name, "the topic"))
+    except (MQIError, ConfigurationError) as error:
         _show(listener.queue, rows, as_json=as_json)
         note(f"warning: {error}")
         return
@@ -72,6 +81,20 @@ def _explain(connection: Connection, listener: Listener, settings: Settings, *, 
     _show(listener.queue, [*rows, *poison], as_json=as_json)
     for warning in warnings:
         note(f"warning: {safe(warning)}")
+
+
+def _model(queue_manager: OpenQueueManager, wanted: TopicSubscription) -> QueueAttributes:
+    """Return the model queue that the managed queue is made from: MDURMDL or MNDURMDL of the nearest topic object.
+
+    Raises `ConfigurationError` where the queue manager cannot be asked: there is no call of the MQI for topics.
+    """
+    administration = queue_manager.administration
+    topic = TopicTree({found.name: found for found in administration.publishing.topics()}).effective(wanted.topic)
+    name = topic.durable_model if wanted.durable else topic.nondurable_model
+    found = administration.queue(name)
+    if found is None:
+        raise ConfigurationError(f"{wanted.topic}: topic object {topic.name} names the model queue {name}, which is not there.")
+    return found
 
 
 def _poison_handling(listener: Listener, settings: Settings, queue: QueueAttributes) -> tuple[list[_Row], list[str]]:
@@ -107,6 +130,10 @@ def _pace(pace: Pace) -> str:
 
 def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:
     said = settings.listener(listener.name, listener.queue)
+    if (wanted := listener.subscription) is not None:
+        yield _Row("subscription", f"durable, {wanted.durable}" if wanted.durable else "not durable", "source")
+        yield _Row("wildcards", "characters" if wanted.character_wildcards else "levels", "source")
+        yield _Row("selector", wanted.selector or "none", "source")
     yield _Row("handlers", ", ".join(handler.name for handler in listener.handlers), "source")
     for name in ("concurrency", "unit_of_work", "time_limit_s"):
         outside = getattr(said, name)

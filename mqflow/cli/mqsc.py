@@ -44,7 +44,9 @@ def command(what: str | None, strict: bool, as_json: bool, url: str | None, **ne
         return
     file = None if what is None else _file(what)
     if any(needs.values()):
-        raise click.UsageError("--user, --group, --get, --put, --request, --delay and --dead-letter-queue go with MODULE:APP.")
+        raise click.UsageError(
+            "--user, --group, --get, --put, --publish, --request, --delay and --dead-letter-queue go with MODULE:APP."
+        )
     queue_manager = reach_queue_manager(load({"url": url}).url)
     try:
         administration = queue_manager.administration

@@ -13,6 +13,7 @@ from mqflow.app.settings import load
 from mqflow.cli.application_script import Whom, script_of
 from mqflow.cli.applications import application
 from mqflow.cli.target import stager_for
+from mqflow.embedded.topic_tree import TopicTree
 from mqflow.embedded.users import login
 
 __all__ = ("Needs", "needs_of", "needs_options")
@@ -27,6 +28,7 @@ class Needs(TypedDict):
     group: str | None
     get: tuple[str, ...]
     put: tuple[str, ...]
+    publish: tuple[str, ...]
     request: bool
     delay: bool
     dead_letter_queue: str | None
@@ -37,6 +39,7 @@ _OPTIONS = (
     click.option("--group", metavar="NAME", help="MODULE:APP: the group to allow, instead of a user."),
     click.option("--get", multiple=True, metavar="QUEUE", help="MODULE:APP: a queue of app.consumer."),
     click.option("--put", multiple=True, metavar="QUEUE", help="MODULE:APP: a queue of app.put or ctx.put."),
+    click.option("--publish", multiple=True, metavar="TOPIC", help="MODULE:APP: a topic of app.publish or ctx.publish."),
     click.option("--request", is_flag=True, help="MODULE:APP: it uses app.request."),
     click.option("--delay", is_flag=True, help="MODULE:APP: what it puts to those queues has a delay."),
     click.option("--dead-letter-queue", metavar="QUEUE", help="MODULE:APP: DEADQ of its queue manager."),
@@ -60,6 +63,7 @@ def needs_of(target: str, url: str | None, **needs: Unpack[Needs]) -> Iterator[s
     use = Use(
         consumed=needs["get"],
         put=needs["put"],
+        published=needs["publish"],
         requests=needs["request"],
         delays=needs["delay"],
         staging_queue=stager_for(where).queue,
@@ -72,7 +76,9 @@ def needs_of(target: str, url: str | None, **needs: Unpack[Needs]) -> Iterator[s
     with closing(reach_queue_manager(url)) as queue_manager:
         administration = queue_manager.administration
         dead = needs["dead_letter_queue"] or administration.queue_manager.dead_letter_queue
-        yield from _script(app, use, Known(queue=administration.queue, dead_letter_queue=dead), whom, target, name)
+        topics = TopicTree({topic.name: topic for topic in administration.publishing.topics()})
+        known = Known(queue=administration.queue, topic=topics.effective, dead_letter_queue=dead)
+        yield from _script(app, use, known, whom, target, name)
 
 
 def _script(app: App, use: Use, known: Known, whom: Whom, target: str, queue_manager: str) -> Iterator[str]:

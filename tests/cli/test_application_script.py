@@ -16,7 +16,10 @@ from mqflow.mqi.errors import MQIError
 from mqflow.testing.kit import QueueManagerKit
 
 NAME = "app_that_needs_little"
-OPTIONS = ("--user", "orders", "--put", "LATER", "--put", "ASK", "--get", "PULLED", "--request", "--delay")
+OPTIONS = (
+    *("--user", "orders", "--put", "LATER", "--put", "ASK", "--get", "PULLED", "--request", "--delay"),
+    *("--publish", "News/Today", "--publish", "Prices/Oil"),
+)
 DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
 APPLICATION = """
 from mqflow import App, Backout, Pace
@@ -37,6 +40,18 @@ async def handle(body: bytes) -> bytes:
 @app.listener("ASK", backout=Backout(threshold=1, queue="", pace=CALM))
 async def answer(body: bytes) -> bytes:
     return body.upper()
+
+
+@app.listener(topic="Prices/#", durable="desk-1", backout=Backout(threshold=1, queue="PRICES.BOQ", pace=CALM))
+async def price(body: bytes) -> None:
+    if body == b"poison":
+        raise ValueError("bad data")
+    await app.put("LATER", body, delay=1)
+
+
+@app.listener(topic="News/Today", backout=Backout(threshold=1, pace=CALM))
+async def news(body: bytes) -> None:
+    await app.put("LATER", body, delay=1)
 """
 
 Printed = Callable[..., Result]
@@ -67,11 +82,14 @@ def test_the_commands_are_those_the_application_needs(printed: Printed) -> None:
         "DEFINE QLOCAL('ORDERS.IN') BOTHRESH(2) BOQNAME('ORDERS.BOQ')",
         "DEFINE QLOCAL('ORDERS.BOQ')",
         "DEFINE QLOCAL('ASK') BOTHRESH(1)",
+        "DEFINE QLOCAL('PRICES.BOQ')",
         "DEFINE QLOCAL('ORDERS.OUT')",
         "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(CONNECT,INQ)",
         "SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET,INQ)",
         "SET AUTHREC PROFILE('ORDERS.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)",
         "SET AUTHREC PROFILE('ASK') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET,INQ)",
+        "SET AUTHREC PROFILE('SYSTEM.BASE.TOPIC') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(RESUME,SUB)",
+        "SET AUTHREC PROFILE('PRICES.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)",
         "SET AUTHREC PROFILE('ORDERS.OUT') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PUT)",
     ] == commands(printed("--user", "orders"))
 
@@ -122,6 +140,25 @@ def test_what_is_neither_a_file_nor_an_application_is_refused(
     assert 2 == CliRunner().invoke(main, ["mqsc", *arguments], input="").exit_code
 
 
+def test_topic_objects_that_are_there_are_used_with_the_models_they_name(printed: Printed, tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path / 'data'}?qmgr=QM1"
+    script = (
+        "DEFINE QMODEL('NEWS.MODEL') DEFTYPE(TEMPDYN) BOTHRESH(2) BOQNAME('NEWS.BOQ')\n"
+        "DEFINE TOPIC('PRICES') TOPICSTR('Prices')\nDEFINE TOPIC('NEWS') TOPICSTR('News') MNDURMDL('NEWS.MODEL')"
+    )
+    assert 0 == CliRunner().invoke(main, ["mqsc", "--url", url], input=script).exit_code
+
+    result = printed("--user", "orders", "--publish", "Sports", "--url", url)
+
+    assert [
+        "SET AUTHREC PROFILE('PRICES') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(RESUME,SUB)",
+        "SET AUTHREC PROFILE('NEWS') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(SUB)",
+        "SET AUTHREC PROFILE('SYSTEM.BASE.TOPIC') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(PUB)",
+    ] == [line for line in commands(result) if "OBJTYPE(TOPIC)" in line]
+    assert "SET AUTHREC PROFILE('NEWS.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)" in commands(result)
+    assert "SYSTEM.BASE.TOPIC stands above every topic" in result.stdout
+
+
 # -- it is enough, and not too much
 
 
@@ -142,6 +179,7 @@ async def everything_it_does(mq: QueueManagerKit, app: App) -> None:
         await mq.put("ORDERS.IN", b"poison")
         await mq.drain("ORDERS.BOQ", within_s=20)
         assert b"WHO" == await app.request("ASK", b"who", reply=bytes, timeout_s=10)
+        await everything_about_topics(mq, app)
         await app.put("LATER", b"x", delay=5)
         await mq.drain("LATER", within_s=20)
         await mq.put("PULLED", b"y")
@@ -152,7 +190,17 @@ async def everything_it_does(mq: QueueManagerKit, app: App) -> None:
         mq.mqsc("ALTER QLOCAL('ORDERS.BOQ') PUT(DISABLED)")
         await mq.put("ORDERS.IN", b"poison")
         await mq.drain(DLQ, within_s=20)
+    async with mq.run(app, user="orders"):
+        """The durable subscription is there now, and resumed."""
     assert [] == mq.told(Warned)
+
+
+async def everything_about_topics(mq: QueueManagerKit, app: App) -> None:
+    for topic in ("Prices/Oil", "News/Today"):
+        await app.publish(topic, b"x")
+        await mq.drain("LATER", within_s=20)
+    await app.publish("Prices/Oil", b"poison")
+    await mq.drain("PRICES.BOQ", within_s=20)
 
 
 @pytest.fixture
@@ -176,6 +224,8 @@ GRANTED = {
     ("QUEUE", "LATER"): "INQ PUT",
     ("QUEUE", "SYSTEM.DEFAULT.MODEL.QUEUE"): "GET",
     ("QUEUE", "SYSTEM.DDELAY.LOCAL.QUEUE"): "PUT",
+    ("QUEUE", "PRICES.BOQ"): "PASSALL PUT",
+    ("TOPIC", "SYSTEM.BASE.TOPIC"): "PUB RESUME SUB",
 }
 
 

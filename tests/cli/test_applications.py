@@ -131,6 +131,23 @@ def test_explain_warns_of_a_queue_without_a_threshold(run: Run, orders: None) ->
     assert "ORDERS.IN has no backout threshold" in run("explain", "orders_app:app").stderr
 
 
+def test_explain_of_a_listener_on_a_topic_names_the_model_that_decides(run: Run, orders: None, tmp_path: Path) -> None:
+    (tmp_path / "desk_app.py").write_text(
+        "from mqflow import App\napp = App()\n"
+        "@app.listener(topic='Prices/#', durable='desk-1', selector='cents > 0')\n"
+        "async def book(body: bytes) -> None:\n    pass\n"
+    )
+    model = "DEFINE QMODEL(DESK.MODEL) DEFTYPE(PERMDYN) BOTHRESH(4)"
+    run("mqsc", stdin=f"{model}\nDEFINE TOPIC(PRICES) TOPICSTR('Prices') MDURMDL(DESK.MODEL)")
+
+    shown = run("explain", "desk_app:app")
+
+    assert re.search(r"Prices/# +value", shown.stdout), shown.output
+    assert re.search(r"subscription +durable, desk-1 +source", shown.stdout)
+    assert re.search(r"selector +cents > 0 +source", shown.stdout)
+    assert re.search(r"backout threshold +4 +BOTHRESH of DESK.MODEL", shown.stdout)
+
+
 def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None) -> None:
     shown = run("explain", "orders_app:app", "--config").stdout
 
