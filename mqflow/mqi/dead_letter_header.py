@@ -5,14 +5,16 @@ Source: IBM, MQDLH; the layout table of the MQDLH (version 1).
 """
 
 import struct
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from msgspec import Struct
 
+from mqflow.mqi.ccsid import is_ebcdic
 from mqflow.mqi.descriptor import CCSID_INHERIT
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.names import stripped
 from mqflow.mqi.options import ApplicationType, Encoding
 from mqflow.mqi.reason_codes import Reason
 
@@ -21,6 +23,7 @@ __all__ = ("DLH_BYTES", "DeadLetterHeader", "parse", "to_bytes")
 DLH_BYTES: Final = 172
 
 _LAYOUT: Final = "4sii48s48sii8si28s8s8s"
+_LAYOUTS: Final = {order: struct.Struct(order + _LAYOUT) for order in ("<", ">")}
 _VERSION: Final = 1
 
 
@@ -50,7 +53,7 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> DeadLetter
     `encoding` and `ccsid` are those of what precedes it. Raises `HeaderError` 2141 (MQRC_DLH_ERROR) where the data is too
     short, starts with something else, or is of another version.
     """
-    if len(data) < DLH_BYTES or data[:4] != to_field("DLH", 4, ccsid):
+    if len(data) < DLH_BYTES or data[:4] != (to_field("DLH", 4, ccsid) if is_ebcdic(ccsid) else b"DLH "):
         raise error_for(Reason.DLH_ERROR, "Reading an MQDLH", detail=f"{len(data)} bytes that start with {data[:4]!r} are none")
     return _parsed(bytes(data[:DLH_BYTES]), encoding, ccsid)
 
@@ -58,22 +61,23 @@ def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> DeadLetter
 @lru_cache(maxsize=64)
 def _parsed(data: bytes, encoding: int, ccsid: int) -> DeadLetterHeader:
     """Read the header itself. Remembered: one message is read by all who look past its header, each time it is got."""
-    _, version, reason, queue, queue_manager, *rest = struct.unpack_from(byte_order(encoding) + _LAYOUT, data)
+    _, version, reason, queue, queue_manager, *rest = _LAYOUTS[byte_order(encoding)].unpack(data)
     if version != _VERSION:
         detail = f"It states version {version}, not {_VERSION} (read with encoding {encoding})"
         raise error_for(Reason.DLH_ERROR, "Reading an MQDLH", detail=detail)
     next_encoding, next_ccsid, next_format, application_type, application_name, date, time = rest
+    text = partial(from_field, ccsid=ccsid) if is_ebcdic(ccsid) else stripped
     return DeadLetterHeader(
         reason=reason,
-        destination_queue=from_field(queue, ccsid),
-        destination_queue_manager=from_field(queue_manager, ccsid),
+        destination_queue=text(queue),
+        destination_queue_manager=text(queue_manager),
         encoding=next_encoding,
         ccsid=next_ccsid,
-        format=from_field(next_format, ccsid),
+        format=text(next_format),
         put_application_type=application_type,
-        put_application_name=from_field(application_name, ccsid),
-        put_date=from_field(date, ccsid),
-        put_time=from_field(time, ccsid),
+        put_application_name=text(application_name),
+        put_date=text(date),
+        put_time=text(time),
     )
 
 

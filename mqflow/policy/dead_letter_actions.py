@@ -43,6 +43,7 @@ __all__ = (
     "matcher",
     "matchers",
     "redirected",
+    "takes_everything",
     "without_header",
 )
 
@@ -85,6 +86,8 @@ class Matcher(Struct, frozen=True):
     matches: Callable[[DeadLetter], bool]
     #: What reports and counters call it.
     name: str
+    #: Whether it matches whatever there is.
+    always: bool = False
 
 
 class Chosen(Struct, frozen=True):
@@ -115,11 +118,23 @@ def matcher(rule: Rule, where: Callable[[DeadLetter], bool] | None = None, name:
     named = name or f"line {rule.line}"
     match tests:
         case []:
-            return Matcher(rule, lambda _: True, named)
+            return Matcher(rule, lambda _: True, named, always=True)
         case [test]:
             return Matcher(rule, test, named)
+        case [test, other]:
+            return Matcher(rule, lambda letter: test(letter) and other(letter), named)
         case _:
             return Matcher(rule, lambda letter: all(test(letter) for test in tests), named)
+
+
+def takes_everything(matchers: Iterable[Matcher]) -> bool:
+    """Return whether every message that was never attempted is acted on: none is left where it is before an action on all."""
+    for each in matchers:
+        if each.rule.action is Action.IGNORE:
+            return False
+        if each.always:
+            return True
+    return False
 
 
 def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Chosen:
@@ -216,6 +231,10 @@ def _intent(rule: Rule, letter: DeadLetter) -> Intent:
         case Action.RETRY:
             return Redirect(header.destination_queue, header.destination_queue_manager, alternate_user=user)
         case Action.FWD:
+            if not (rule.forward_queue.startswith("&") or rule.forward_queue_manager.startswith("&")):
+                return Redirect(
+                    rule.forward_queue, rule.forward_queue_manager, keep_header=rule.keep_header, alternate_user=user
+                )
             queues = {DESTINATION_QUEUE: header.destination_queue, REPLY_QUEUE: descriptor.reply_to_queue}
             managers = {
                 DESTINATION_QUEUE_MANAGER: header.destination_queue_manager,

@@ -1,5 +1,7 @@
 """Carries out a rules table on a dead-letter queue: browse with a lock, get, put, and settle, a unit of work for each message.
 
+Where the table takes everything, the last message was dealt with and none has stayed, the browse is left out.
+
 Decides nothing: where to look is said by `policy.dead_letter_scan`, what to do by `policy.dead_letter_actions`. Whoever drives
 it waits and settles: `run_to_end` here for a thread of its own, `runtime.dead_letter_service` for an event loop.
 Source: IBM, "Processing the DLQ rules table"; facts 1.6.
@@ -30,6 +32,7 @@ from mqflow.policy.dead_letter_actions import (
     choose,
     dead_letter,
     redirected,
+    takes_everything,
 )
 from mqflow.policy.dead_letter_rules import Control
 from mqflow.policy.dead_letter_scan import HISTORY_MAX, History, Look, Scan
@@ -43,6 +46,8 @@ DLQ_OPTIONS: Final = OpenOption.BROWSE | OpenOption.INPUT_AS_Q_DEF | OpenOption.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _LOOK: Final = GetOption.LOCK | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.NO_SYNCPOINT | _AS_IT_IS
 _TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
+_TAKE_NEXT: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
+_WHATEVER_IS_NEXT: Final = Look()
 _UNLOCK: Final = GetOptions(options=GetOption.UNLOCK | GetOption.NO_SYNCPOINT)
 _PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
@@ -161,6 +166,15 @@ class DeadLetterHandler:
         self._holding = False
         self._told_overflow = False
         self._options: dict[Look, GetOptions] = {}
+        self._takes_everything = takes_everything(rules.matchers)
+        #: Whether the last message was a dead letter, and was dealt with: what is next probably is as well.
+        self._flows = False
+        #: Whether the next message is taken without a look at it first.
+        self._at_once = False
+        #: Messages were taken from the head since the cursor was placed: browse from there.
+        self._behind = False
+        #: The message that stayed when it was taken: it is met again, and its time has not come.
+        self._stayed = b""
 
     @property
     def connection(self) -> Connection:
@@ -191,15 +205,21 @@ class DeadLetterHandler:
     def reload(self, rules: Rules) -> None:
         """Go by other rules from the next message on, from the head of the queue. What was attempted so far still counts."""
         self._rules = rules
+        self._takes_everything = takes_everything(rules.matchers)
         self._options.clear()
         self._scan = self._new_scan()
 
     def look(self) -> Look | None:
         """Return where to look next, or None where the handler has done."""
-        return self._scan.next(self._clock.monotonic())
+        self._at_once = self._flows and self._takes_everything and not self._history
+        return _WHATEVER_IS_NEXT if self._at_once else self._scan.next(self._clock.monotonic())
 
     def options(self, look: Look) -> GetOptions:
-        """Return how to get what the look is for: browsing with a lock, and waiting where the look says so."""
+        """Return how to get what the look is for: browsing with a lock, or at once; and waiting where the look says so."""
+        if self._at_once:
+            return _TAKE_NEXT
+        if self._behind and not look.identity:
+            look = replace(look, from_head=True)
         found = self._options.get(look)
         if found is None:
             found = self._look_options(look)
@@ -213,14 +233,19 @@ class DeadLetterHandler:
         Raises `MQIError` where the connection is lost, or the dead-letter queue refuses; a target that refuses is an attempt
         that failed.
         """
+        if self._at_once:
+            return self._taken(got)
         if got is None:
             self._nothing(look)
             return None
         self._scan.found()
         self._holding = True
+        self._behind = self._behind and bool(look.identity)
         identity = got.descriptor.message_id + got.descriptor.correlation_id
         known = identity in self._history
-        if known and look.new_only:
+        if known and (look.new_only or (identity == self._stayed and not look.identity)):
+            self._stayed = b""
+            self._history.attempts(identity)  # it is still there
             return None
         letter = dead_letter(got.descriptor, got.body)
         if letter is None:
@@ -236,9 +261,11 @@ class DeadLetterHandler:
     def settled(self, error: MQIError | None = None) -> None:
         """Note how the unit of work that `act` wanted settled has ended; an error is one that backed it out (2003)."""
         done, self._open = self._open, None
-        assert done is not None  # noqa: S101 - nobody settles what was not begun
+        if done is None:  # a message that no rule is for: it is back in its place
+            return
         now = self._clock.monotonic()
         failure = done.failure or error
+        self._flows = failure is None
         if failure is None:
             self._history.forget(done.identity)
             self._scan.worked(now)
@@ -260,6 +287,25 @@ class DeadLetterHandler:
 
     # -- one message
 
+    def _taken(self, got: Got | None) -> Settlement | None:
+        """Act on a message that was got without a look: there is a rule for whatever begins with an MQDLH."""
+        if got is None:
+            self._flows = False
+            return None
+        self._scan.found()
+        self._behind = True
+        identity = got.descriptor.message_id + got.descriptor.correlation_id
+        letter = dead_letter(got.descriptor, got.body)
+        if letter is None:
+            self._stayed = identity
+            self._flows = False
+            self._stray(identity, known=False)
+            return Settlement.BACKOUT
+        settlement = self._act_on(identity, choose(self._rules.matchers, letter, 0), 1, letter)
+        if settlement is Settlement.BACKOUT:
+            self._stayed = identity
+        return settlement
+
     def _carry_out(self, identity: bytes, chosen: Chosen, attempt: int, seen: DeadLetter) -> Settlement | None:
         try:
             got = self.connection.get(self.handle, _TAKE)
@@ -270,7 +316,10 @@ class DeadLetterHandler:
         if got is None:
             return None
         self._holding = False
-        letter = DeadLetter(got.descriptor, seen.header, got.body)
+        return self._act_on(identity, chosen, attempt, DeadLetter(got.descriptor, seen.header, got.body))
+
+    def _act_on(self, identity: bytes, chosen: Chosen, attempt: int, letter: DeadLetter) -> Settlement:
+        """Do what was chosen with a message that is held."""
         self._open = _Open(identity, letter, chosen, attempt)
         try:
             self._do(chosen.intent, letter)
@@ -330,6 +379,7 @@ class DeadLetterHandler:
 
     def _nothing(self, look: Look) -> None:
         before = self._scan.rounds
+        self._flows = False
         self._scan.found_nothing(self._clock.monotonic())
         self.rest()
         if look.identity:

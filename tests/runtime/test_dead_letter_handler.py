@@ -319,6 +319,61 @@ def test_what_is_put_before_the_cursor_is_found_by_a_rescan(mq: QueueManagerKit)
     assert [b"urgent"] == bodies(mq, "ORDERS.IN")
 
 
+# -- taken at once
+
+
+def test_while_everything_goes_well_nothing_is_looked_at_first(mq: QueueManagerKit) -> None:
+    for number in range(5):
+        put(mq, b"%d" % number)
+    handler, connection = handler_for("WAIT(NO)\nACTION(RETRY)", mq)
+    gets: list[GetOption] = []
+    while (look := handler.look()) is not None:
+        options = handler.options(look)
+        gets.append(options.options)
+        settlement = handler.act(look, connection.get(handler.handle, options))
+        if settlement is not None:
+            connection.commit()
+            handler.settled()
+
+    assert [b"0", b"1", b"2", b"3", b"4"] == bodies(mq, "ORDERS.IN")
+    assert [True, False, False, False, False] == [bool(each & GetOption.LOCK) for each in gets[:5]]
+
+
+def test_a_table_that_ignores_something_looks_at_every_message_first(mq: QueueManagerKit) -> None:
+    for body in (b"one", b"two"):
+        put(mq, body)
+    put(mq, b"stays", descriptor=MessageDescriptor(put_application_name="keep"))
+    run_rules(mq, "WAIT(NO)\nDESTQ(NOBODY) ACTION(IGNORE)\nACTION(RETRY)", queue=DLQ)
+
+    assert [0, 0, 0] == [got.descriptor.backout_count for got in taken(mq, "ORDERS.IN")]
+    assert [] == taken(mq, DLQ)
+
+
+def test_a_message_that_stays_among_others_is_not_attempted_again_before_its_time(mq: QueueManagerKit) -> None:
+    for queue in ("ORDERS.IN", "ORDERS.IN", "SHUT", "ORDERS.IN"):
+        put(mq, queue=queue)
+
+    run_rules(mq, "RETRYINT(10) WAIT(15)\nACTION(RETRY) RETRY(5)", queue=DLQ)
+
+    failed = [event.attempt for event in mq.told(DeadLetterActed) if event.reason]
+    assert 3 == len(taken(mq, "ORDERS.IN"))
+    assert [1, 2, 3, 4, 5] == failed
+    assert 40 <= mq.clock.monotonic()  # ten seconds between each two of them
+
+
+def test_a_message_without_an_mqdlh_among_others_stays_and_they_are_handled(mq: QueueManagerKit) -> None:
+    put(mq)
+    connection = mq.queue_manager.connect()
+    connection.put1(DLQ, MessageDescriptor(), b"no dead letter", PutOption.NO_SYNCPOINT)
+    put(mq)
+
+    run_rules(mq, "WAIT(NO)\nACTION(RETRY)", queue=DLQ)
+
+    assert 2 == len(taken(mq, "ORDERS.IN"))
+    [left] = taken(mq, DLQ)
+    assert (b"no dead letter", 1) == (left.body, left.descriptor.backout_count)  # it was taken once, and put back
+
+
 # -- what is no dead letter
 
 
