@@ -50,6 +50,14 @@ class Message:
                 found = {**rfh2.properties(link), **found}  # of a repeated name the first counts, as within one header
         return found
 
+    @cached_property
+    def topic(self) -> str:
+        """The topic it was published on (MQTopicString), whatever wildcards subscribed; empty where it says none."""
+        if self.descriptor.format in _PLAIN:
+            return ""
+        found = (rfh2.properties(link, "mqps").get("Top") for link in self.parts.chain if isinstance(link, rfh2.RFH2))
+        return next((str(topic) for topic in found if topic), "")
+
     def text(self) -> str:
         """Return the body as text, by its character set. Raises `MQIError` 2111 or 2119 where it is none."""
         return headers.text(self.descriptor, self.data)

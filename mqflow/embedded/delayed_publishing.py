@@ -110,7 +110,7 @@ def _copy(
     machine: Machine, publication: Publication, subscription: Subscription, header: DelayHeader
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the staged message for one subscription: what it gets, with what the processor has to know."""
-    copy = described(machine, publication, subscription)
+    copy, body = described(machine, publication, subscription)
     queue = machine.queues.get(subscription.attributes.destination)
     if isinstance(queue, LocalQueue):
         if queue.attributes.definition_type == TEMPORARY_DYNAMIC:  # it takes no persistent message (2048)
@@ -126,7 +126,7 @@ def _copy(
     )
     on_queue, data = staged(
         own,
-        publication.body,
+        body,
         target=subscription.attributes.destination,
         delay_ms=header.delay_ms,
         now=_sent_at(header),

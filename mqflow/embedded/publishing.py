@@ -16,6 +16,7 @@ from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.opening import TEMPORARY_DYNAMIC
 from mqflow.embedded.placing import check_room, place
+from mqflow.embedded.publication_properties import Dressed, dressing
 from mqflow.embedded.put_rules import PutPlan, check_descriptor
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.subscription import Subscription
@@ -30,7 +31,7 @@ from mqflow.mqi.topic_strings import literal_levels
 from mqflow.policy.moved import to_dead_letter_queue
 from mqflow.verbs import Put
 
-__all__ = ("Publication", "described", "matching", "place_copies", "prepared", "publish", "wanting")
+__all__ = ("Publication", "described", "matching", "place_copies", "prepared", "publication_on", "publish", "wanting")
 
 _RETAIN: Final = int(PutOption.RETAIN)
 _WARN: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED)
@@ -50,6 +51,8 @@ class Publication(Struct, frozen=True):
     descriptor: MessageDescriptor
     body: bytes
     now_s: float
+    #: As its copies have it, with their properties.
+    dressed: Dressed
 
 
 class _Copy(Struct, frozen=True):
@@ -93,7 +96,13 @@ def prepared(
     reason = check_descriptor(descriptor)
     if len(body) > machine.attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{len(body)} bytes; MAXMSGL is {machine.attributes.max_message_bytes}")
-    return Publication(topic, attributes, _resolved(machine, descriptor, attributes, plan), body, machine.clock.wall()), reason
+    return publication_on(machine, topic, _resolved(machine, descriptor, attributes, plan), body), reason
+
+
+def publication_on(machine: Machine, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
+    """Return the publication on the topic as it stands now, of a descriptor with nothing left to defaults."""
+    dressed = dressing(topic, descriptor, body, queue_manager_ccsid=machine.attributes.ccsid)
+    return Publication(topic, machine.topics.effective(topic), descriptor, body, machine.clock.wall(), dressed)
 
 
 def matching(machine: Machine, publication: Publication, own: EmbeddedHandle | None = None) -> list[Subscription]:
@@ -166,17 +175,17 @@ def _resolved(machine: Machine, descriptor: MessageDescriptor, attributes: Topic
 
 def _deliverable(machine: Machine, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
     """Return the copy for the subscription's queue, or where that refuses, and USEDLQ says so, for the dead-letter queue."""
-    descriptor = described(machine, publication, subscription)
+    descriptor, body = described(machine, publication, subscription)
     name = subscription.attributes.destination
     try:
-        return _fitting(machine, name, descriptor, publication.body, before)
+        return _fitting(machine, name, descriptor, body, len(publication.body), before)
     except Refusal as refusal:
         dead_letter_queue = machine.attributes.dead_letter_queue
         if publication.attributes.use_dead_letter_queue != _YES or not dead_letter_queue:
             raise
         descriptor, body = to_dead_letter_queue(
             descriptor,
-            publication.body,
+            body,
             reason=refusal.reason,
             queue=name,
             queue_manager=machine.name,
@@ -185,16 +194,19 @@ def _deliverable(machine: Machine, publication: Publication, subscription: Subsc
             now=datetime.fromtimestamp(publication.now_s, UTC),
         )
         try:
-            return _fitting(machine, dead_letter_queue, descriptor, body, before)
+            return _fitting(machine, dead_letter_queue, descriptor, body, len(body), before)
         except Refusal:
             raise refusal from None
 
 
-def _fitting(machine: Machine, name: str, descriptor: MessageDescriptor, body: bytes, before: list[_Copy]) -> _Copy:
+def _fitting(
+    machine: Machine, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
+) -> _Copy:
+    """Return the copy, where the queue takes `data_bytes`: the publisher's data, to which added properties do not count."""
     queue = machine.local_queue(name)
     if queue.attributes.put_inhibited or machine.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
-    check_room(machine, queue, len(body))
+    check_room(machine, queue, data_bytes)
     if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
@@ -205,11 +217,12 @@ def _fitting(machine: Machine, name: str, descriptor: MessageDescriptor, body: b
     return _Copy(queue, descriptor, body)
 
 
-def described(machine: Machine, publication: Publication, subscription: Subscription) -> MessageDescriptor:
-    """Return the descriptor of a copy: of its own identity, with the subscription's correlation and context."""
-    wanted, published = subscription.attributes, publication.descriptor
+def described(machine: Machine, publication: Publication, subscription: Subscription) -> tuple[MessageDescriptor, bytes]:
+    """Return descriptor and data of a copy: of its own identity, with the subscription's correlation and context."""
+    wanted = subscription.attributes
+    published, body = publication.dressed(wanted.user_data)
     date, time = machine.timestamps.of(publication.now_s)
-    return replace(
+    copy = replace(
         published,
         report=0,
         message_id=machine.identifiers.identifier(),
@@ -224,6 +237,7 @@ def described(machine: Machine, publication: Publication, subscription: Subscrip
         put_time=time,
         application_origin_data="",
     )
+    return copy, body
 
 
 def _rule(publication: Publication) -> DeliveryRule:

@@ -21,7 +21,7 @@ from mqflow.embedded.opening import (
     open_object,
     topic_string_of,
 )
-from mqflow.embedded.publishing import Publication, place_copies, wanting
+from mqflow.embedded.publishing import place_copies, publication_on, wanting
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.retaining import retained_for
 from mqflow.embedded.settling import back_out
@@ -340,10 +340,7 @@ def _place_retained(machine: Machine, unit: UnitOfWork, subscription: Subscripti
         return 0
     count = 0
     for retained in retained_for(machine, subscription):
-        topic = retained.topic_string
-        publication = Publication(
-            topic, machine.topics.effective(topic), retained.descriptor, retained.body, machine.clock.wall()
-        )
+        publication = publication_on(machine, retained.topic_string, retained.descriptor, retained.body)
         count += place_copies(machine, unit, publication, wanting(machine, publication, [subscription]))
     return count
 

@@ -67,7 +67,7 @@ def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> L
 
     def lookup(name: str) -> Value:
         if name in {"MQTopicString", "mqps.Top"}:
-            return topic or None
+            return topic or properties().get("mqps.Top")
         if name.startswith(_MQMD):
             field = _DESCRIPTOR.get(name.removeprefix(_MQMD))
             return None if field is None else _plain(getattr(descriptor, field))

@@ -4,7 +4,7 @@ import anyio
 import msgspec
 import pytest
 
-from mqflow import App, Context, MQIError
+from mqflow import App, Context, Message, MQIError
 from mqflow.app.errors import ConfigurationError
 from mqflow.events import Disposed, ListenerPaused, Reconnected, Warned
 from mqflow.mqi.reason_codes import Reason
@@ -52,6 +52,32 @@ async def test_a_publication_is_handled_once_whatever_the_concurrency(mq: QueueM
         booked = await cents(mq, at_least=8)
 
     assert list(range(8)) == sorted(booked)
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+@pytest.mark.parametrize("durable", ["", "desk-1"])
+async def test_a_handler_behind_wildcards_sees_the_topic(mq: QueueManagerKit, durable: str, delay: float) -> None:
+    app = App()
+    seen: list[tuple[str, bytes, object]] = []
+
+    @app.listener(topic="Prices/#", durable=durable)
+    async def book(message: Message) -> None:
+        seen.append((message.topic, message.body, message.properties))
+
+    mq.mqsc("DEFINE TOPIC(PRICES) TOPICSTR('Prices') PMSGDLV(ALLAVAIL) NPMSGDLV(ALLAVAIL)")  # or no delay is taken
+    async with mq.run(app):
+        await app.publish("Prices/Oil/London", b"1", properties={"colour": "red"}, delay=delay)
+        await app.publish("Prices", b"2", delay=delay)
+        await anyio.sleep(20)
+
+    assert [("Prices/Oil/London", b"1", {"colour": "red"}), ("Prices", b"2", {})] == seen
+
+
+async def test_what_was_put_to_a_queue_has_no_topic(mq: QueueManagerKit) -> None:
+    await mq.put("OUT", b"x")
+    [message] = await mq.drain("OUT")
+
+    assert "" == message.topic
 
 
 async def test_a_durable_subscription_gets_what_was_published_while_the_application_was_away(mq: QueueManagerKit) -> None:

@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from mqflow.app.message import Message
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import (
     ApplicationType,
     CloseOption,
+    Format,
+    GetOption,
     ObjectType,
     OpenOption,
     Persistence,
@@ -15,6 +18,7 @@ from mqflow.mqi.options import (
     SubscribeOption,
 )
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.rfh2 import RFH2, properties
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import ObjectHandle, Put, Subscribed
 from tests.conformance.programs import Program
@@ -47,6 +51,54 @@ def bodies(program: Program, subscribed: Subscribed) -> list[bytes]:
     while (got := program.get(subscribed.queue)) is not None:
         found.append(got.body)
     return found
+
+
+# ---- what a copy carries
+
+
+@pytest.mark.parametrize("data", [b"", b"one"], ids=["empty", "data"])
+def test_a_copy_says_its_topic_and_the_user_data_of_its_subscription(program: Program, data: bytes) -> None:
+    """IBM q032060 (MQTopicString); MQSD.SubUserData (MQSubUserData)."""
+    plain, with_data = subscribe(program, "Prices/#"), subscribe(program, "Prices/+", user_data="for the desk")
+
+    publish(program, "Prices/Oil", data)
+
+    found = []
+    for subscribed in (plain, with_data):
+        got = program.got(subscribed.queue, GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+        message = Message(got.descriptor, got.body, "")
+        said = {
+            name: value
+            for link in message.parts.chain
+            if isinstance(link, RFH2)
+            for name, value in properties(link, "mqps").items()
+        }
+        found.append((message.topic, message.body, said))
+    assert [
+        ("Prices/Oil", data, {"Top": "Prices/Oil"}),
+        ("Prices/Oil", data, {"Top": "Prices/Oil", "Sud": "for the desk"}),
+    ] == found
+
+
+def test_propctl_compat_shows_a_copy_as_it_was_published(program: Program) -> None:
+    subscribed = subscribe(program, "Prices/#")
+
+    publish(program, "Prices/Oil", b"one", format=Format.STRING, ccsid=819)
+
+    got = program.got(subscribed.queue)
+    assert (b"one", Format.STRING, 819) == (got.body, got.descriptor.format, got.descriptor.ccsid)
+
+
+def test_a_topic_that_was_published_again_is_the_last_one(program: Program) -> None:
+    first, second = subscribe(program, "Prices/#"), subscribe(program, "News/#")
+    publish(program, "Prices/Oil", b"one")
+    got = program.got(first.queue, GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+
+    publish(program, "News/Oil", got.body, format=got.descriptor.format, ccsid=got.descriptor.ccsid)
+
+    again = program.got(second.queue, GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+    message = Message(again.descriptor, again.body, "")
+    assert ("News/Oil", b"one") == (message.topic, message.body)
 
 
 # ---- who gets what
