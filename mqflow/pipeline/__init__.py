@@ -1,0 +1,18 @@
+"""The data pipeline on Spark: journals and queues as sources, queues and Delta tables as sinks, and the tables in between.
+
+Importing this loads no Spark; `register` and `spark_session` do. Needs `mqflow[spark]`, and Java 17 but for Spark Connect.
+"""
+
+from mqflow.pipeline.errors import JavaError, OptionError, PipelineError, SinkError, SparkMissingError
+from mqflow.pipeline.session import SOURCES, register, spark_session
+
+__all__ = (
+    "SOURCES",
+    "JavaError",
+    "OptionError",
+    "PipelineError",
+    "SinkError",
+    "SparkMissingError",
+    "register",
+    "spark_session",
+)

@@ -1,0 +1,77 @@
+"""How much of a message's data leaves the journal: all of it, its first bytes, its hash, nothing.
+
+For data that may not be seen by everybody who may see the tables. Pure but for Arrow; knows no source.
+"""
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec import Struct
+
+from mqflow.pipeline.errors import OptionError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("FULL", "Payload", "limited", "payload_of")
+
+_FORMS: Final = "none, hash, head:N (the first N bytes) or full"
+
+
+class Payload(Struct, frozen=True):
+    """What is kept."""
+
+    kind: Literal["none", "hash", "head", "full"] = "full"
+    head_bytes: int = 0
+
+
+FULL: Final = Payload()
+
+
+def payload_of(text: str) -> Payload:
+    """Return what the option says. Raises `OptionError` with the forms there are."""
+    match text.split(":"):
+        case ["none" | "hash" | "full" as kind]:
+            return Payload(kind)
+        case ["head", number] if number.isascii() and number.isdigit():
+            return Payload("head", int(number))
+        case _:
+            raise OptionError(f"payload={text!r} is not known: {_FORMS} is.")
+
+
+def limited(batch: "pa.RecordBatch", payload: Payload) -> "pa.RecordBatch":
+    """Return the batch with `body` cut, and `raw` (a record nobody understood); `body_truncated` says where some is missing.
+
+    `none` takes `body_sha256` away as well; the other kinds keep it, and it is that of the whole body.
+    """
+    if payload.kind == "full":
+        return batch
+    for name in ("body", "raw"):
+        if name in batch.schema.names:
+            batch = _cut(batch, name, payload)
+    if payload.kind == "none" and "body_sha256" in batch.schema.names:
+        batch = _without(batch, "body_sha256")
+    return batch
+
+
+def _cut(batch: "pa.RecordBatch", name: str, payload: Payload) -> "pa.RecordBatch":
+    import pyarrow.compute as pc  # noqa: PLC0415 - loaded by who reads
+
+    kept = payload.head_bytes if payload.kind == "head" else 0
+    whole = batch.column(name)
+    if name == "body" and "body_truncated" in batch.schema.names:
+        cut = pc.call_function("greater", [pc.call_function("binary_length", [whole]), kept])
+        at = batch.schema.get_field_index("body_truncated")
+        either = pc.call_function("or_kleene", [batch.column(at), cut])
+        batch = batch.set_column(at, batch.schema.field(at), either)
+    if payload.kind != "head":
+        return _without(batch, name)
+    at = batch.schema.get_field_index(name)
+    return batch.set_column(at, batch.schema.field(at), pc.call_function("binary_slice", [whole], pc.SliceOptions(0, kept)))
+
+
+def _without(batch: "pa.RecordBatch", name: str) -> "pa.RecordBatch":
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    at = batch.schema.get_field_index(name)
+    field = batch.schema.field(at)
+    return batch.set_column(at, field, pa.nulls(batch.num_rows, field.type))

@@ -1,0 +1,59 @@
+"""One Spark for all tests of the pipeline: starting it costs more than most of them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mqflow.journal import Kind
+from mqflow.testing.journals import generate_journal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_S = 240
+"""How long one test may take: the first one starts Spark, on a machine that may have other things to do."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep what needs Spark in one process: two of them would be two sessions."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.timeout(START_S))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """A session as `mqflow spark` makes it, on two cores, with tasks that are tried again."""
+    from mqflow.pipeline import spark_session  # noqa: PLC0415 - only these tests load Spark
+
+    folder = tmp_path_factory.mktemp("spark")
+    python = os.environ.get("PYSPARK_PYTHON")
+    session = spark_session(
+        "tests",
+        master="local[2,2]",
+        config={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short runs: compile little
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+        },
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+    if python is None:
+        os.environ.pop("PYSPARK_PYTHON", None)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """A journal of dead letters: three segments of 20 in one lane, two in another."""
+    path = tmp_path / "journal"
+    generate_journal(path, Kind.DEAD_LETTER, segments=3, rows=20, lane="A.DLQ")
+    generate_journal(path, Kind.DEAD_LETTER, segments=2, rows=20, lane="B.DLQ", seed=2)
+    return path
