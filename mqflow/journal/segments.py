@@ -1,7 +1,8 @@
 """One segment: written beside its place, synced, verified, then published under a name that says number, rows and checksum.
 
-`000000000042.pend` becomes `000000000042-1000-9f3a1c22.arrow`: whoever sees a published segment sees all of it, and can tell
-whether its bytes are those that were written. Arrow IPC file format with zstd. Knows files; knows no lane's history.
+`000000000042-7.pend`, of the 7th owner of the lane, becomes `000000000042-1000-9f3a1c22.arrow`: whoever sees a published
+segment sees all of it, and can tell whether its bytes are those that were written. Arrow IPC file format with zstd. Knows
+files; knows no lane's history.
 """
 
 import errno
@@ -58,14 +59,16 @@ class Written(Struct, frozen=True):
     rows: int
     crc: int
     size_bytes: int
+    #: Which owner of the lane wrote it: two that know nothing of each other do not write over each other's.
+    owner: int = 0
 
 
-def pending_path(folder: Path, number: int) -> Path:
+def pending_path(folder: Path, number: int, owner: int = 0) -> Path:
     """Return where segment `number` is while its messages are not committed."""
-    return folder / f"{number:012d}.pend"
+    return folder / f"{number:012d}-{owner}.pend"
 
 
-def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, Sequence[Any]]) -> Written:
+def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, Sequence[Any]], *, owner: int = 0) -> Written:
     """Write, sync and read back a pending segment; when this returns it is whole and durable, and nobody's yet.
 
     Raises `JournalFullError` where there is no room, `TornSegmentError` where the disk gives back something else.
@@ -80,8 +83,8 @@ def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, S
     with pa.ipc.new_file(sink, schema.with_metadata(metadata), options=options) as writer:
         writer.write_table(table.replace_schema_metadata(metadata), max_chunksize=_ROWS_PER_BATCH)
     data = sink.getvalue()
-    written = Written(number, table.num_rows, zlib.crc32(data), data.size)
-    path = pending_path(folder, number)
+    written = Written(number, table.num_rows, zlib.crc32(data), data.size, owner)
+    path = pending_path(folder, number, owner)
     with _room(path):
         _write_durably(path, data)
     sync_folder(folder)
@@ -105,7 +108,7 @@ def publish(folder: Path, written: Written) -> Path:
     """Give the pending segment its name, durably; the same again where that was done before."""
     target = folder / f"{written.number:012d}-{written.rows}-{written.crc:08x}.arrow"
     try:
-        pending_path(folder, written.number).rename(target)
+        pending_path(folder, written.number, written.owner).rename(target)
     except FileNotFoundError:
         if not target.exists():
             raise
