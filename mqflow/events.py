@@ -35,6 +35,7 @@ __all__ = (
     "Reconnecting",
     "ReportSent",
     "Settled",
+    "WaitsOnQueue",
     "Warned",
 )
 
@@ -102,6 +103,18 @@ class Settled(Struct, frozen=True, kw_only=True, tag=True):
     #: What the handling came to; None where the message was found poison before it was handled.
     outcome: Outcome | None
     handled_s: float = 0.0
+
+
+class WaitsOnQueue(Struct, frozen=True, kw_only=True, tag=True):
+    """A message whose handler asked for a long pause is on the staging queue, and no worker waits for it."""
+
+    queue: str
+    message_id: bytes
+    listener: str
+    #: How often it has been backed out, this time included.
+    backout_count: int
+    after_s: float
+    staging_queue: str
 
 
 class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
@@ -263,6 +276,7 @@ Event = (
     | Decided
     | Disposed
     | Settled
+    | WaitsOnQueue
     | InDoubt
     | ReportSent
     | DelayProcessorStarted

@@ -18,6 +18,7 @@ from mqflow.policy.moved import Why
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.delivery import Decide
 from mqflow.runtime.disposal import Mover
+from mqflow.runtime.retries import with_all_backouts
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import SettingsCache
 from mqflow.verbs import GetOptions, Got, ObjectHandle, Put
@@ -68,7 +69,7 @@ class Consumer:
                 raise exchange.get_error
             if not exchange.unit:
                 return None
-            got = exchange.unit[0]
+            got = with_all_backouts(exchange.unit[0])
             delivered = not got.descriptor.backout_count or await self._deliver(got)
             if not self._transacted:
                 await self._session.settle(Settlement.COMMIT)

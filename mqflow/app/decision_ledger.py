@@ -31,6 +31,7 @@ from mqflow.events import (
     ListenerPaused,
     ReportSent,
     Settled,
+    WaitsOnQueue,
 )
 from mqflow.policy.disposition import Completed, Settlement
 
@@ -53,7 +54,18 @@ LEDGER_FILE: Final = "decisions.db"
 Record = Literal["troubled", "all"]
 """Which messages are worth an entry: those that failed or were decided about, or every one."""
 
-MessageEvent = Delivered | Decided | Disposed | Settled | InDoubt | ReportSent | ListenerPaused | HandlerStuck | DeadLetterActed
+MessageEvent = (
+    Delivered
+    | Decided
+    | Disposed
+    | Settled
+    | WaitsOnQueue
+    | InDoubt
+    | ReportSent
+    | ListenerPaused
+    | HandlerStuck
+    | DeadLetterActed
+)
 """The events that are about messages."""
 
 _log: Final = logging.getLogger(__name__)

@@ -30,10 +30,11 @@ from mqflow.policy.reconnection import Class, classify
 from mqflow.runtime.broadcast import Broadcast, LogEvents
 from mqflow.runtime.delivery import Decide, ListenerSpec
 from mqflow.runtime.requeuer import INPUT
+from mqflow.runtime.retries import Retries
 from mqflow.runtime.runtime import Runtime
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import SettingsCache
-from mqflow.runtime.staging import Stager, StagingQueueManager, stages_publications, staging_queue_of
+from mqflow.runtime.staging import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
 from mqflow.verbs import GetOptions, Put, QueueManager
 
 __all__ = ("Declared", "Running")
@@ -92,6 +93,9 @@ class Running:
             application_name=self._name,
             delay_processors=processors,
             staging_queue=staging_queue,
+            retries=Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
+            if processors or stages_publications(queue_manager, staging_queue)
+            else None,
             delays=self.settings.reconnect.ladder,
             reconnect_limit_s=self.settings.reconnect.limit_s,
             services=[

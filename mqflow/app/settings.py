@@ -129,6 +129,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     #: The staging queue for delayed messages; empty for SYSTEM.DDELAY.LOCAL.QUEUE of an embedded queue manager, and for
     #: MQFLOW.DDELAY.QUEUE, to be defined, on IBM MQ.
     delay_queue: str = ""
+    #: A `Retry(after=...)` of more seconds waits on the staging queue, where delayed messages are delivered at all.
+    retry_in_worker_s: _Seconds = 5.0
     ledger: LedgerSettings = LedgerSettings()
     reconnect: ReconnectSettings = ReconnectSettings()
     #: Whether `mqflow run` gives OpenTelemetry to the application; its providers and exporters are set as OpenTelemetry does.

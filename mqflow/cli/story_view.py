@@ -16,6 +16,7 @@ from mqflow.events import (
     ListenerPaused,
     ReportSent,
     Settled,
+    WaitsOnQueue,
 )
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy import dead_letter_actions
@@ -63,6 +64,8 @@ def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901 - one case fo
         case Settled():
             done = "Committed" if event.settlement is Settlement.COMMIT else "Backed out"
             yield f"{done}: {_outcome(event.outcome)}."
+        case WaitsOnQueue():
+            yield f"Waits on {event.staging_queue} for {event.after_s:g} s, backed out {event.backout_count} times by then."
         case InDoubt():
             answer = reason_name(event.reason)
             yield f"In doubt: the commit ended with {answer}, so it is committed or backed out; nothing repeats it."

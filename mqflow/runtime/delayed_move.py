@@ -32,6 +32,7 @@ from mqflow.policy.delivery_delay import (
 )
 from mqflow.policy.disposition import DeadLetter, Discard, Disposition, Return, Settlement
 from mqflow.policy.reconnection import Class, classify
+from mqflow.policy.redelivered import with_count
 from mqflow.policy.report import ReportMessage, exception_report, report
 from mqflow.runtime.staging import moment
 from mqflow.verbs import Connection, GetOptions, ObjectHandle, inquire_queue_manager
@@ -76,7 +77,10 @@ class DelayedMove(Struct, frozen=True):
             return self._with_report((), descriptor, owed, header)
         put, data = descriptor, body
         if header.subscription_id != NO_ID:
-            put, data = got.descriptor, got.body  # the queue manager knows whether the subscription is still there
+            # The queue manager knows whether the subscription is still there.
+            put, data = got.descriptor, got.body
+        elif header.backout_count:
+            put, data = with_count(descriptor, body, header.backout_count)
         try:
             self.connection.put1(
                 header.target, put, data, _PASS, context=self.handle, queue_manager=header.target_queue_manager

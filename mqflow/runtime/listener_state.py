@@ -16,6 +16,7 @@ from mqflow.policy.disposition import Outcome
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.delivery import Delivery, ListenerSpec
 from mqflow.runtime.requeuer import Requeuer
+from mqflow.runtime.retries import Retries
 from mqflow.runtime.settings_cache import SettingsCache
 from mqflow.runtime.subscriber import Subscriber
 from mqflow.runtime.supervisor import Supervisor
@@ -39,6 +40,7 @@ class ListenerState:
         clock: Clock,
         random: Random,
         application_name: str,
+        retries: Retries | None = None,
     ) -> None:
         self.spec: Final = spec
         self.supervisor: Final = supervisor
@@ -46,6 +48,8 @@ class ListenerState:
         self.clock: Final = clock
         self.random: Final = random
         self.application_name: Final = application_name
+        #: Where messages wait whose handlers asked for a long pause; None lets the workers wait.
+        self.retries: Final = retries
         self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
         self.requeuer: Final = Requeuer(
             spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=clock

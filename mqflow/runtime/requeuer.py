@@ -21,6 +21,7 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.policy import backout, moved, reconnection
 from mqflow.policy.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.runtime.disposal import Disposal, Mover
+from mqflow.runtime.retries import with_all_backouts
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import GetOptions, Got, ObjectHandle
@@ -93,6 +94,7 @@ class Requeuer:
         got = await session.call(session.connection.get, handle, _wanted(task, GetOption.SYNCPOINT))
         if got is None:
             return None
+        got = with_all_backouts(got)
         if got.descriptor.backout_count >= task.backout_count:
             return await self._settle(session, handle, task, got)
         await session.settle(Settlement.BACKOUT)
@@ -104,9 +106,9 @@ class Requeuer:
         handle = await session.call(connection.open, self.queue, INPUT | OpenOption.BROWSE)
         try:
             while seen := await session.call(connection.get, handle, _wanted(task, GetOption.BROWSE_NEXT)):
-                if seen.descriptor.backout_count >= task.backout_count:
+                if with_all_backouts(seen).descriptor.backout_count >= task.backout_count:
                     got = await session.call(connection.get, handle, _UNDER_CURSOR)
-                    return None if got is None else await self._settle(session, handle, task, got)
+                    return None if got is None else await self._settle(session, handle, task, with_all_backouts(got))
             return None
         finally:
             await session.call(connection.close, handle)

@@ -19,6 +19,7 @@ from mqflow.runtime.delay_processor import DelayProcessor
 from mqflow.runtime.delivery import ListenerSpec
 from mqflow.runtime.listener import Listener
 from mqflow.runtime.listener_state import ListenerState
+from mqflow.runtime.retries import Retries
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import QueueManager
 
@@ -52,6 +53,7 @@ class Runtime:
         application_name: str,
         delay_processors: int = 0,
         staging_queue: str = "",
+        retries: Retries | None = None,
         delays: Ladder = LADDER,
         reconnect_limit_s: float | None = None,
         services: Sequence[Callable[[Supervisor], Service]] = (),
@@ -68,7 +70,13 @@ class Runtime:
         )
         self._states = [
             ListenerState(
-                spec, self.supervisor, broadcast=broadcast, clock=clock, random=random, application_name=application_name
+                spec,
+                self.supervisor,
+                broadcast=broadcast,
+                clock=clock,
+                random=random,
+                application_name=application_name,
+                retries=retries,
             )
             for spec in specs
         ]

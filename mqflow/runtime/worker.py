@@ -12,7 +12,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.events import Warned
+from mqflow.events import WaitsOnQueue, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
@@ -25,6 +25,7 @@ from mqflow.runtime.delivery import Delivery
 from mqflow.runtime.disposal import Disposal
 from mqflow.runtime.listener_state import ListenerState
 from mqflow.runtime.requeuer import INPUT, Task
+from mqflow.runtime.retries import with_all_backouts
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import BackoutSettings
 from mqflow.runtime.telling import Telling
@@ -103,9 +104,9 @@ class Worker:
     async def _work(self, unit: Sequence[Got]) -> _Handled | None:
         """Handle a unit; return it where it is to be committed. Anything else is backed out and dealt with here."""
         spec, session = self._spec, self._session
-        deliveries = [Delivery(got, spec.queue, spec.name, session) for got in unit]
+        deliveries = [Delivery(with_all_backouts(got), spec.queue, spec.name, session) for got in unit]
         self._tell.delivered(deliveries)
-        if unit[-1].descriptor.backout_count and await self._found_poison(deliveries):
+        if deliveries[-1].got.descriptor.backout_count and await self._found_poison(deliveries):
             return None
         started = self._state.clock.monotonic()
         self._state.handling[self._number] = (deliveries[0], started)
@@ -189,6 +190,8 @@ class Worker:
                 return
             case Redeliver(pause_s=pause_s):
                 self._tell.decided(culprit, descriptor, settings, (Deliver(),), outcome)
+                if await self._waits_on_queue(deliveries, culprit, outcome, pause_s):
+                    return
                 if len(deliveries) == 1:  # a longer unit is backed out at once: its neighbours need not wait
                     await self._state.pause(pause_s)
                 await self._back_out(deliveries, culprit, outcome)
@@ -200,6 +203,66 @@ class Worker:
                 await self._dispose(culprit, descriptor.backout_count, settings, outcome, again)
             case _:
                 assert_never(follows)
+
+    async def _waits_on_queue(
+        self, deliveries: Sequence[Delivery], culprit: Delivery, outcome: Outcome, pause_s: float
+    ) -> bool:
+        """Stage a message whose handler asked for a longer pause, and end the unit of work. False: it is to wait here.
+
+        One that is alone, and whose handler has put nothing, is staged in the unit of work it was delivered in: nobody can get
+        it meanwhile. Otherwise that is backed out first.
+        """
+        retries, got = self._state.retries, culprit.got
+        asked = isinstance(outcome, Failed) and outcome.retry_after_s is not None
+        if retries is None or not asked or self._spec.strict_order or not retries.takes(got, pause_s):
+            return False
+        call, connection = self._session.call, self._session.connection
+        queue = got.resolved_queue or self._spec.queue
+        count = got.descriptor.backout_count + 1
+        alone = len(deliveries) == 1 and not culprit.put_message_ids
+        if not alone:
+            await self._back_out(deliveries, culprit, outcome)
+        try:
+            if alone:
+                await call(retries.stage, connection, self._handle, got, queue, count, pause_s)
+            else:
+                count = await call(retries.stage_again, connection, self._handle, got, queue, pause_s)
+        except MQIError as error:
+            if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+                raise SessionLost(error) from error
+            text = f"{self._spec.name}: a message that is to wait cannot be staged, so the worker waits with it. {error}"
+            self._state.broadcast(Warned(text=text, queue=self._spec.queue))
+            if alone:
+                return False
+            await self._back_out((culprit,), None, outcome)  # of what was got to be staged, nobody failed
+            await self._state.pause(pause_s)
+            return True
+        await self._staged(culprit, outcome, count, pause_s)
+        return True
+
+    async def _staged(self, culprit: Delivery, outcome: Outcome, count: int, pause_s: float) -> None:
+        """End the unit of work in which the message was staged, and tell."""
+        ids = (culprit.got.descriptor.message_id,)
+        try:
+            await self._session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            await self._committed(_Handled((culprit,), 0.0), error)
+            return
+        if not count:  # somebody else has got it: there was nothing to stage
+            return
+        retries, spec = self._state.retries, self._spec
+        assert retries is not None  # noqa: S101 - who asks has found it
+        self._state.broadcast(
+            WaitsOnQueue(
+                queue=spec.queue,
+                message_id=ids[0],
+                listener=spec.name,
+                backout_count=count,
+                after_s=pause_s,
+                staging_queue=retries.staging_queue,
+            )
+        )
+        self._tell.settled(Settlement.COMMIT, ids, outcome, 0.0)
 
     async def _interrupted(self, deliveries: Sequence[Delivery]) -> None:
         """Back out a unit whose handler was cut off; nobody's failure."""

@@ -248,8 +248,8 @@ async def test_retry_says_how_long_to_wait(mq: QueueManagerKit) -> None:
         await mq.put("IN", ORDER)
         await anyio.sleep(60)
 
-    assert 45.0 == round(at[1] - at[0], 3)
-    assert [Settlement.BACKOUT, Settlement.COMMIT] == [event.settlement for event in mq.told(Settled)]
+    assert 45.0 <= at[1] - at[0] < 45.1
+    assert ["Retry", None] == [getattr(event.outcome, "error", None) for event in mq.told(Settled)]
 
 
 async def test_the_listener_overrides_threshold_and_backout_queue(mq: QueueManagerKit) -> None:

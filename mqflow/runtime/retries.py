@@ -1,0 +1,74 @@
+"""Has a message that failed wait for its next delivery on the staging queue, where its handler asked for a longer pause.
+
+The verbs of it: stage what is held, in the unit of work that holds it, or get what was backed out and stage that. Settles
+nothing. Which messages may wait there is said by `policy.redelivered`.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.ambient import Clock
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.policy.delivery_delay import staged
+from mqflow.policy.redelivered import counted, may_wait
+from mqflow.runtime.staging import moment
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+
+__all__ = ("Retries", "with_all_backouts")
+
+_STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
+_GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+
+
+def with_all_backouts(got: Got) -> Got:
+    """Return the message with every backout in its BackoutCount, those of before it waited on the staging queue too."""
+    descriptor, body = counted(got.descriptor, got.body)
+    if descriptor is got.descriptor:
+        return got
+    return replace(got, descriptor=descriptor, body=body, data_bytes=got.data_bytes - len(got.body) + len(body))
+
+
+class Retries(Struct, frozen=True):
+    """Where messages wait, of an application whose delayed messages somebody delivers."""
+
+    staging_queue: str
+    clock: Clock
+    #: A pause up to this, in seconds, is waited out by the worker.
+    in_worker_s: float
+    #: Whether whoever delivers has this application's authorities, so that it has to be looked at whether they suffice.
+    checks_target: bool
+
+    def takes(self, got: Got, pause_s: float) -> bool:
+        """Return whether the message is to wait that long on the staging queue."""
+        return pause_s > self.in_worker_s and may_wait(got.descriptor)
+
+    def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
+        """Put the message, just got on this handle, to be delivered to the queue later, with that BackoutCount.
+
+        Raises the `MQIError` of the queue, which has to take it back, or of the staging queue.
+        """
+        if self.checks_target:
+            connection.close(connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING))
+        now, delay_ms = moment(self.clock), max(1, round(after_s * 1_000))
+        descriptor, body = staged(got.descriptor, got.body, target=queue, delay_ms=delay_ms, now=now, backout_count=count)
+        connection.put1(self.staging_queue, descriptor, body, _STAGE, context=handle)
+
+    def stage_again(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, after_s: float) -> int:
+        """Get a message that was backed out, and stage it as `stage` does; return its count, 0 where it is gone.
+
+        Another may have got it meanwhile, and delivers it early.
+        """
+        wanted = GetOptions(
+            options=_GET,
+            match=MatchOption.MSG_ID | MatchOption.CORREL_ID,
+            message_id=got.descriptor.message_id,
+            correlation_id=got.descriptor.correlation_id,
+        )
+        held = connection.get(handle, wanted)
+        if held is None:
+            return 0
+        held = with_all_backouts(held)
+        self.stage(connection, handle, held, queue, held.descriptor.backout_count, after_s)
+        return held.descriptor.backout_count
