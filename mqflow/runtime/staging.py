@@ -51,6 +51,18 @@ _ASKED: Final = (
     "cluster",
 )
 _NOT_FIXED: Final = 1
+#: What the put fills in of the message as it was sent; the rest describes the staged one.
+_FILLED_IN: Final = (
+    "reply_to_queue_manager",
+    "user_identifier",
+    "accounting_token",
+    "application_identity_data",
+    "put_application_type",
+    "put_application_name",
+    "put_date",
+    "put_time",
+    "application_origin_data",
+)
 _IDENTIFIER_PARTS: Final = 4
 
 
@@ -153,13 +165,8 @@ class Stager(Struct, frozen=True):
                 connection.queue_manager_name,
                 detail=said,
             ) from error
-        sent = replace(
-            resolved,
-            user_identifier=put.descriptor.user_identifier,
-            put_application_name=put.descriptor.put_application_name,
-            put_date=put.descriptor.put_date,
-            put_time=put.descriptor.put_time,
-        )
+        filled_in = {field: getattr(put.descriptor, field) for field in _FILLED_IN}
+        sent = replace(resolved, **filled_in)
         return Put(descriptor=sent, resolved_queue=queue, resolved_queue_manager=put.resolved_queue_manager, reason=put.reason)
 
     async def publish(
