@@ -31,8 +31,10 @@ __all__ = (
     "ListenerResumed",
     "ListenerStarted",
     "ListenerStopped",
+    "ReadinessChanged",
     "Reconnected",
     "Reconnecting",
+    "ReopenRefused",
     "ReportSent",
     "Settled",
     "WaitsOnQueue",
@@ -190,13 +192,34 @@ class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
-    """The connection is back and every object is open again."""
+    """Everybody who had lost a connection has one again, with every object open that was not refused (`ReopenRefused`)."""
 
     queue_manager: str
     generation: int
+    #: What is open again, in the order of first opening, each name once.
     objects: tuple[str, ...]
     attempts: int
+    #: From the loss of the first connection until now.
     downtime_ms: float
+
+
+class ReopenRefused(Struct, frozen=True, kw_only=True, tag=True):
+    """After an outage an object could not be opened again. Its owner tries again when it needs it; everybody else goes on."""
+
+    queue_manager: str
+    object: str
+    #: Who does without: "listener ORDERS.IN".
+    owner: str
+    reason: int
+    detail: str = ""
+
+
+class ReadinessChanged(Struct, frozen=True, kw_only=True, tag=True):
+    """Whether the application takes work has changed: it does while every listener has its queue open on all its workers."""
+
+    ready: bool
+    #: What is missing; empty while it starts or stops too.
+    missing: tuple[str, ...] = ()
 
 
 class DelayProcessorStarted(Struct, frozen=True, kw_only=True, tag=True):
@@ -290,6 +313,8 @@ Event = (
     | HandlerStuck
     | Reconnecting
     | Reconnected
+    | ReopenRefused
+    | ReadinessChanged
     | Warned
     | DeadLetterActed
     | HookFailed

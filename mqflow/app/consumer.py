@@ -5,23 +5,30 @@ with it. Decides nothing itself.
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
+from collections.abc import Callable
 from typing import Any, Final, Unpack
 
 from mqflow.ambient import Clock
 from mqflow.app.codecs import Codec
 from mqflow.app.message import Message
 from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing
-from mqflow.events import Decided, Disposed
+from mqflow.events import Decided, Disposed, InDoubt
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
+from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.moved import Why
+from mqflow.policy.reconnection import leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.delivery import Decide
 from mqflow.runtime.disposal import Mover
+from mqflow.runtime.lasting import LastingSession
+from mqflow.runtime.requeuer import INPUT
 from mqflow.runtime.retries import with_all_backouts
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import SettingsCache
-from mqflow.verbs import GetOptions, Got, ObjectHandle, Put
+from mqflow.runtime.supervisor import Supervisor
+from mqflow.verbs import GetOptions, Got, Put
 
 __all__ = ("Consumer",)
 
@@ -31,48 +38,65 @@ class Consumer:
 
     def __init__(
         self,
-        session: Session,
-        handle: ObjectHandle,
+        supervisor: Supervisor,
         queue: str,
         *,
-        settings: SettingsCache,
         behaviour: Behaviour,
         decide: Decide,
         broadcast: Broadcast,
         clock: Clock,
-        send: Send,
+        sender: Callable[[Session], Send],
         codec: Codec | None,
         application_name: str,
     ) -> None:
-        self._session: Final = session
-        self._handle: Final = handle
-        self._settings: Final = settings
+        self._behaviour: Final = behaviour
+        self._settings: Final = SettingsCache(queue, None, None)
         self._decide: Final = decide
         self._broadcast: Final = broadcast
-        self._send: Final = send
+        self._clock: Final = clock
+        self._sender: Final = sender
         self._codec: Final = codec
+        self._application_name: Final = application_name
         self._transacted: Final = behaviour is Behaviour.JMS_CONSUMER
-        self._mover: Final = Mover(session, handle, queue, behaviour, application_name, clock)
+        self._name: Final = f"consumer of {queue}"
+        self._lasting: Final = LastingSession(supervisor, self._name)
+        #: What is in the open unit of work.
+        self._received: list[bytes] = []
+        self._sent: list[bytes] = []
         self.queue: Final = queue
+
+    async def open(self) -> None:
+        """Have the queue open. Raises `MQIError`."""
+        await self._opened()
+
+    async def close(self) -> None:
+        """Back out what is open, and let go of the connection."""
+        await self._lasting.close()
 
     async def receive(self, *, wait_ms: int = 0) -> Message | None:
         """Return the next message, or None where none came within the wait (-1 waits for ever).
 
         Transacted, it is in the open unit of work until `commit` or `backout`; otherwise it is off its queue for good. A poison
         message is moved on the way, in the same unit of work, and the next one is returned.
+
+        A connection that is lost meanwhile is got again, and the wait begins again; where there was something in the unit of
+        work, 2003 is raised for it once: it was backed out.
         """
         as_it_is = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
         wanted = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | as_it_is, wait_ms=wait_ms)
         while True:
-            exchange = await self._session.exchange(None, self._handle, wanted, most=1)
+            session, mover = await self._opened()
+            exchange = await session.exchange(None, mover.handle, wanted, most=1)
             if exchange.get_error is not None:
-                raise exchange.get_error
+                await self._lose_or_raise(exchange.get_error)
+                continue
             if not exchange.unit:
                 return None
             got = with_all_backouts(exchange.unit[0])
-            delivered = not got.descriptor.backout_count or await self._deliver(got)
+            self._received.append(got.descriptor.message_id)
+            delivered = not got.descriptor.backout_count or await self._deliver(got, session, mover)
             if not self._transacted:
-                await self._session.settle(Settlement.COMMIT)
+                await self.commit()
             if delivered:
                 return Message(got.descriptor, got.body, self.queue)
 
@@ -83,29 +107,70 @@ class Consumer:
 
     async def send(self, message: Outgoing) -> Put:
         """Put a message that is made already; without a transaction, at once."""
-        put = await self._send(message)
+        session, _ = await self._opened()
+        try:
+            put = await self._sender(session)(message)
+        except MQIError as error:
+            await self._lasting.lose(error)
+            raise
+        self._sent.append(put.descriptor.message_id)
         if not self._transacted:
-            await self._session.settle(Settlement.COMMIT)
+            await self.commit()
         return put
 
     async def commit(self) -> None:
-        """End the unit of work for good. Raises 2003 where it was backed out, 2009 or 2549 where nobody knows."""
-        await self._session.settle(Settlement.COMMIT)
+        """End the unit of work for good. Raises 2003 where it was backed out, 2009 or 2549 where nobody knows: it is told too.
+
+        It is never repeated on another connection; the next `receive` has one.
+        """
+        await self._settle(Settlement.COMMIT)
 
     async def backout(self) -> None:
         """Undo the unit of work: its messages are on their queue again, BackoutCount + 1, moved poison messages included."""
-        await self._session.settle(Settlement.BACKOUT)
+        await self._settle(Settlement.BACKOUT)
 
-    async def _deliver(self, got: Got) -> bool:
+    async def _settle(self, settlement: Settlement) -> None:
+        session, _ = await self._opened()
+        received, sent = tuple(self._received), tuple(self._sent)
+        self._received.clear()
+        self._sent.clear()
+        try:
+            await session.settle(settlement)
+        except MQIError as error:
+            if leaves_in_doubt(error) and (received or sent):
+                reason = int(error.reason)
+                self._broadcast(
+                    InDoubt(queue=self.queue, listener=self._name, reason=reason, message_ids=received, put_message_ids=sent)
+                )
+            await self._lasting.lose(error)
+            raise
+
+    async def _opened(self) -> tuple[Session, Mover]:
+        """Return the session, with the queue open on it; a new one where the last was lost."""
+        session = await self._lasting.get()
+        handle = await session.call(session.openings.hold, self.queue, INPUT)
+        return session, Mover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
+
+    async def _lose_or_raise(self, error: MQIError) -> None:
+        """Let go of a session that is lost; raise where it is not, and 2003 where a unit of work went with it."""
+        if not await self._lasting.lose(error):
+            raise error
+        if self._received or self._sent:
+            self._received.clear()
+            self._sent.clear()
+            said = f"The connection was lost ({reason_name(int(error.reason))}), and the unit of work with it"
+            raise error_for(Reason.BACKED_OUT, "MQGET", self.queue, detail=said) from error
+
+    async def _deliver(self, got: Got, session: Session, mover: Mover) -> bool:
         """Decide about a message that was backed out before: True delivers it, else it has been moved."""
-        settings = await self._settings.get(self._session, 0)
+        settings = await self._settings.get(session, session.generation)
         attributes = settings.attributes
-        plan = self._decide(got.descriptor, attributes, settings.dead_letter_queue, self._mover.behaviour)
+        plan = self._decide(got.descriptor, attributes, settings.dead_letter_queue, self._behaviour)
         count, message_id = got.descriptor.backout_count, got.descriptor.message_id
         decided = Decided(
             queue=self.queue,
             message_id=message_id,
-            listener=f"consumer of {self.queue}",
+            listener=self._name,
             backout_count=count,
             threshold=attributes.backout_threshold,
             backout_requeue_queue=attributes.backout_requeue_queue,
@@ -117,7 +182,7 @@ class Consumer:
         if plan == (Deliver(),):
             return True
         why = Why(queue=self.queue, count=count, threshold=attributes.backout_threshold, handler=decided.listener)
-        disposal = await self._mover.carry_out(got, plan, why)
+        disposal = await mover.carry_out(got, plan, why)
         for sent in disposal.reports:
             self._broadcast(sent)
         self._broadcast(

@@ -21,27 +21,28 @@ from mqflow.app.message import Message
 from mqflow.app.middleware import around_put
 from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
 from mqflow.app.settings import Settings, load
-from mqflow.events import Hook
+from mqflow.events import Hook, InDoubt
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, GetOption, MatchOption, MessageType, OpenOption, SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.disposition import Behaviour, Settlement
-from mqflow.policy.reconnection import Class, classify
+from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast, LogEvents
 from mqflow.runtime.delivery import Decide, ListenerSpec
-from mqflow.runtime.requeuer import INPUT
+from mqflow.runtime.lasting import LastingSession
 from mqflow.runtime.retries import Retries
 from mqflow.runtime.runtime import Runtime
 from mqflow.runtime.session import Session
-from mqflow.runtime.settings_cache import SettingsCache
 from mqflow.runtime.staging import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
-from mqflow.verbs import GetOptions, Put, QueueManager
+from mqflow.verbs import GetOptions, Got, Put, QueueManager
 
 __all__ = ("Declared", "Running")
 
 T = TypeVar("T")
 
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
+_REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
+_GET_REPLY: Final = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 
 
 class Declared(Struct, frozen=True, kw_only=True):
@@ -102,7 +103,7 @@ class Running:
                 partial(rules.service, broadcast=self._broadcast, clock=clock) for rules in declared.dead_letter_handlers
             ],
         )
-        self._session: Session | None = None
+        self._lasting: Final = LastingSession(self._runtime.supervisor, "puts outside of deliveries")
         self._turn = anyio.Lock()
 
     @asynccontextmanager
@@ -118,6 +119,15 @@ class Running:
     def cancel(self) -> None:
         """Cancel what is under way: it is backed out."""
         self._runtime.cancel()
+
+    @property
+    def ready(self) -> bool:
+        """Whether every listener has its queue open on all its workers; false while it starts, reconnects or stops."""
+        return self._runtime.supervisor.readiness.ready
+
+    async def wait_ready(self) -> None:
+        """Return when the application is ready."""
+        await self._runtime.supervisor.readiness.wait()
 
     @property
     def cut_off(self) -> bool:
@@ -149,10 +159,9 @@ class Running:
 
     async def _put(self, message: Outgoing) -> Put:
         async with self._turn:
-            session = await self._own_session()
+            session = await self._lasting.get(of_now=True)
             try:
-                put = await self._send(session)(message)
-                await session.settle(Settlement.COMMIT)
+                put = await self._put_on(session, message)
             except MQIError as error:
                 await self._recover(session, error)
                 raise
@@ -161,67 +170,75 @@ class Running:
                 raise
         return put
 
+    async def _put_on(self, session: Session, message: Outgoing) -> Put:
+        """Put the message in a unit of work of its own, and commit that."""
+        put = await self._send(session)(message)
+        try:
+            await session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            if leaves_in_doubt(error):
+                sent = (put.descriptor.message_id,)
+                self._broadcast(
+                    InDoubt(queue=message.queue, listener="put", reason=int(error.reason), message_ids=(), put_message_ids=sent)
+                )
+            raise
+        return put
+
     async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Unpack[Wishes]) -> T:
         """As `App.request`."""
-        session = await self._runtime.supervisor.connect()
+        lasting = LastingSession(self._runtime.supervisor, f"request to {queue}")
         try:
-            connection = session.connection
-            replies = await session.call(connection.open, _MODEL, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
+            session = await lasting.get()
+            replies = await session.call(session.openings.hold, _MODEL, _REPLIES)
             wishes.setdefault("codec", self._declared.codec)
             request = outgoing(queue, payload, **wishes | {"reply_to": replies.name})
             descriptor = replace(request.descriptor, message_type=int(MessageType.REQUEST))
-            put = await self._send(session)(replace(request, descriptor=descriptor))
-            await session.settle(Settlement.COMMIT)
-            wanted = GetOptions(
-                options=GetOption.NO_SYNCPOINT
-                | GetOption.WAIT
-                | GetOption.FAIL_IF_QUIESCING
-                | GetOption.PROPERTIES_FORCE_MQRFH2,
-                wait_ms=round(timeout_s * 1_000),
-                match=MatchOption.CORREL_ID,
-                correlation_id=put.descriptor.message_id,
-            )
-            exchange = await session.exchange(None, replies, wanted, most=1)
+            put = await self._put_on(session, replace(request, descriptor=descriptor))
+            got = await self._reply(lasting, put.descriptor.message_id, timeout_s)
         finally:
-            with anyio.CancelScope(shield=True):
-                await session.close()  # the temporary dynamic queue goes with it
-        if exchange.get_error is not None:
-            raise exchange.get_error
-        if not exchange.unit:
+            await lasting.close()  # the temporary dynamic queue goes with it
+        if got is None:
             raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s)
-        got = exchange.unit[0]
         answer: T = decoder_for(reply, self._declared.codec)(Message(got.descriptor, got.body, replies.name))
         return answer
+
+    async def _reply(self, lasting: LastingSession, message_id: bytes, timeout_s: float) -> Got | None:
+        """Return the reply, or None where none came in time; over an outage, on a reply queue of the same name."""
+        until = self._clock.monotonic() + timeout_s
+        wanted = GetOptions(options=_GET_REPLY, match=MatchOption.CORREL_ID, correlation_id=message_id)
+        while True:
+            session = await lasting.get()
+            replies = await session.call(session.openings.hold, _MODEL, _REPLIES)
+            wait_ms = max(round((until - self._clock.monotonic()) * 1_000), 0)
+            exchange = await session.exchange(None, replies, replace(wanted, wait_ms=wait_ms), most=1)
+            if exchange.get_error is None:
+                return exchange.unit[0] if exchange.unit else None
+            if not await lasting.lose(exchange.get_error):
+                raise exchange.get_error
 
     @asynccontextmanager
     async def consumer(self, queue: str, *, transacted: bool) -> AsyncIterator[Consumer]:
         """As `App.consumer`."""
-        session = await self._runtime.supervisor.connect()
+        consumer = Consumer(
+            self._runtime.supervisor,
+            queue,
+            behaviour=Behaviour.JMS_CONSUMER if transacted else Behaviour.JMS_CONSUMER_NOT_TRANSACTED,
+            decide=self._declared.decide,
+            broadcast=self._broadcast,
+            clock=self._clock,
+            sender=self._send,
+            codec=self._declared.codec,
+            application_name=self._name,
+        )
         try:
-            handle = await session.call(session.connection.open, queue, INPUT)
-            yield Consumer(
-                session,
-                handle,
-                queue,
-                settings=SettingsCache(queue, None, None),
-                behaviour=Behaviour.JMS_CONSUMER if transacted else Behaviour.JMS_CONSUMER_NOT_TRANSACTED,
-                decide=self._declared.decide,
-                broadcast=self._broadcast,
-                clock=self._clock,
-                send=self._send(session),
-                codec=self._declared.codec,
-                application_name=self._name,
-            )
+            await consumer.open()
+            yield consumer
         finally:
-            with anyio.CancelScope(shield=True):
-                await session.close()
+            await consumer.close()
 
     async def close_sessions(self) -> None:
         """Let go of the session for puts."""
-        session, self._session = self._session, None
-        if session is not None:
-            with anyio.CancelScope(shield=True):
-                await session.close()
+        await self._lasting.close()
 
     def close(self) -> None:
         """Let go of the queue manager, where it was opened here."""
@@ -236,14 +253,11 @@ class Running:
 
         return around_put(self._declared.middleware, put)
 
-    async def _own_session(self) -> Session:
-        if self._session is None:
-            self._session = await self._runtime.supervisor.connect()
-        return self._session
-
     async def _recover(self, session: Session, error: MQIError) -> None:
         """Leave a session that can be used again, or none."""
-        if classify(int(error.reason)) in {Class.RECONNECT, Class.REOPEN}:
+        if await self._lasting.lose(error):
+            return
+        if classify(int(error.reason)) is Class.REOPEN:
             await self.close_sessions()
         else:
             await session.settle(Settlement.BACKOUT)

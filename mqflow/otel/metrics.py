@@ -21,6 +21,8 @@ from mqflow.events import (
     InDoubt,
     ListenerPaused,
     Reconnected,
+    Reconnecting,
+    ReopenRefused,
     ReportSent,
     Settled,
 )
@@ -44,6 +46,8 @@ _IN_DOUBT: Final = "mqflow.commits_in_doubt"
 _PAUSES: Final = "mqflow.listener.pauses"
 _STUCK: Final = "mqflow.handlers_stuck"
 _RECONNECTIONS: Final = "mqflow.reconnections"
+_ATTEMPTS: Final = "mqflow.reconnection_attempts"
+_REOPEN_REFUSALS: Final = "mqflow.reopen_refusals"
 _DEAD_LETTERS: Final = "mqflow.dead_letters"
 _HOOK_FAILURES: Final = "mqflow.hook_failures"
 
@@ -59,6 +63,8 @@ _COUNTERS: Final = (
     (_PAUSES, "{pause}", "Times a listener paused"),
     (_STUCK, "{handler}", "Handlers reported as running too long"),
     (_RECONNECTIONS, "{connection}", "Connections that were lost and are back"),
+    (_ATTEMPTS, "{attempt}", "Attempts to get a lost connection back that failed, by reason"),
+    (_REOPEN_REFUSALS, "{object}", "Objects that could not be opened again after an outage"),
     (_DEAD_LETTERS, "{attempt}", "What the DLQ handler did, by rule, action and reason of failure"),
     (_HOOK_FAILURES, "{failure}", "Hooks that raised"),
 )
@@ -76,6 +82,8 @@ class Metrics:
         InDoubt,
         ListenerPaused,
         Reconnected,
+        Reconnecting,
+        ReopenRefused,
         ReportSent,
         Settled,
     )
@@ -87,7 +95,7 @@ class Metrics:
         self._handled_s: defaultdict[_Labels, float] = defaultdict(float)
         self._hand_out((provider or get_meter_provider()).get_meter("mqflow"))
 
-    def __call__(self, event: Event) -> None:  # noqa: C901 - one case for each class of event, each a line
+    def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
         """Count it."""
         match event:
             case Delivered():
@@ -106,6 +114,11 @@ class Metrics:
                 self._add(_STUCK, _queue(event.queue))
             case Reconnected():
                 self._add(_RECONNECTIONS, (("mqflow.queue_manager", event.queue_manager),))
+            case Reconnecting() if event.attempt:
+                manager = ("mqflow.queue_manager", event.queue_manager)
+                self._add(_ATTEMPTS, (manager, ("error.type", _refusal(event.reason))))
+            case ReopenRefused():
+                self._add(_REOPEN_REFUSALS, (*_queue(event.object), ("error.type", _refusal(event.reason))))
             case DeadLetterActed():
                 self._acted(event)
             case HookFailed():

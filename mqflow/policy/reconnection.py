@@ -6,9 +6,11 @@ Source: IBM, "Automatic JMS client reconnection with CCDTs" for the delays.
 
 from typing import Final
 
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reason_classes import CLASSES, Class, classify
 
-__all__ = ("CLASSES", "LADDER", "Class", "classify", "delay_s")
+__all__ = ("CLASSES", "LADDER", "Class", "classify", "delay_s", "leaves_in_doubt")
 
 LADDER: Final[tuple[tuple[float, float], ...]] = ((1, 0.25), (2, 0.5), (4, 1), (8, 2), (16, 4), (25, 6.25))
 """The delay before each attempt: seconds that are fixed, and seconds left to chance. The last goes on for ever."""
@@ -21,3 +23,8 @@ def delay_s(attempt: int, random: float, ladder: tuple[tuple[float, float], ...]
     """
     fixed_s, random_s = ladder[min(max(attempt, 1), len(ladder)) - 1]
     return fixed_s + random_s * random
+
+
+def leaves_in_doubt(error: MQIError) -> bool:
+    """Return whether the error is that of a commit which may have happened: any but 2003, which says that it did not."""
+    return error.verb == "MQCMIT" and error.reason != Reason.BACKED_OUT

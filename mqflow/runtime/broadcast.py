@@ -18,6 +18,7 @@ from mqflow.events import (
     ListenerPaused,
     Reconnected,
     Reconnecting,
+    ReopenRefused,
     Warned,
 )
 from mqflow.mqi.reason_codes import reason_name
@@ -25,6 +26,7 @@ from mqflow.mqi.reason_codes import reason_name
 __all__ = ("Broadcast", "LogEvents")
 
 _logger: Final = logging.getLogger("mqflow")
+_NAMED_MAX: Final = 20
 
 
 class Broadcast:
@@ -70,10 +72,21 @@ class Broadcast:
 class LogEvents:
     """The hook that writes to the log what an operator must see; never a line per message that went well."""
 
-    wants: Final = (DeadLetterActed, ListenerPaused, InDoubt, HandlerStuck, Reconnecting, Reconnected, Warned)
+    wants: Final = (
+        DeadLetterActed,
+        HandlerStuck,
+        InDoubt,
+        ListenerPaused,
+        Reconnected,
+        Reconnecting,
+        ReopenRefused,
+        Warned,
+    )
 
     def __init__(self, logger: logging.Logger = _logger) -> None:
         self._log = logger
+        #: Why it does not come back, as far as that is written: an outage of a weekend is some lines, not thousands.
+        self._cause = 0
 
     def __call__(self, event: Event) -> None:
         """Write one line."""
@@ -88,11 +101,29 @@ class LogEvents:
             case HandlerStuck():
                 self._log.error("%s: a handler has run for %.0f s\n%s", event.listener, event.running_s, event.stack)
             case Reconnecting():
-                cause = reason_name(event.reason)
-                self._log.warning("%s: attempt %d failed, %s", event.queue_manager, event.attempt, cause)
+                self._reconnecting(event)
             case Reconnected():
-                self._log.warning("%s: connected again after %d attempts", event.queue_manager, event.attempts)
+                self._cause = 0
+                back = ", ".join(event.objects[:_NAMED_MAX]) or "nothing"
+                self._log.warning(
+                    "%s: connected again after %d attempts and %.1f s; open again: %s",
+                    event.queue_manager,
+                    event.attempts,
+                    event.downtime_ms / 1_000,
+                    back + (", ..." if len(event.objects) > _NAMED_MAX else ""),
+                )
+            case ReopenRefused():
+                self._log.error("%s: %s is not open again: %s", event.owner, event.object, event.detail)
             case Warned():
                 self._log.warning("%s", event.text)
             case _:
                 return
+
+    def _reconnecting(self, event: Reconnecting) -> None:
+        """Write that the connection is lost, and each time it cannot be had for another reason than before."""
+        cause = reason_name(event.reason)
+        if not event.attempt:
+            self._log.warning("%s: the connection is lost, %s; getting it back", event.queue_manager, cause)
+        elif event.reason != self._cause:
+            self._log.warning("%s: attempt %d failed, %s", event.queue_manager, event.attempt, cause)
+        self._cause = event.reason

@@ -193,9 +193,12 @@ class DeadLetterHandler:
         assert self._opened is not None  # noqa: S101 - as above
         return self._opened
 
-    def open(self, connection: Connection) -> None:
-        """Open the dead-letter queue on a connection, the first one or the next after an outage. Raises what MQOPEN raises."""
-        self._handle = connection.open(self.queue, DLQ_OPTIONS)
+    def open(self, connection: Connection, hold: Callable[[str, OpenOption], ObjectHandle] | None = None) -> None:
+        """Open the dead-letter queue on a connection, the first one or the next after an outage. Raises what MQOPEN raises.
+
+        `hold` opens what the next connection is to have open too.
+        """
+        self._handle = (hold or connection.open)(self.queue, DLQ_OPTIONS)
         self._connection = connection
         self._opened = _Targets(connection, self._handle)
         self._open = None

@@ -11,12 +11,12 @@ from anyio.abc import TaskStatus
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock
-from mqflow.events import Event, Warned
+from mqflow.events import Event, InDoubt, Warned
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_scan import Look
 from mqflow.policy.disposition import Settlement
-from mqflow.policy.reconnection import Class, classify
+from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules
 from mqflow.runtime.session import Session
@@ -55,6 +55,8 @@ class DeadLetterService:
         self._polled_at = clock.monotonic()
         self._stopping = anyio.Event()
         self._session: Session | None = None
+        #: What the next session takes over.
+        self._lost: Session | None = None
         self._handler: DeadLetterHandler | None = None
         self._complained = 0
 
@@ -74,7 +76,7 @@ class DeadLetterService:
             session = await self._connect()
             if session is None:
                 break
-            self._session = session
+            self._session, self._lost = session, None
             try:
                 handler = await self._open(session)
                 if not started:
@@ -82,20 +84,22 @@ class DeadLetterService:
                     started = True
                 await self._handle(session, handler)
             except MQIError as error:
-                if await self._goes_on_after(error, started=started):
+                if await self._goes_on_after(error, session, started=started):
                     continue
             finally:
                 self._session = None
                 with anyio.CancelScope(shield=True):
                     await session.close()
             break
+        self._supervisor.release(self._lost)
+        self._supervisor.readiness.has(self)  # it has done, or the application stops
         if not started:
             task_status.started()
 
     async def _connect(self) -> Session | None:
         """Return a session, or None where the application stops while there is none to be had."""
         try:
-            return await self._supervisor.connect()
+            return await self._supervisor.connect(owner="DLQ handler", before=self._lost)
         except MQIError:
             if self._stopping.is_set():
                 return None
@@ -107,7 +111,8 @@ class DeadLetterService:
             queue = self._queue or await session.call(_dead_letter_queue, session)
             handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._told)
             self._handler = handler
-        await session.call(handler.open, session.connection)
+        await session.call(handler.open, session.connection, session.openings.hold)
+        self._supervisor.readiness.has(self)
         return handler
 
     async def _handle(self, session: Session, handler: DeadLetterHandler) -> None:
@@ -120,8 +125,8 @@ class DeadLetterService:
             got = await self._look(session, handler, look)
             self._complained = 0
             settlement = await session.call(handler.act, look, got)
-            if settlement is not None:
-                handler.settled(await _settle(session, settlement))
+            if settlement is not None and got is not None:
+                handler.settled(await self._settle(session, settlement, got))
             self._told.pass_on()
         await session.call(handler.rest)
 
@@ -133,6 +138,19 @@ class DeadLetterService:
             raise exchange.get_error
         return exchange.unit[0] if exchange.unit else None
 
+    async def _settle(self, session: Session, settlement: Settlement, got: Got) -> MQIError | None:
+        """End the unit of work; return 2003, with which a commit says that it is backed out."""
+        try:
+            await session.settle(settlement)
+        except MQIError as error:
+            if leaves_in_doubt(error):
+                ids = (got.descriptor.message_id,)
+                self._broadcast(InDoubt(queue=self._queue, listener="DLQ handler", reason=int(error.reason), message_ids=ids))
+            if error.reason != Reason.BACKED_OUT:
+                raise
+            return error
+        return None
+
     def _poll(self, handler: DeadLetterHandler) -> None:
         now = self._clock.monotonic()
         if self._changed is None or now < self._polled_at + _POLL_S:
@@ -143,11 +161,13 @@ class DeadLetterService:
             self._rules = rules
             handler.reload(rules)
 
-    async def _goes_on_after(self, error: MQIError, *, started: bool) -> bool:
+    async def _goes_on_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
         """Whether to go on, once what is in the way may be gone; says what it is, once."""
+        self._supervisor.readiness.lacks(self, self._queue or "the dead-letter queue")
         match classify(int(error.reason)):
             case Class.RECONNECT:
-                self._supervisor.lost(error)
+                self._lost = session
+                self._supervisor.lost(error, session)
                 return True
             case Class.CONFIGURATION:
                 raise error
@@ -187,14 +207,3 @@ def _dead_letter_queue(session: Session) -> str:
         said = "It has no dead-letter queue: ALTER QMGR DEADQ('...'), or name the queue"
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQINQ", "", connection.queue_manager_name, said)
     return queue
-
-
-async def _settle(session: Session, settlement: Settlement) -> MQIError | None:
-    """End the unit of work; return 2003, with which a commit says that it is backed out."""
-    try:
-        await session.settle(settlement)
-    except MQIError as error:
-        if error.reason != Reason.BACKED_OUT:
-            raise
-        return error
-    return None

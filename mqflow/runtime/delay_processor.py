@@ -12,12 +12,12 @@ import anyio
 from anyio.abc import TaskStatus
 
 from mqflow.ambient import Clock
-from mqflow.events import DelayProcessorStarted, DelayProcessorStopped, Warned
+from mqflow.events import DelayProcessorStarted, DelayProcessorStopped, InDoubt, Warned
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.disposition import Settlement
-from mqflow.policy.reconnection import Class, classify
+from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.delayed_move import DelayedMove
 from mqflow.runtime.handover import Handover
@@ -65,19 +65,23 @@ class DelayProcessor:
         """Return when it was stopped. Started at once: what it needs, it waits for."""
         task_status.started()
         await self._until_staged()
+        owner, lost = f"delay processor of {self._queue}", None
         while not self._stopping.is_set():
             try:
-                self._session = await self._supervisor.connect(self._user)
+                self._session = await self._supervisor.connect(self._user, owner=owner, before=lost)
             except MQIError as error:
                 if self._stopping.is_set():
                     return
                 await self._rest(error)
                 continue
+            lost = None
             try:
                 await self._work(self._session)
             except MQIError as error:
                 if classify(int(error.reason)) is Class.RECONNECT:
-                    self._supervisor.lost(error)
+                    lost = self._session
+                    self._supervisor.lost(error, lost)
+                    self._supervisor.release(lost)  # it rests first: nobody waits for it
                 await self._rest(error)
             finally:
                 session, self._session = self._session, None
@@ -104,7 +108,7 @@ class DelayProcessor:
 
     async def _work(self, session: Session) -> None:
         """Deliver what is due, wait for what is not, until stopped or refused."""
-        handle = await session.call(session.connection.open, self._queue, INPUT)
+        handle = await session.call(session.openings.hold, self._queue, INPUT)
         await self._check(session)
         move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name)
         staged = await open_staged(session, self._queue)
@@ -139,6 +143,15 @@ class DelayProcessor:
                 if moved.settlement is Settlement.BACKOUT and await session.call(move.postpone, seen.message_id):
                     await session.settle(Settlement.COMMIT)
         except MQIError as error:
+            if leaves_in_doubt(error):
+                self._broadcast(
+                    InDoubt(
+                        queue=self._queue,
+                        listener="delay processor",
+                        reason=int(error.reason),
+                        message_ids=(seen.message_id,),
+                    )
+                )
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
             with suppress(MQIError):

@@ -18,6 +18,7 @@ from mqflow.runtime.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener_state import ListenerState
 from mqflow.runtime.session import Session
 from mqflow.runtime.stack import stack_of
+from mqflow.runtime.supervisor import Supervisor
 from mqflow.runtime.worker import SessionLost, Worker
 
 __all__ = ("Listener",)
@@ -35,6 +36,30 @@ class _Once:
         function, self._function = self._function, None
         if function is not None:
             function()
+
+
+class _Place:
+    """Of one worker, over all its sessions: whether it has its queue open, and which session it lost."""
+
+    def __init__(self, supervisor: Supervisor, queue: str) -> None:
+        self._supervisor: Final = supervisor
+        self._queue: Final = queue
+        self.lost: Session | None = None
+        self.is_open = self.was_open = False
+        self.closed()
+
+    def opened(self) -> None:
+        self.is_open = self.was_open = True
+        self._supervisor.readiness.has(self)
+
+    def closed(self) -> None:
+        self.is_open = False
+        self._supervisor.readiness.lacks(self, self._queue)
+
+    def lose(self, error: MQIError, session: Session) -> None:
+        self.lost = session
+        self._supervisor.lost(error, session)
+        self.closed()
 
 
 class Listener:
@@ -91,46 +116,62 @@ class Listener:
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """One worker's life, over as many sessions as it takes."""
         state, started = self._state, _Once(task_status.started)
-        while not state.stopping.is_set():
-            await state.rest()
-            session = await self._connect()
-            if session is None:
-                break
-            self._sessions[session] = None
-            try:
-                worker = Worker(state, session, number)
-                await worker.open()
-                started()
-                await worker.run()
-            except SessionLost as lost:
-                state.supervisor.lost(lost.error)
-            except MQIError as error:
-                self._refused(error)
-            finally:
-                self._sessions.pop(session, None)
-                with anyio.CancelScope(shield=True):
-                    await session.close()
-            started()  # what refuses it now may let it in later: the others need not wait for that
+        place = _Place(state.supervisor, state.spec.queue)
+        try:
+            while not state.stopping.is_set():
+                await state.rest()
+                session = await self._connect(number, place.lost)
+                if session is None:
+                    break
+                place.lost = None
+                self._sessions[session] = None
+                try:
+                    await self._work(session, number, place, started)
+                finally:
+                    self._sessions.pop(session, None)
+                    with anyio.CancelScope(shield=True):
+                        await session.close()
+                started()  # what refuses it now may let it in later: the others need not wait for that
+        finally:
+            state.supervisor.release(place.lost)
         started()
 
-    async def _connect(self) -> Session | None:
-        """Return a session, or None where the listener stops while there is none to be had."""
+    async def _work(self, session: Session, number: int, place: "_Place", started: _Once) -> None:
+        """Work on one session, until it is lost, or refused what it needs, or the listener stops."""
+        worker = Worker(self._state, session, number)
         try:
-            return await self._state.supervisor.connect()
+            await worker.open()
+            place.opened()
+            started()
+            await worker.run()
+        except SessionLost as lost:
+            place.lose(lost.error, session)
+        except MQIError as error:
+            self._refused(error, session, place)
+
+    async def _connect(self, number: int, lost: Session | None) -> Session | None:
+        """Return a session, or None where the listener stops while there is none to be had."""
+        owner = f"listener {self._state.spec.name} ({number})"
+        try:
+            return await self._state.supervisor.connect(owner=owner, before=lost)
         except MQIError:
             if self._state.stopping.is_set():
                 return None
             raise
 
-    def _refused(self, error: MQIError) -> None:
-        """Decide by the reason what a refused get or open means for the listener."""
-        state = self._state
+    def _refused(self, error: MQIError, session: Session, place: "_Place") -> None:
+        """Decide by the reason what a refused get or open means for the listener.
+
+        A queue that was open before an outage and cannot be opened after it holds up this listener only.
+        """
+        state, reopening = self._state, place.was_open and not place.is_open
+        place.closed()
         match classify(int(error.reason)):
             case Class.RECONNECT:
-                state.supervisor.lost(error)
-            case Class.CONFIGURATION:
+                place.lose(error, session)
+            case Class.CONFIGURATION if not reopening:
                 raise error
-            case Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
+            case Class.CONFIGURATION | Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
                 state.refuse(str(error), int(error.reason))
 
     async def _warn_without_settings(self) -> None:

@@ -21,6 +21,7 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.policy import backout, moved, reconnection
 from mqflow.policy.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.runtime.disposal import Disposal, Mover
+from mqflow.runtime.lasting import LastingSession
 from mqflow.runtime.retries import with_all_backouts
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
@@ -55,13 +56,11 @@ class Requeuer:
     ) -> None:
         #: Of a subscription known only once it is there; whoever sets it calls `close`.
         self.queue = queue
-        self._supervisor = supervisor
         self._behaviour = behaviour
         self._application_name = application_name
         self._clock = clock
         self._turn = anyio.Lock(fast_acquire=True)  # no pause between the backout of a message and its move
-        self._session: Session | None = None
-        self._handle: ObjectHandle | None = None
+        self._lasting: Final = LastingSession(supervisor, f"requeuer of {queue}")
 
     async def prepare(self) -> None:
         """Have session and handle ready, so that a message can be moved the moment it is backed out.
@@ -70,9 +69,7 @@ class Requeuer:
         """
         async with self._turn:
             with suppress(MQIError):
-                session = self._session or await self._connect()
-                if self._handle is None:
-                    await self._open(session)
+                await self._open()
 
     async def move(self, task: Task) -> Disposal | None:
         """Return what became of the message, or None where it is not on the queue any more.
@@ -82,8 +79,7 @@ class Requeuer:
         """
         async with self._turn:
             try:
-                session = self._session or await self._connect()
-                handle = self._handle or await self._open(session)
+                session, handle = await self._open()
                 return await self.move_on(session, handle, task)
             except MQIError as error:
                 await self._recover(error)
@@ -132,27 +128,19 @@ class Requeuer:
 
     async def close(self) -> None:
         """Let go of the session."""
-        session, self._session, self._handle = self._session, None, None
-        if session is not None:
-            with anyio.CancelScope(shield=True):
-                await session.close()
+        await self._lasting.close()
 
-    async def _connect(self) -> Session:
-        self._session = await self._supervisor.connect()
-        return self._session
-
-    async def _open(self, session: Session) -> ObjectHandle:
-        self._handle = await session.call(session.connection.open, self.queue, INPUT)
-        return self._handle
+    async def _open(self) -> tuple[Session, ObjectHandle]:
+        session = await self._lasting.get(of_now=True)
+        return session, await session.call(session.openings.hold, self.queue, INPUT)
 
     async def _recover(self, error: MQIError) -> None:
         """Drop what the error made useless: the session with a lost connection, the handle of a queue that changed."""
         match reconnection.classify(int(error.reason)):
             case reconnection.Class.RECONNECT:
-                self._supervisor.lost(error)
-                await self.close()
+                await self._lasting.lose(error)
             case reconnection.Class.REOPEN:
-                self._handle = None
+                await self._lasting.close()
             case _:
                 return
 

@@ -13,6 +13,7 @@ from anyio.abc import TaskStatus
 
 from mqflow.ambient import Clock, Random, Runner
 from mqflow.policy.delays import Ladder
+from mqflow.policy.reconnect_mode import ReconnectMode
 from mqflow.policy.reconnection import LADDER
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.delay_processor import DelayProcessor
@@ -56,6 +57,7 @@ class Runtime:
         retries: Retries | None = None,
         delays: Ladder = LADDER,
         reconnect_limit_s: float | None = None,
+        reconnect_mode: Callable[[], ReconnectMode] = lambda: ReconnectMode.Q_MGR,
         services: Sequence[Callable[[Supervisor], Service]] = (),
     ) -> None:
         self.supervisor: Final = Supervisor(
@@ -67,6 +69,7 @@ class Runtime:
             name=application_name,
             delays=delays,
             limit_s=reconnect_limit_s,
+            mode=reconnect_mode,
         )
         self._states = [
             ListenerState(
@@ -109,6 +112,7 @@ class Runtime:
                     listener = Listener(state)
                     self._listeners.append(listener)
                     await group.start(self._run, listener)
+                self.supervisor.readiness.started()
                 yield
                 self.stop()
                 await self._drain(drain_s)

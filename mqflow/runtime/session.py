@@ -6,7 +6,7 @@ ibmmq), and one hand-over settles the last unit of work and gets the next. Decid
 """
 
 import queue
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -20,6 +20,7 @@ from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime.handover import Baton, Handover
+from mqflow.runtime.openings import Openings
 from mqflow.verbs import (
     Connection,
     Exchange,
@@ -47,9 +48,17 @@ _TURNS_BEFORE_YIELD: Final = 64
 class Session(Protocol):
     """One connection, one unit of work at a time, used by one task at a time."""
 
+    #: Which return of the connection it belongs to, as its supervisor counts them.
+    generation: int
+
     @property
     def connection(self) -> Connection:
         """The verbs, for `call`."""
+        ...
+
+    @property
+    def openings(self) -> Openings:
+        """What stays open on this connection, and is taken over by the next; for `call`."""
         ...
 
     async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -83,35 +92,37 @@ class Session(Protocol):
         ...
 
 
-async def open_session(queue_manager: QueueManager, runner: Runner, application_name: str = "", user: str = "") -> Session:
-    """Return a new session on the queue manager, of the form that suits it."""
+async def open_session(
+    queue_manager: QueueManager,
+    runner: Runner,
+    application_name: str = "",
+    user: str = "",
+    *,
+    owner: str = "",
+    numbers: Iterator[int] | None = None,
+) -> Session:
+    """Return a new session on the queue manager, of the form that suits it; `owner` and `numbers` are for its `Openings`."""
+
+    def opening(connection: Connection) -> Openings:
+        return Openings(connection, owner, numbers)
+
     if isinstance(queue_manager, InlineQueueManager):
-        return InlineSession(queue_manager.connect(application_name=application_name, user=user))
-    return await ThreadedSession.connected(lambda: queue_manager.connect(application_name=application_name, user=user), runner)
+        return InlineSession(queue_manager.connect(application_name=application_name, user=user), opening)
 
+    def connect() -> Connection:
+        return queue_manager.connect(application_name=application_name, user=user)
 
-class _Outputs:
-    """The handles open for output, by queue: opened once."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._handles: dict[tuple[str, OpenOption], ObjectHandle] = {}
-
-    def get(self, name: str, options: OpenOption) -> ObjectHandle:
-        handle = self._handles.get((name, options))
-        if handle is None:
-            handle = self._connection.open(name, options | OpenOption.FAIL_IF_QUIESCING)
-            self._handles[name, options] = handle
-        return handle
+    return await ThreadedSession.connected(connect, runner, opening)
 
 
 class InlineSession:
     """Verbs are memory operations: they run where they are called."""
 
-    def __init__(self, connection: InlineConnection) -> None:
+    def __init__(self, connection: InlineConnection, opening: Callable[[Connection], Openings] = Openings) -> None:
         self.connection: Final = connection
+        self.openings: Final = opening(connection)
+        self.generation = 0
         self._handover = Handover()
-        self._outputs = _Outputs(connection)
         self._waiting: Baton | None = None
         self._interrupted = False
         self._turns = 0
@@ -123,7 +134,7 @@ class InlineSession:
 
     async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
         """Return a handle open for output, kept for the next time."""
-        return self._outputs.get(queue_name, options)
+        return self.openings.output(queue_name, options)
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
@@ -201,7 +212,7 @@ class ThreadedSession:
     """A connection with a thread of its own, because its verbs block. The thread connects: handles may belong to it (2018)."""
 
     connection: Connection
-    _outputs: "_Outputs"
+    openings: Openings
     _fused: FusedConnection | None
 
     def __init__(self, runner: Runner) -> None:
@@ -209,10 +220,13 @@ class ThreadedSession:
         self._requests: queue.SimpleQueue[tuple[Callable[[], object], Baton] | None] = queue.SimpleQueue()
         self._interrupted = False
         self._closed = False
+        self.generation = 0
         runner.start(self._serve, "mqflow session")
 
     @classmethod
-    async def connected(cls, connect: Callable[[], Connection], runner: Runner) -> "ThreadedSession":
+    async def connected(
+        cls, connect: Callable[[], Connection], runner: Runner, opening: Callable[[Connection], Openings] = Openings
+    ) -> "ThreadedSession":
         """Return a session whose thread has connected."""
         session = cls(runner)
         try:
@@ -220,7 +234,7 @@ class ThreadedSession:
         except BaseException:
             session._requests.put(None)
             raise
-        session._outputs = _Outputs(session.connection)
+        session.openings = opening(session.connection)
         session._fused = session.connection if isinstance(session.connection, FusedConnection) else None
         return session
 
@@ -250,7 +264,7 @@ class ThreadedSession:
 
     async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
         """Return a handle open for output, kept for the next time."""
-        return await self._run(lambda: self._outputs.get(queue_name, options))
+        return await self._run(lambda: self.openings.output(queue_name, options))
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0

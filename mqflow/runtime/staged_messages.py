@@ -62,7 +62,7 @@ class StagedMessages(Protocol):
 async def open_staged(session: Session, queue: str) -> StagedMessages:
     """Return a view of the staging queue that suits its order."""
     if queue == EMBEDDED_STAGING_QUEUE:
-        return OrderedMessages(session, await session.call(session.connection.open, queue, _BROWSE))
+        return OrderedMessages(session, await session.call(session.openings.hold, queue, _BROWSE))
     return MarkedMessages(session, queue, await session.call(session.connection.open, queue, _BROWSE))
 
 

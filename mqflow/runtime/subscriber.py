@@ -12,6 +12,7 @@ from msgspec import Struct
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.policy.reason_classes import Class, classify
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import Subscribed
@@ -49,6 +50,8 @@ class Subscriber:
         self._supervisor: Final = supervisor
         self._turn = anyio.Lock()
         self._session: Session | None = None
+        #: What the next session takes over.
+        self._lost: Session | None = None
         self._subscribed: Subscribed | None = None
 
     async def queue(self) -> str:
@@ -61,12 +64,16 @@ class Subscriber:
                 try:
                     # It may have died while the workers' sessions live: then the subscription, or its queue, is gone.
                     return await _name(self._session, self._subscribed)
-                except MQIError:
+                except MQIError as error:
+                    lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
                     await self._let_go()
-            self._session = await self._supervisor.connect()
+                    self._lost = lost
+            owner = f"subscription to {self._wanted.topic}"
+            self._session = await self._supervisor.connect(owner=owner, before=self._lost)
+            self._lost = None
             try:
-                connection = self._session.connection
-                self._subscribed = await self._session.call(connection.subscribe, self._wanted.descriptor())
+                openings = self._session.openings
+                self._subscribed = await self._session.call(openings.subscribe, self._wanted.descriptor())
                 return await _name(self._session, self._subscribed)
             except BaseException:
                 await self._let_go()

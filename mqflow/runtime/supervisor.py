@@ -1,24 +1,36 @@
 """Gives sessions, and gives them back after an outage: one gate for all, the ladder of delays, a generation for every return.
 
-Knows which reasons mean "try again" from `policy.reconnection`; knows nothing of listeners. What was open is opened again
-by its owner, who is told by a new generation that every handle and every cached attribute of the old one is dead.
+Knows which reasons mean "try again" from `policy.reconnection`, and what may be reconnected to from `policy.ledger`; knows
+nothing of listeners. Who comes back with the session that it lost gets another one on which the same is open; handles and
+cached attributes belong to one generation.
 """
 
+from collections.abc import Callable
+from itertools import count
 from typing import Final
 
 import anyio
 
 from mqflow.ambient import Clock, Random, Runner
-from mqflow.events import Reconnected, Reconnecting
+from mqflow.events import Reconnecting, ReopenRefused
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy import reconnection
 from mqflow.policy.delays import Ladder, next_delay_s
+from mqflow.policy.ledger import Reached, admit
+from mqflow.policy.reconnect_mode import ReconnectMode
 from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.openings import name_of
+from mqflow.runtime.outage import Outage
+from mqflow.runtime.readiness import Readiness
 from mqflow.runtime.session import Session, open_session
-from mqflow.verbs import InlineQueueManager, QueueManager
+from mqflow.verbs import InlineQueueManager, QueueManager, inquire_queue_manager
 
 __all__ = ("Supervisor",)
+
+
+def _the_same() -> ReconnectMode:
+    return ReconnectMode.Q_MGR
 
 
 class Supervisor:
@@ -35,9 +47,14 @@ class Supervisor:
         name: str = "mqflow",
         delays: Ladder = reconnection.LADDER,
         limit_s: float | None = None,
+        mode: Callable[[], ReconnectMode] = _the_same,
     ) -> None:
-        """Take a queue manager, and how long to wait for it: the ladder goes on for ever, or until `limit_s` after the loss."""
+        """Take a queue manager, and how long to wait for it: the ladder goes on for ever, or until `limit_s` after the loss.
+
+        `mode` is asked when a connection is lost, for it may depend on the channel that was reached.
+        """
         self.queue_manager: Final = queue_manager
+        self.readiness: Final = Readiness(broadcast)
         self._broadcast = broadcast
         self._clock = clock
         self._random = random
@@ -45,11 +62,14 @@ class Supervisor:
         self._name = name
         self._delays = delays
         self._limit_s = limit_s
+        self._mode = mode
         self._gate = anyio.Lock()
-        self._lost_at: float | None = None
+        self._outage = Outage(broadcast, clock)
+        self._numbers = count(1)
         self._reached = False
+        self._first: Reached | None = None
         self._stopping = anyio.Event()
-        #: Counts the outages that ended; cached attributes belong to one generation.
+        #: Counts the outages after which a connection was had again; cached attributes belong to one generation.
         self.generation = 0
 
     @property
@@ -57,18 +77,20 @@ class Supervisor:
         """The name of the queue manager that sessions are connected to."""
         return self.queue_manager.name
 
-    async def connect(self, user: str = "") -> Session:
-        """Return a new session; `user` is whose, where it is not the application's own.
+    async def connect(self, user: str = "", *, owner: str = "", before: Session | None = None) -> Session:
+        """Return a new session; `user` is whose, where it is not the application's own, `owner` for whom, in words.
 
-        During an outage everybody waits here, and one of them walks the ladder.
+        What the session `before`, which was lost, had open is open on it, except what is refused and told. During an outage
+        everybody waits here, and one of them walks the ladder.
 
         Raises `MQIError` when nothing was ever reached, when the reason is one that no retry can change, when an embedded queue
-        manager has stopped for good, 2556 when the time limit is over, and 2202 when the application stops meanwhile.
+        manager has stopped for good, the reason of the loss where reconnecting is switched off, 2546 where another queue
+        manager answers, 2556 when the time limit is over, and 2202 when the application stops meanwhile.
         """
         async with self._gate:
-            if self._lost_at is None:
+            if not self._outage.lasts:
                 try:
-                    session = await self._connect_once(user)
+                    session = await self._connect_once(user, owner, before)
                 except MQIError as error:
                     # Reached before, so this is an outage like any other: another one began before this caller was back.
                     if not self._reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
@@ -76,20 +98,32 @@ class Supervisor:
                     self.lost(error)
                 else:
                     self._reached = True
+                    self._outage.back(before, self.queue_manager_name, self.generation)
                     return session
-            return await self._reconnect(self._clock.monotonic() if self._lost_at is None else self._lost_at, user)
+            return await self._reconnect(user, owner, before)
 
-    def lost(self, error: MQIError) -> None:
-        """Note that a connection broke: the next `connect` is a reconnect."""
-        if self._lost_at is None:
-            self._lost_at = self._clock.monotonic()
+    def lost(self, error: MQIError, session: Session | None = None) -> None:
+        """Note that a connection broke: the next `connect` is a reconnect.
+
+        Who loses a session of an earlier generation comes late: another connection has been had since, and is had at once.
+        """
+        if session is not None:
+            self._outage.waits(session)
+            if session.generation < self.generation:
+                return
+        if self._outage.begins(error):
             self._broadcast(
                 Reconnecting(queue_manager=self.queue_manager_name, attempt=0, reason=int(error.reason), delay_s=0.0)
             )
 
+    def release(self, session: Session | None) -> None:
+        """Note that nobody comes back with this session."""
+        self._outage.back(session, self.queue_manager_name, self.generation)
+
     def stop(self) -> None:
         """Wait for no queue manager any more: who waits for one is told 2202."""
         self._stopping.set()
+        self.readiness.stopped()
 
     @property
     def _gone_for_good(self) -> bool:
@@ -110,10 +144,11 @@ class Supervisor:
             raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
         return delay_s
 
-    async def _connect_once(self, user: str) -> Session:
-        return await open_session(self.queue_manager, self._runner, self._name, user)
-
-    async def _reconnect(self, lost_at: float, user: str) -> Session:
+    async def _reconnect(self, user: str, owner: str, before: Session | None) -> Session:
+        lost_at, error = self._outage.began
+        if self._mode() is ReconnectMode.NO:
+            said = f"The connection was lost ({reason_name(int(error.reason))}), and is not to be got again: {error}"
+            raise error_for(int(error.reason), "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
         attempt = 0
         while True:
             attempt += 1
@@ -121,7 +156,7 @@ class Supervisor:
             if not self._gone_for_good:
                 await self._pause(delay_s)
             try:
-                session = await self._connect_once(user)
+                session = await self._connect_once(user, owner, before, again=True)
             except MQIError as error:
                 if self._gone_for_good or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
                     raise
@@ -131,16 +166,61 @@ class Supervisor:
                     )
                 )
                 continue
-            self._lost_at = None
-            self.generation += 1
-            downtime_ms = (self._clock.monotonic() - lost_at) * 1_000
+            self.generation = session.generation
+            self._outage.connected(attempt)
+            self._outage.back(before, self.queue_manager_name, self.generation)
+            return session
+
+    async def _connect_once(self, user: str, owner: str, before: Session | None, *, again: bool = False) -> Session:
+        """Return a session with what the one before had open; `again` where it is the first of a new generation."""
+        session = await open_session(self.queue_manager, self._runner, self._name, user, owner=owner, numbers=self._numbers)
+        session.generation = self.generation + again
+        try:
+            await self._check(session, again=again)
+            if before is not None:
+                await self._take_over(session, before)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+            raise
+        return session
+
+    async def _take_over(self, session: Session, before: Session) -> None:
+        taken = await session.call(session.openings.take_over, before.openings)
+        self._outage.reopened(taken.objects)
+        for each in taken.refused:
             self._broadcast(
-                Reconnected(
+                ReopenRefused(
                     queue_manager=self.queue_manager_name,
-                    generation=self.generation,
-                    objects=(),
-                    attempts=attempt,
-                    downtime_ms=downtime_ms,
+                    object=name_of(each.entry),
+                    owner=each.entry.owner,
+                    reason=int(each.error.reason),
+                    detail=str(each.error),
                 )
             )
-            return session
+
+    async def _check(self, session: Session, *, again: bool) -> None:
+        """Raise 2546 where another queue manager than the first answers, and only that one will do.
+
+        The QMID is asked for once in a generation: later connections go by the name, which costs nothing.
+        """
+        keeps_to_one = isinstance(self.queue_manager, InlineQueueManager) or hasattr(self.queue_manager, "default_reconnect")
+        if keeps_to_one or self._mode() is not ReconnectMode.Q_MGR:  # a channel table looks at the QMID itself, entry by entry
+            return
+        asked = again or self._first is None
+        now = Reached(session.connection.queue_manager_name, await _identifier(session) if asked else "")
+        if self._first is None:
+            self._first = now
+        error = admit(ReconnectMode.Q_MGR, self._first, now)
+        if error is not None:
+            raise error
+
+
+async def _identifier(session: Session) -> str:
+    """Return the QMID; nothing where this user may not inquire it: the name has to do then."""
+    try:
+        return (await session.call(inquire_queue_manager, session.connection)).identifier
+    except MQIError as error:
+        if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+            raise
+        return ""

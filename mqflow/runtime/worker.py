@@ -69,9 +69,13 @@ class Worker:
         self._handle: ObjectHandle
 
     async def open(self) -> None:
-        """Open the queue for input. Raises `MQIError`."""
+        """Have the queue open for input: as the session took it over, or opened now. Raises `MQIError`."""
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
-        self._handle = await self._session.call(self._session.connection.open, await self._state.queue(), options)
+        queue, session = await self._state.queue(), self._session
+        if self._state.subscriber is None:
+            self._handle = await session.call(session.openings.hold, queue, options)
+        else:  # the subscription is what is made again; its queue may be another one then
+            self._handle = await session.call(session.connection.open, queue, options)
 
     async def run(self) -> None:
         """Return when the listener stops; raises `SessionLost`, or the `MQIError` of a get that this queue refused."""

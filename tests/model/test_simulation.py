@@ -236,7 +236,7 @@ DEFECTS = (
     (moves_are_outside_the_unit_of_work, FEW),
     (what_failed_is_committed, FEW),
     (a_session_is_left_without_a_backout, FEW),
-    (an_outage_is_one_only_for_who_was_connected, [A_SECOND_OUTAGE]),
+    (an_outage_is_one_only_for_who_was_connected, FEW),
 )
 
 

@@ -14,6 +14,8 @@ from mqflow.events import (
     InDoubt,
     ListenerPaused,
     Reconnected,
+    Reconnecting,
+    ReopenRefused,
     ReportSent,
     Settled,
 )
@@ -82,6 +84,16 @@ def test_each_event_is_counted_once_under_its_queue(event: Event, name: str, att
         (
             Reconnected(queue_manager="QM1", generation=2, objects=(), attempts=1, downtime_ms=3),
             "mqflow.reconnections",
+            ("mqflow.queue_manager", "QM1"),
+        ),
+        (
+            ReopenRefused(queue_manager="QM1", object="Q", owner="requeuer", reason=0),
+            "mqflow.reopen_refusals",
+            ("messaging.destination.name", "Q"),
+        ),
+        (
+            Reconnecting(queue_manager="QM1", attempt=1, reason=0, delay_s=1.0),
+            "mqflow.reconnection_attempts",
             ("mqflow.queue_manager", "QM1"),
         ),
         (HookFailed(hook="ledger", error="E", event="Settled"), "mqflow.hook_failures", ("mqflow.hook", "ledger")),

@@ -1,0 +1,60 @@
+"""A session that is there when it is asked for, over all outages: each connection takes over what the one before had open.
+
+For who works now and then, and need not be back at the moment when a connection can be had again. Knows no message.
+"""
+
+from typing import Final
+
+import anyio
+
+from mqflow.mqi.errors import MQIError
+from mqflow.policy.reconnection import Class, classify
+from mqflow.runtime.session import Session
+from mqflow.runtime.supervisor import Supervisor
+
+__all__ = ("LastingSession",)
+
+
+class LastingSession:
+    """Of one user, one task at a time."""
+
+    def __init__(self, supervisor: Supervisor, owner: str) -> None:
+        self._supervisor: Final = supervisor
+        self._owner: Final = owner
+        self._session: Session | None = None
+        #: What the next one takes over.
+        self._lost: Session | None = None
+
+    async def get(self, *, of_now: bool = False) -> Session:
+        """Return the session; `of_now` where one from before the last outage shall not be used.
+
+        Ask for `of_now` between units of work only. Raises what `Supervisor.connect` raises.
+        """
+        session = self._session
+        if session is not None and of_now and session.generation != self._supervisor.generation:
+            await self._let_go(session)
+        if self._session is None:
+            self._session = await self._supervisor.connect(owner=self._owner, before=self._lost)
+            self._lost = None
+        return self._session
+
+    async def lose(self, error: MQIError) -> bool:
+        """Let go of the session where the error says that it is lost; return whether it does."""
+        if classify(int(error.reason)) is not Class.RECONNECT:
+            return False
+        self._supervisor.lost(error, self._session)
+        if self._session is not None:
+            await self._let_go(self._session)
+        return True
+
+    async def close(self) -> None:
+        """Let go of the session, and of what was open on it."""
+        session, self._session, self._lost = self._session, None, None
+        if session is not None:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+    async def _let_go(self, session: Session) -> None:
+        await self.close()
+        self._lost = session
+        self._supervisor.release(session)  # another one is had when it is asked for: nobody waits for that
