@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.authorizing import ADMINISTRATORS
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.obeying import carry_out
 from mqflow.embedded.object_kinds import defined, deleted
 from mqflow.embedded.objects import records
 from mqflow.embedded.refusal import Refusal
@@ -69,30 +70,17 @@ class AuthorityDefinitions:
         The first record of a queue manager turns the checks on, and brings the record of the administrators with it.
         """
         wanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
-        self._done("SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
+        carry_out(self._machine, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
         """Delete a record; 2085 where there is none."""
         unwanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
-        self._done("DELETE AUTHREC", profile, lambda: self._delete(unwanted))
+        carry_out(self._machine, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
 
     def refresh(self) -> None:
         """Ask the system again who is in which group."""
         with self._machine.lock:
             self._machine.authorities.refresh()
-
-    def _done(self, command: str, name: str, begin: Callable[[], Callable[[], None]]) -> None:
-        try:
-            with self._machine.lock:
-                self._check_running()
-                wait_until_durable = begin()
-            wait_until_durable()
-        except Refusal as refusal:
-            raise refusal.on(command, name, self._machine.name) from None
-
-    def _check_running(self) -> None:
-        if self._machine.stopped:
-            raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)
 
     def _set(self, wanted: AuthorityRecord, add: frozenset[Authority], remove: frozenset[Authority]) -> Callable[[], None]:
         machine = self._machine

@@ -5,6 +5,7 @@ refuses is taken back.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct, ValidationError, convert
@@ -16,6 +17,7 @@ from mqflow.embedded.authority_definitions import AuthorityDefinitions, end_auth
 from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.obeying import carry_out
 from mqflow.embedded.object_definitions import ObjectDefinitions
 from mqflow.embedded.opening import drop_queue, input_handles, output_handles
 from mqflow.embedded.refusal import Refusal
@@ -108,23 +110,24 @@ class Definitions:
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
         """Define a queue; 2100 where the name is taken, unless `replace` and the kind is the same."""
-        self._done("DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
+        carry_out(self._machine, "DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
         """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
-        self._done("ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
+        carry_out(self._machine, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
         """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`, or uncommitted ones."""
-        self._done("DELETE", name, lambda: self._delete(self._known(name), purge=purge, keep_authorities=keep_authorities))
+        begin = partial(self._delete, purge=purge, keep_authorities=keep_authorities)
+        carry_out(self._machine, "DELETE", name, lambda: begin(self._known(name)))
 
     def clear(self, name: str) -> None:
         """Take every message off a local queue; 2042 while it is open or has uncommitted messages."""
-        self._done("CLEAR", name, lambda: self._clear(self._local(name)))
+        carry_out(self._machine, "CLEAR", name, lambda: self._clear(self._local(name)))
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
         """Change fields of the queue manager."""
-        self._done("ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
+        carry_out(self._machine, "ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
 
     def queue_status(self, name: str) -> QueueStatus:
         """How a local queue stands; 2085 where there is none."""
@@ -138,20 +141,6 @@ class Definitions:
     def objects(self) -> ObjectDefinitions:
         """Objects that are no queues, and connections."""
         return ObjectDefinitions(self._machine)
-
-    def _done(self, command: str, name: str, begin: Callable[[], Callable[[], None]]) -> None:
-        """Change under the lock, then wait without it until that is durable."""
-        try:
-            with self._machine.lock:
-                self._check_running()
-                wait_until_durable = begin()
-            wait_until_durable()
-        except Refusal as refusal:
-            raise refusal.on(command, name, self._machine.name) from None
-
-    def _check_running(self) -> None:
-        if self._machine.stopped:
-            raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)
 
     def _known(self, name: str) -> LocalQueue | Definition:
         found = self._machine.queues.get(name)

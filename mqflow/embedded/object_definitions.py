@@ -14,6 +14,7 @@ from mqflow.embedded.accepting import accepted, accepts
 from mqflow.embedded.authority_definitions import end_authorities
 from mqflow.embedded.defined_kinds import DEFINED_KINDS, DefinedObject, Noun, defined_kind, is_client, key_of
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.obeying import carry_out
 from mqflow.embedded.object_administration import ConnectionHandle, ConnectionStatus
 from mqflow.embedded.object_kinds import deleted
 from mqflow.embedded.objects import define_object, records
@@ -43,11 +44,11 @@ class ObjectDefinitions:
     def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
         """Define an object; 2100 where the name is taken, unless `replace` and the type is the same."""
         noun = defined_kind(attributes).noun
-        self._done(f"DEFINE {noun}", attributes.name, lambda: self._define(attributes, replacing=replace))
+        carry_out(self._machine, f"DEFINE {noun}", attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
         """Change fields of an object; 2085 where there is none. `client`: a client-connection channel."""
-        self._done(f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
+        carry_out(self._machine, f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
         """Delete an object and the authority records of exactly its name; 2085 where there is none."""
@@ -56,7 +57,7 @@ class ObjectDefinitions:
             found = self._known(noun, name, client=client)
             return self._delete(key_of(name, client=client), found, Kind.CLNTCONN if client else Kind(noun))
 
-        self._done(f"DELETE {noun}", name, begin)
+        carry_out(self._machine, f"DELETE {noun}", name, begin)
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
         """Who is connected, in order of identifier; the queue manager's own command server among them."""
@@ -65,20 +66,6 @@ class ObjectDefinitions:
             own = dict.fromkeys(self._machine.system_connections, True)
             found = [_status(connection, system=system) for connection, system in (users | own).items()]
         return tuple(sorted(found, key=lambda status: status.identifier))
-
-    def _done(self, command: str, name: str, begin: Callable[[], Callable[[], None]]) -> None:
-        """Change under the lock, then wait without it until that is durable."""
-        try:
-            with self._machine.lock:
-                self._check_running()
-                wait_until_durable = begin()
-            wait_until_durable()
-        except Refusal as refusal:
-            raise refusal.on(command, name, self._machine.name) from None
-
-    def _check_running(self) -> None:
-        if self._machine.stopped:
-            raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)
 
     def _known(self, noun: Noun, name: str, *, client: bool) -> DefinedObject:
         found = records(self._machine, DEFINED_KINDS[noun].record).get(key_of(name, client=client))

@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 from mqflow.embedded.authority_definitions import end_authorities
 from mqflow.embedded.handle import Definition
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.obeying import carry_out
 from mqflow.embedded.objects import define_object, delete_object, records
 from mqflow.embedded.opening import drop_managed, managed_queue, topic_string_of
 from mqflow.embedded.refusal import Refusal
@@ -119,19 +120,11 @@ class TopicDefinitions:
         self._done("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
 
     def _done(self, command: str, name: str, begin: Callable[[], Wait]) -> None:
-        """Change under the lock, then wait without it until that is durable."""
-        machine = self._machine
         try:
-            with machine.lock:
-                if machine.stopped:
-                    raise Refusal(Reason.Q_MGR_NOT_AVAILABLE)  # noqa: TRY301 - like every refusal of the command
-                wait_until_durable = begin()
-            wait_until_durable()
-        except Refusal as refusal:
-            raise refusal.on(command, name, machine.name) from None
+            carry_out(self._machine, command, name, begin)
         finally:
-            with machine.lock:  # also after what was taken back
-                machine.topics.changed()
+            with self._machine.lock:  # also after what was taken back
+                self._machine.topics.changed()
 
     def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Wait:
         machine, name = self._machine, attributes.name

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mqflow.ambient import Clock
 from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.mqi.dead_letter_header import DLH_BYTES
-from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import reconnection
@@ -37,6 +37,7 @@ from mqflow.policy.dead_letter_actions import (
 from mqflow.policy.dead_letter_rules import Control
 from mqflow.policy.dead_letter_scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.disposition import Settlement
+from mqflow.runtime.dead_letter_targets import Targets
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
 __all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "Rules", "Telling", "run_to_end")
@@ -50,8 +51,6 @@ _TAKE_NEXT: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
 _WHATEVER_IS_NEXT: Final = Look()
 _UNLOCK: Final = GetOptions(options=GetOption.UNLOCK | GetOption.NO_SYNCPOINT)
 _PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
-_TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-_TARGETS_MAX: Final = 32
 _IDENTITY_BYTES: Final = 24
 
 
@@ -87,54 +86,6 @@ class _Open(Struct):
     failure: MQIError | None = None
 
 
-class _Targets:
-    """The queues that messages are put to, open while there is work: an MQPUT1 for each message opens and closes one each."""
-
-    def __init__(self, connection: Connection, source: ObjectHandle) -> None:
-        self._connection = connection
-        self._source = source
-        self._handles: dict[tuple[str, str, str], ObjectHandle] = {}
-
-    def open(self, to: Redirect) -> ObjectHandle:
-        """Return a handle on the target.
-
-        Raises what MQOPEN raises, and 2522 (MQRC_INVALID_DESTINATION) where the name leads back to the queue that the messages
-        come from: they would come round for ever.
-        """
-        key = _key(to)
-        handle = self._handles.get(key)
-        if handle is not None:
-            return handle
-        if len(self._handles) == _TARGETS_MAX:
-            self.close()
-        connection, options = self._connection, _TARGET
-        if to.alternate_user:
-            options |= OpenOption.ALTERNATE_USER_AUTHORITY
-        handle = connection.open(to.queue, options, queue_manager=to.queue_manager, alternate_user=to.alternate_user)
-        if to.queue_manager in {"", connection.queue_manager_name} and handle.resolved_queue == self._source.resolved_queue:
-            self._close(handle)
-            said = "The rule leads back to the queue that the message is on"
-            raise error_for(Reason.INVALID_DESTINATION, "MQPUT", to.queue, connection.queue_manager_name, said)
-        self._handles[key] = handle
-        return handle
-
-    def forget(self, to: Redirect) -> None:
-        """Close the handle on this target."""
-        handle = self._handles.pop(_key(to), None)
-        if handle is not None:
-            self._close(handle)
-
-    def close(self) -> None:
-        """Close them all: an open queue cannot be altered or deleted by those who administer it."""
-        handles, self._handles = list(self._handles.values()), {}
-        for handle in handles:
-            self._close(handle)
-
-    def _close(self, handle: ObjectHandle) -> None:
-        with suppress(MQIError):  # gone with its queue or its connection
-            self._connection.close(handle)
-
-
 class DeadLetterHandler:
     """Handles one dead-letter queue on one connection. Call `look`, get with `options`, `act`, settle, `settled`; again.
 
@@ -157,7 +108,7 @@ class DeadLetterHandler:
         self._history = History(history_max)
         self._scan = self._new_scan()
         self._connection: Connection | None = None
-        self._opened: _Targets | None = None
+        self._opened: Targets | None = None
         self._handle: ObjectHandle | None = None
         self._open: _Open | None = None
         self._strays = 0
@@ -189,7 +140,7 @@ class DeadLetterHandler:
         return self._handle
 
     @property
-    def _targets(self) -> _Targets:
+    def _targets(self) -> Targets:
         assert self._opened is not None  # noqa: S101 - as above
         return self._opened
 
@@ -200,7 +151,7 @@ class DeadLetterHandler:
         """
         self._handle = (hold or connection.open)(self.queue, DLQ_OPTIONS)
         self._connection = connection
-        self._opened = _Targets(connection, self._handle)
+        self._opened = Targets(connection, self._handle)
         self._open = None
         self._holding = False
         self._scan = self._new_scan()  # the cursor of a new handle is at the head
@@ -482,10 +433,6 @@ def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
             raise
         return error
     return None
-
-
-def _key(to: Redirect) -> tuple[str, str, str]:
-    return to.queue, to.queue_manager, to.alternate_user
 
 
 def _lost(error: MQIError) -> bool:
