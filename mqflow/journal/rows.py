@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mqflow.journal.schemas import Kind
-from mqflow.mqi import dead_letter_header, rfh2
+from mqflow.mqi import rfh2
 from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -21,6 +21,7 @@ from mqflow.mqi.headers import split
 from mqflow.mqi.options import Format
 from mqflow.mqi.rfh2 import RFH2
 from mqflow.policy import disposition_record, moved
+from mqflow.policy.dead_letter_actions import dead_letter
 from mqflow.verbs import Got
 
 __all__ = ("Position", "columns", "put_time_us")
@@ -143,16 +144,15 @@ def _dead_letters(unit: Sequence[Got]) -> Columns:
         "dlh_put_appl_type": each(lambda dlh: dlh.put_application_type),
         "dlh_put_appl_name": each(lambda dlh: dlh.put_application_name),
         "dlh_put_ts": each(lambda dlh: put_time_us(dlh.put_date, dlh.put_time)),
+        "feedback": [got.descriptor.feedback for got in unit],
+        "appl_identity_data": [got.descriptor.application_identity_data for got in unit],
     }
 
 
 def _dead_letter_header(got: Got) -> DeadLetterHeader | None:
-    if got.descriptor.format != Format.DEAD_LETTER_HEADER:
-        return None
-    try:
-        return dead_letter_header.parse(got.body, encoding=got.descriptor.encoding)
-    except MQIError:
-        return None
+    """Return the MQDLH as the DLQ handler sees it: what counts is how the data begins, not the Format."""
+    letter = dead_letter(got.descriptor, got.body)
+    return None if letter is None else letter.header
 
 
 def _source_queue(got: Got) -> str | None:

@@ -79,7 +79,8 @@ _BY_KIND: Final = {
             "dlh_put_appl_name string, dlh_put_ts timestamp"
         ),
         *_DESCRIPTOR,
-        *_columns("backout_count int"),
+        # The last two are what a rules table can ask about besides (FEEDBACK, APPLIDAT).
+        *_columns("backout_count int, feedback int, appl_identity_data string"),
         *_BODY,
         *_WHOLE_DESCRIPTOR,
     ),

@@ -29,6 +29,7 @@ from mqflow.journal import (
 )
 from mqflow.journal.rows import Position, columns, put_time_us
 from mqflow.journal.segments import Written, pending_path, publish, verify, write_pending
+from mqflow.mqi.dead_letter_header import DeadLetterHeader, to_bytes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.testing.journals import START_US, add_segment, generate_journal, invented
 from mqflow.verbs import Got
@@ -64,6 +65,7 @@ def test_what_is_written_of_a_kind_is_read_again_with_its_columns(kind: Kind, tm
         (Kind.DISPOSITION, "disp_id string, event_ts timestamp, qmgr string, queue string, handler string"),
         (Kind.DISPOSITION, "schema_version int, lane string, segment long, ordinal int, landed_ts timestamp"),
         (Kind.DEAD_LETTER, "qmgr string, dlq string, has_dlh boolean, dlh_reason int, dlh_dest_q string"),
+        (Kind.DEAD_LETTER, "backout_count int, feedback int, appl_identity_data string"),  # what FEEDBACK and APPLIDAT ask
         (Kind.DEAD_LETTER, "body binary, body_sha256 binary, body_truncated boolean"),
         (Kind.BACKOUT_MESSAGE, "boq string, source_queue string"),
         (Kind.PAYLOAD, "rfh2 map<string,string>, body binary"),
@@ -89,6 +91,24 @@ def test_a_record_that_is_none_keeps_its_bytes(tmp_path: Path) -> None:
     rows = read_table(lane.all_segments()[0], Kind.DISPOSITION).to_pylist()
     assert bodies == [row["raw"] for row in rows]
     assert [None] * 4 == [row["disp_id"] for row in rows]
+
+
+@pytest.mark.parametrize("ccsid", [1208, 500])
+@pytest.mark.parametrize("message_format", ["MQDEAD", "MQSTR"])
+def test_a_dead_letter_is_landed_as_the_handler_sees_it(ccsid: int, message_format: str, tmp_path: Path) -> None:
+    """By how the data begins, in the character set of its descriptor; with all that a rule can ask about."""
+    lane = Journal.create(tmp_path / "journal").add_lane("d", Kind.DEAD_LETTER, queue="DLQ", queue_manager="QM1")
+    header = DeadLetterHeader(reason=2053, destination_queue="ORDERS.IN")
+    descriptor = MessageDescriptor(
+        format=message_format, ccsid=ccsid, encoding=273, feedback=260, application_identity_data="north"
+    )
+    body = to_bytes(header, encoding=273, ccsid=ccsid)
+
+    add_segment(lane, [Got(descriptor=descriptor, body=body, data_bytes=len(body))])
+
+    [row] = read_table(lane.all_segments()[0], Kind.DEAD_LETTER).to_pylist()
+    assert (True, 2053, "ORDERS.IN") == (row["has_dlh"], row["dlh_reason"], row["dlh_dest_q"])
+    assert (260, "north") == (row["feedback"], row["appl_identity_data"])
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,220 @@
+"""Rules as Spark columns decide as the DLQ handler does, on every message: whatever the table, whatever the message."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+
+from mqflow.journal.rows import Position, columns
+from mqflow.journal.schemas import Kind, arrow_schema, ddl
+from mqflow.mqi.dead_letter_header import DeadLetterHeader, to_bytes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.pipeline.rules_columns import COLUMNS, MASK_RULES, CompiledRules, compile_rules, numbers_of
+from mqflow.pipeline.triage import differences, triage, unmatched
+from mqflow.policy.dead_letter_actions import DeadLetter, choose, dead_letter, field_of, matchers
+from mqflow.policy.dead_letter_rules import Action, Condition, Rule, RulesError, RulesTable
+from mqflow.policy.dead_letter_rules.vocabulary import PATTERNS, Field
+from mqflow.verbs import Got
+
+#: Of few letters, so that patterns match; with what a regular expression might stumble over.
+LETTERS = "AB.a *?\n\r\\E$é😀"
+texts = st.text(LETTERS, max_size=6).map(lambda text: text.rstrip(" "))
+numbers = st.integers(0, 3)
+
+
+def conditions(field: Field) -> st.SearchStrategy[Condition]:
+    value = texts if PATTERNS[field].chars_max else numbers | st.just("*")
+    return st.builds(Condition, st.just(field), value)
+
+
+rules = st.builds(
+    Rule,
+    conditions=st.lists(st.sampled_from(Field), max_size=3, unique=True).flatmap(
+        lambda fields: st.tuples(*(conditions(field) for field in fields))
+    ),
+    action=st.sampled_from(Action),
+    forward_queue=st.just("OTHER"),
+)
+tables = st.lists(rules, min_size=1, max_size=6).map(lambda made: RulesTable(tuple(made)))
+#: As columns have them, which is as the record has them; the bytes of a header are another test's business.
+messages = st.fixed_dictionaries({field: texts if PATTERNS[field].chars_max else numbers for field in Field})
+
+
+def row_of(message: dict[Field, str | int]) -> tuple[object, ...]:
+    return tuple(message[field] for field in COLUMNS)
+
+
+def oracle(table: RulesTable, message: dict[Field, str | int]) -> list[int]:
+    """The handler's own matcher, on records with these fields."""
+    header = DeadLetterHeader(
+        reason=int(message[Field.REASON]),
+        destination_queue=str(message[Field.DESTQ]),
+        destination_queue_manager=str(message[Field.DESTQM]),
+        format=str(message[Field.FORMAT]),
+    )
+    descriptor = MessageDescriptor(
+        application_identity_data=str(message[Field.APPLIDAT]),
+        put_application_name=str(message[Field.APPLNAME]),
+        put_application_type=int(message[Field.APPLTYPE]),
+        feedback=int(message[Field.FEEDBACK]),
+        message_type=int(message[Field.MSGTYPE]),
+        persistence=int(message[Field.PERSIST]),
+        reply_to_queue=str(message[Field.REPLYQ]),
+        reply_to_queue_manager=str(message[Field.REPLYQM]),
+        user_identifier=str(message[Field.USERID]),
+    )
+    letter = DeadLetter(descriptor, header, b"")
+    assert all(field_of(field, letter) == message[field] for field in Field)
+    return [at for at, each in enumerate(matchers(table.rules), start=1) if each.matches(letter)]
+
+
+def asked(spark: SparkSession, made: Sequence[dict[Field, str | int]]) -> DataFrame:
+    types = ", ".join(f"{name} {'string' if PATTERNS[field].chars_max else 'int'}" for field, name in COLUMNS.items())
+    return spark.createDataFrame(
+        [(at, True, *row_of(each)) for at, each in enumerate(made)], f"at int, has_dlh boolean, {types}"
+    )
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(tables=st.lists(tables, min_size=4, max_size=6), made=st.lists(messages, min_size=30, max_size=60))
+def test_columns_and_the_handler_agree(
+    spark: SparkSession, tables: list[RulesTable], made: list[dict[Field, str | int]]
+) -> None:
+    compiled = [compile_rules(table) for table in tables]
+    frame = asked(spark, made).select(
+        "at",
+        *(one.first_match().alias(f"first{at}") for at, one in enumerate(compiled)),
+        *(one.all_matches().alias(f"all{at}") for at, one in enumerate(compiled)),
+        *(one.masks()[0].alias(f"mask{at}") for at, one in enumerate(compiled)),
+    )
+
+    found = frame.collect()
+
+    for row in found:
+        for at, table in enumerate(tables):
+            expected = oracle(table, made[row["at"]])
+            assert (expected, expected[0] if expected else None) == (row[f"all{at}"], row[f"first{at}"])
+            assert tuple(expected) == numbers_of([row[f"mask{at}"]])
+
+
+PATTERN_ROWS = ["", "*", "A", "A*", "*A", "*A*", "A?", "?", "A*B", "*.*B*", "\\E", "A\nB", "?*", "A B", "$", "*a?*"]
+
+
+def test_every_kind_of_pattern_is_compiled_to_what_the_handler_says(spark: SparkSession) -> None:
+    rows = tuple(Rule(conditions=(Condition(Field.DESTQ, pattern),), action=Action.DISCARD) for pattern in PATTERN_ROWS)
+    table = RulesTable(rows)
+    values = ["", "A", "AB", "BA", "A\n", "A\nB", "A.B", "\\E", "a", "$", "éA", "😀", "A B", "xA😀B", "bay"]
+    blank: dict[Field, str | int] = {field: "" if PATTERNS[field].chars_max else 0 for field in Field}
+    made = [blank | {Field.DESTQ: value} for value in values]
+
+    found = asked(spark, made).select("at", compile_rules(table).all_matches().alias("all")).collect()
+
+    assert {at: oracle(table, each) for at, each in enumerate(made)} == {row["at"]: row["all"] for row in found}
+    assert set(range(1, len(rows) + 1)) == {number for row in found for number in row["all"]}
+
+
+TABLE = """
+DESTQ(ORDERS.*) REASON(MQRC_Q_FULL) ACTION(RETRY) RETRY(5)
+DESTQ(ORDERS.IN) ACTION(FWD) FWDQ(HELD) HEADER(YES)
+REASON(MQRC_Q_FULL) DESTQ(ORDERS.IN) ACTION(DISCARD)
+FORMAT(NEVER) ACTION(DISCARD)
+APPLIDAT('x*') FEEDBACK(260) ACTION(FWD) FWDQ(&DESTQ) FWDQM(&DESTQM)
+"""
+
+
+def landed(spark: SparkSession, got: Sequence[Got]) -> DataFrame:
+    """The messages as the lander lays them down."""
+    position = Position(lane="DLQ", segment=1, landed_us=0, queue="DLQ", queue_manager="QM1")
+    table = pa.table(columns(Kind.DEAD_LETTER, got, position), schema=arrow_schema(Kind.DEAD_LETTER))
+    return spark.createDataFrame(table)
+
+
+def letter(queue: str, reason: int, *, ccsid: int = 1208, **md: object) -> Got:
+    descriptor = MessageDescriptor(format="MQDEAD", ccsid=ccsid, encoding=546, **md)  # type: ignore[arg-type]  # by name
+    header = DeadLetterHeader(
+        reason=reason, destination_queue=queue, destination_queue_manager="QM2", put_date="20260102", put_time="03040500"
+    )
+    data = to_bytes(header, encoding=546, ccsid=ccsid) + b"body"
+    return Got(descriptor=descriptor, body=data, data_bytes=len(data))
+
+
+LANDED = [
+    *[letter("ORDERS.IN", 2053)] * 3,
+    *[letter("ORDERS.IN", 2030)] * 2,
+    letter("STOCK", 2085, message_id=b"U" * 24),
+    letter("STOCK", 2085, ccsid=500, application_identity_data="xyz", feedback=260),
+    Got(descriptor=MessageDescriptor(format="MQSTR"), body=b"no header", data_bytes=9),
+    Got(descriptor=MessageDescriptor(format="MQDEAD"), body=b"DLH but torn", data_bytes=12),
+]
+
+
+def test_landed_messages_are_judged_as_the_handler_would(spark: SparkSession) -> None:
+    compiled = compile_rules(TABLE)
+
+    rows = landed(spark, LANDED).select("ordinal", compiled.first_match().alias("rule")).collect()
+
+    asking = matchers(compiled.rules)
+    expected = {}
+    for at, got in enumerate(LANDED):
+        found = dead_letter(got.descriptor, got.body)
+        chosen = choose(asking, found, 0).matcher if found else None
+        expected[at] = asking.index(chosen) + 1 if chosen else None
+    assert expected == {row["ordinal"]: row["rule"] for row in rows}
+    assert {1, 2, 5, None} == set(expected.values())
+
+
+def test_a_dry_run_counts_each_rule_and_names_the_shadowed(spark: SparkSession) -> None:
+    found = triage(landed(spark, LANDED), compile_rules(TABLE))
+
+    assert (9, 2, 1) == (found.messages, found.strays, found.unmatched)
+    assert [3, 2, 0, 0, 1] == [use.first for use in found.rules]
+    assert [3, 5, 3, 0, 1] == [use.matching for use in found.rules]
+    assert [3] == [use.number for use in found.rules if use.shadowed]
+    assert [4] == [use.number for use in found.rules if use.never_fires]
+    assert ((1, 3),) == found.rules[2].taken_by == found.rules[1].taken_by
+    assert 3 * 176 == found.rules[0].first_bytes
+    assert datetime(2026, 1, 2, 3, 4, 5) == found.rules[0].oldest  # noqa: DTZ001 - Spark's timestamps come without a zone, in UTC
+
+
+def test_what_no_rule_takes_is_shown(spark: SparkSession) -> None:
+    [one] = unmatched(landed(spark, LANDED), compile_rules(TABLE))
+
+    assert ("55" * 24, "STOCK", "2085") == (one.columns["msg_id"], one.columns["dlh_dest_q"], one.columns["dlh_reason"])
+
+
+def test_two_tables_differ_in_what_they_do_and_not_in_their_order(spark: SparkSession) -> None:
+    letters, before = landed(spark, LANDED), compile_rules(TABLE)
+    same = CompiledRules((before.rules[0], before.rules[4], before.rules[1]))
+    other = compile_rules(TABLE.replace("FWDQ(HELD)", "FWDQ(ELSEWHERE)"))
+
+    assert () == differences(letters, before, same)
+    [one] = differences(letters, before, other)
+    assert (2, 2, 2) == (one.messages, one.before_rule, one.after_rule)
+    assert ("FWD HEADER(YES) PUTAUT(DEF) HELD", "FWD HEADER(YES) PUTAUT(DEF) ELSEWHERE") == (one.before, one.after)
+
+
+def test_more_rules_than_one_number_holds_are_counted(spark: SparkSession) -> None:
+    many = "\n".join(f"DESTQ(Q{number}) ACTION(DISCARD)" for number in range(MASK_RULES)) + "\nDESTQ(STOCK) ACTION(DISCARD)"
+
+    found = triage(landed(spark, LANDED), compile_rules(many))
+
+    assert 2 == found.rules[MASK_RULES].first
+    assert 2 == sum(use.first for use in found.rules)
+
+
+def test_a_table_with_errors_is_refused_with_all_of_them() -> None:
+    with pytest.raises(RulesError, match="There are 2 errors"):
+        compile_rules("DESTQ(A) ACTION(NO)\nNOPE(1) ACTION(DISCARD)")
+
+
+def test_no_rule_is_asked_in_python(spark: SparkSession) -> None:
+    compiled = compile_rules(TABLE)
+    letters = spark.createDataFrame([], ddl(Kind.DEAD_LETTER))
+
+    frame = letters.select(compiled.all_matches(), compiled.first_match(), *compiled.masks())
+
+    assert "Python" not in frame._jdf.queryExecution().toString()
