@@ -1,0 +1,62 @@
+"""Says when a handler makes more poison than its own history lets expect, and which message began it.
+
+The statistic, in words: take the share of poison in the handler's windows before this one (at most `HISTORY_WINDOWS`), and
+ask how far this window's number of poison messages is from what that share lets expect, in standard deviations of a count.
+Farther than `SCORE_LEAST`, and at least `POISONED_LEAST` of them, is an alert. An incident that lasts becomes history: it is
+reported when it begins, and while it grows. Frames in, frames out.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from mqflow.pipeline.gold import window_of
+from mqflow.pipeline.joins import joined
+from mqflow.pipeline.schemas import TABLES, WINDOWS
+from mqflow.pipeline.silver import POISON
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ("HISTORY_LEAST", "HISTORY_WINDOWS", "POISONED_LEAST", "SCORE_LEAST", "poison_alert")
+
+HISTORY_WINDOWS: Final = 24
+HISTORY_LEAST: Final = 50
+"""With fewer messages before this window there is no history to leave."""
+POISONED_LEAST: Final = 5
+SCORE_LEAST: Final = 4.0
+"""By chance alone about one window in thirty thousand gets so far."""
+
+_HANDLER: Final = ("qmgr", "queue", "handler")
+
+
+def poison_alert(rates: "DataFrame", told: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.poison_alert` of `gold.poison_rate` and `silver.message`; windows of each size have their own history."""
+    from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    length = f.col("window")["end"] - f.col("window")["start"]
+    before = Window.partitionBy(*_HANDLER, length).orderBy(f.col("window")["start"]).rowsBetween(-HISTORY_WINDOWS, -1)
+    past = rates.where("exc_class is null").select(
+        "window", *_HANDLER, "messages", "poisoned", "poison_rate",
+        f.coalesce(f.sum("messages").over(before), f.lit(0)).alias("history_messages"),
+        f.coalesce(f.sum("poisoned").over(before), f.lit(0)).alias("history_poisoned"),
+    )  # fmt: skip
+    # Half a poison message is added, so that a history without any does not make the first one infinitely unlikely.
+    expected = (f.col("history_poisoned") + 0.5) / (f.col("history_messages") + 1)
+    rated = past.withColumn("expected_rate", expected)
+    mean = f.col("messages") * f.col("expected_rate")
+    score = (f.col("poisoned") - mean) / f.sqrt(mean * (1 - f.col("expected_rate")))
+    enough = f"history_messages >= {HISTORY_LEAST} and poisoned >= {POISONED_LEAST} and score > {SCORE_LEAST}"
+    alarming = rated.withColumn("score", score).where(enough)
+    poison = told.where(f.col("final_outcome").isin(*POISON))
+    order = f.struct("final_ts", "msg_id")
+    began = (
+        poison.withColumn("window", window_of("final_ts", sizes))
+        .groupBy("window", *_HANDLER)
+        .agg(
+            f.min_by("msg_id", order).alias("first_msg_id"),
+            f.min("final_ts").alias("first_ts"),
+            f.min_by("last_exc_class", order).alias("exc_class"),
+        )
+    )
+    return joined(alarming, began, ("window", *_HANDLER)).select(*TABLES["poison_alert"].columns)

@@ -1,0 +1,134 @@
+"""The silver and gold tables: their columns and their versions. Those of bronze are the journal's (`mqflow.journal.ddl`).
+
+Data only, as Spark writes schemas; knows no Spark. A change of a table's columns is a new version of it, and a step in
+`tables.MIGRATIONS` that makes the new columns of the old.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ("GOLD", "LENGTHS_US", "SILVER", "TABLES", "WINDOWS", "Table")
+
+LENGTHS_US: Final = {"5 minutes": 300_000_000, "1 hour": 3_600_000_000}
+"""Windows by their lengths, in microseconds; each begins at a whole multiple of its length since 1970."""
+WINDOWS: Final = tuple(LENGTHS_US)
+"""How long the windows of the gold tables are; each row's `window` says which it belongs to."""
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """A table."""
+
+    name: str
+    #: What one row is, in a sentence.
+    row: str
+    #: Column by column, as Spark writes a schema.
+    ddl: str
+    version: int = 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(part.split()[0] for part in self.ddl.replace("struct<start: timestamp, end: timestamp>", "s").split(", "))
+
+
+_WINDOW: Final = "window struct<start: timestamp, end: timestamp>"
+
+SILVER: Final = (
+    Table(
+        name="attempt",
+        row="One delivery of a message to a handler; seen (`observed`), or proved by a BackoutCount that came later.",
+        # `life`: 0 until the message first came to an end, then 1 for what a redrive made of it, and so on: a message that is
+        # put back has the MsgId and the put time it had, and begins to count anew.
+        ddl=(
+            "qmgr string, queue string, msg_id binary, put_ts timestamp, life int, attempt_no int, first_get_ts timestamp, "
+            "event_ts timestamp, outcome string, observed boolean, handler string, exc_class string, exc_fingerprint string, "
+            "handle_ms bigint, wait_ms bigint, consumer string"
+        ),
+    ),
+    Table(
+        name="message",
+        row="One message, and what became of it. MsgId alone is no key: applications may set it.",
+        ddl=(
+            "qmgr string, queue string, msg_id binary, put_ts timestamp, handler string, attempts int, final_outcome string, "
+            "first_get_ts timestamp, final_ts timestamp, time_to_final_ms bigint, target_queue string, first_exc_class string, "
+            "last_exc_class string, redrives int, redrive_outcome string, delay_req_ms bigint, delay_error_ms bigint"
+        ),
+    ),
+    Table(
+        name="dead_letter",
+        row="One dead letter, with what its reason means and what the rules table would do with it.",
+        ddl=(
+            "lane string, segment bigint, ordinal int, landed_ts timestamp, snapshot_id string, qmgr string, dlq string, "
+            "has_dlh boolean, dlh_reason int, reason_name string, reason_group string, dlh_dest_q string, dlh_dest_qm string, "
+            "dlh_format string, dlh_put_appl_type int, dlh_put_appl_name string, dlh_put_ts timestamp, age_s bigint, "
+            "msg_id binary, correl_id binary, msg_type int, format string, persistence int, msg_len bigint, put_ts timestamp, "
+            "put_appl_name string, put_appl_type int, user_id string, reply_q string, reply_qm string, feedback int, "
+            "appl_identity_data string, backout_count int, rule_index int, rule_action string, duplicate_of binary"
+        ),
+    ),
+)
+
+GOLD: Final = (
+    Table(
+        name="poison_rate",
+        row="One handler of one queue in one window; once for each exception, and once (`exc_class` null) for all together.",
+        ddl=(
+            f"{_WINDOW}, qmgr string, queue string, handler string, exc_class string, deliveries bigint, messages bigint, "
+            "rolled_back bigint, poisoned bigint, poison_rate double, retry_amplification double"
+        ),
+    ),
+    Table(
+        name="poison_alert",
+        row="One window in which a handler made more poison than its own history lets expect, and the message that began it.",
+        ddl=(
+            f"{_WINDOW}, qmgr string, queue string, handler string, messages bigint, poisoned bigint, poison_rate double, "
+            "expected_rate double, history_messages bigint, score double, first_msg_id binary, first_ts timestamp, "
+            "exc_class string"
+        ),
+    ),
+    Table(
+        name="retry_curve",
+        row="One attempt number of one handler on one day: how many messages got so far, and how many of them succeeded.",
+        ddl="day date, queue string, handler string, attempt_no int, entered bigint, succeeded bigint, p_success double",
+    ),
+    Table(
+        name="time_to_backout",
+        row="One queue in one window: how long after its first delivery a message was taken off the queue as poison.",
+        ddl=f"{_WINDOW}, queue string, n bigint, p50_ms bigint, p95_ms bigint, p99_ms bigint, max_ms bigint",
+    ),
+    Table(
+        name="redrive",
+        row="One redrive of one queue on one day, and what became of the messages it put back.",
+        ddl=(
+            "day date, queue string, redrive_id string, redriven bigint, succeeded bigint, poisoned_again bigint, "
+            "dead_lettered bigint, p50_ms bigint"
+        ),
+    ),
+    Table(
+        name="delay_accuracy",
+        row="One queue in one window: how long after they were due delayed messages were delivered; early ones are counted.",
+        ddl=f"{_WINDOW}, queue string, n bigint, early bigint, p50_error_ms bigint, p99_error_ms bigint, max_error_ms bigint",
+    ),
+    Table(
+        name="dlq_reason",
+        row="One reason, destination and application in one window: dead letters that came and went, and what was left.",
+        ddl=(
+            f"{_WINDOW}, qmgr string, dlq string, dlh_reason int, dlh_dest_q string, put_appl_name string, arrived bigint, "
+            "removed bigint, depth_end bigint, oldest_s bigint"
+        ),
+    ),
+    Table(
+        name="pipeline_health",
+        row="One lane of the journal in one window: what landed, how long after it happened, and what was landed twice.",
+        ddl=f"{_WINDOW}, lane string, landed_rows bigint, journal_lag_s double, segments bigint, replays_skipped bigint",
+    ),
+    Table(
+        name="late_data",
+        row="One window that was closed when more of it landed: those rows are in silver, and in no gold table.",
+        ddl=f"{_WINDOW}, lane string, rows bigint",
+    ),
+)
+
+TABLES: Final = {table.name: table for table in (*SILVER, *GOLD)}
+"""All of them, by name."""

@@ -1,0 +1,196 @@
+"""Makes attempts, messages and dead letters of what landed: typed, and repaired from the counts that prove what was not seen.
+
+A rollback's record is put after it and can be missing; BackoutCount k of a later delivery proves k rollbacks before it, and
+each that has no record becomes an attempt with the outcome `unobserved`. Frames in, frames out; knows no table and no clock.
+Source: facts on Spark, section 5 (Silver).
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from mqflow.mqi.reason_codes import Reason
+from mqflow.pipeline.joins import joined
+from mqflow.pipeline.rules_columns import CompiledRules
+from mqflow.pipeline.schemas import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ("FINAL", "KEY", "POISON", "REASON_GROUPS", "attempts", "dead_letters", "messages", "redrives")
+
+KEY: Final = ("qmgr", "queue", "msg_id", "put_ts")
+POISON: Final = ("backed_out", "dead_lettered", "discarded")
+"""Outcomes of messages that no handler could handle."""
+FINAL: Final = ("committed", *POISON, "expired")
+"""Outcomes after which the message is not on its queue any more."""
+_HANDLED: Final = ("committed", "rolled_back")
+
+REASON_GROUPS: Final[dict[str, tuple[Reason, ...]]] = {
+    "space": (Reason.Q_FULL, Reason.Q_SPACE_NOT_AVAILABLE, Reason.STORAGE_NOT_AVAILABLE),
+    "auth": (Reason.NOT_AUTHORIZED,),
+    "unknown_object": (
+        Reason.UNKNOWN_OBJECT_NAME,
+        Reason.UNKNOWN_OBJECT_Q_MGR,
+        Reason.UNKNOWN_REMOTE_Q_MGR,
+        Reason.UNKNOWN_XMIT_Q,
+        Reason.UNKNOWN_ALIAS_BASE_Q,
+        Reason.UNKNOWN_DEF_XMIT_Q,
+    ),
+    "size": (Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR, Reason.MSG_TOO_BIG_FOR_CHANNEL, Reason.DATA_LENGTH_ERROR),
+    "convert": (Reason.NOT_CONVERTED, Reason.FORMAT_ERROR, Reason.SOURCE_CCSID_ERROR, Reason.TARGET_CCSID_ERROR),
+    "expiry": (),
+}
+"""Which reasons of an MQDLH belong together; every other one is `app`."""
+_FEEDBACK_EXPIRATION: Final = 258
+
+
+def attempts(dispositions: "DataFrame") -> "DataFrame":
+    """Return `silver.attempt` of `bronze.disposition`."""
+    from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    lived = _lived(dispositions)
+    seen = (
+        lived.where("is_attempt")
+        .withColumn("attempt_no", f.col("backout_count") + 1)
+        .select(
+            *KEY, "life", "attempt_no", "get_ts", "done_ts", "event_ts", "outcome", f.lit(True).alias("observed"),
+            "handler", "exc_class", "exc_fingerprint", "consumer",
+        )
+    )  # fmt: skip
+    nothing = f.lit(None)
+    missing = _unobserved(lived).select(
+        *KEY, "life", "attempt_no", nothing.cast("timestamp").alias("get_ts"), nothing.cast("timestamp").alias("done_ts"),
+        "event_ts", f.lit("unobserved").alias("outcome"), f.lit(False).alias("observed"), "handler",
+        nothing.cast("string").alias("exc_class"), nothing.cast("string").alias("exc_fingerprint"),
+        nothing.cast("string").alias("consumer"),
+    )  # fmt: skip
+    in_order = Window.partitionBy(*KEY, "life").orderBy("attempt_no")
+    every = seen.unionByName(missing).withColumn("wait_ms", _ms(f.lag("done_ts").over(in_order), f.col("get_ts")))
+    handled = every.withColumn("handle_ms", _ms(f.col("get_ts"), f.col("done_ts"))).withColumnRenamed("get_ts", "first_get_ts")
+    return handled.select(*TABLES["attempt"].columns)
+
+
+def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
+    """Return `silver.message` of `bronze.disposition` and its attempts."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    lived = _lived(dispositions)
+    when = f.struct("life", "backout_count", "event_ts")
+    final = f.col("outcome").isin(*FINAL)
+    failed = f.col("exc_class").isNotNull()
+    told = lived.groupBy(*KEY).agg(
+        f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
+        f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
+        f.min("get_ts").alias("first_get_ts"),
+        f.max(f.when(final, f.col("event_ts"))).alias("final_ts"),
+        f.max_by("target_queue", f.when(final, when)).alias("target_queue"),
+        f.min_by("exc_class", f.when(failed, when)).alias("first_exc_class"),
+        f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
+        f.max("life").alias("redrives"),
+        f.max_by("outcome", f.when(final & (f.col("life") > 0), when)).alias("redrive_outcome"),
+        f.max("delay_req_ms").alias("delay_req_ms"),
+        f.min(f.when(f.col("due_ts").isNotNull(), _ms(f.col("due_ts"), f.col("get_ts")))).alias("delay_error_ms"),
+    )
+    counted = attempted.groupBy(*KEY).agg(f.count(f.lit(1)).cast("int").alias("attempts"))
+    both = joined(told, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
+    timed = both.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
+    return timed.select(*TABLES["message"].columns)
+
+
+def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "DataFrame":
+    """Return `silver.dead_letter` of `bronze.dead_letter`; `rule_index` says which rule would be first, null without a table.
+
+    `duplicate_of` is the MsgId of the first message landed with the same data for the same destination, where this is another.
+    """
+    from pyspark.sql import Window  # noqa: PLC0415 - as above
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    number = f.lit(None).cast("int") if rules is None else rules.first_match()
+    action = f.lit(None).cast("string") if rules is None else f.when(f.col("has_dlh"), rules.action(f.col("rule_index")))
+    alike = Window.partitionBy("qmgr", "dlq", "dlh_dest_q", "body_sha256").orderBy("dlh_put_ts", "lane", "segment", "ordinal")
+    first = f.first("msg_id").over(alike)
+    known = f.col("body_sha256").isNotNull() & (f.row_number().over(alike) > 1)
+    made = (
+        letters.withColumn("reason_name", _reason_name(f.col("dlh_reason")))
+        .withColumn("reason_group", _reason_group(f.col("dlh_reason")))
+        .withColumn("age_s", f.greatest(f.lit(0), _ms(f.col("dlh_put_ts"), f.col("landed_ts")) / 1000).cast("long"))
+        .withColumn("rule_index", number)
+        .withColumn("rule_action", action)
+        .withColumn("duplicate_of", f.when(known, first))
+    )
+    return made.select(*TABLES["dead_letter"].columns)
+
+
+def redrives(dispositions: "DataFrame") -> "DataFrame":
+    """Return what became of each message that was put back under a redrive's id: what `gold.redrive` is counted from."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    final = f.col("outcome").isin(*FINAL)
+    told = _told(dispositions).where("redrive_id is not null")
+    return told.groupBy(*KEY, "redrive_id").agg(
+        f.max_by("outcome", f.when(final, f.col("event_ts"))).alias("outcome"),
+        f.min("event_ts").alias("event_ts"),
+        _ms(f.min("get_ts"), f.max(f.when(final, f.col("event_ts")))).alias("took_ms"),
+    )
+
+
+def _told(dispositions: "DataFrame") -> "DataFrame":
+    """The records about messages: no heartbeats, and nothing that is no record."""
+    return dispositions.where("outcome is not null and outcome <> 'heartbeat' and msg_id is not null")
+
+
+def _lived(dispositions: "DataFrame") -> "DataFrame":
+    """The records, with the life of the message each belongs to, and whether it tells of a handling."""
+    from pyspark.sql import Window  # noqa: PLC0415 - as above
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    # Two records of one moment: the lower count was first.
+    before = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id").rowsBetween(Window.unboundedPreceding, -1)
+    ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(before)
+    # A disposal below the threshold with an exception was decided on while its handler failed; one without, or at the
+    # threshold, before the message got to a handler.
+    below = (f.coalesce("bothresh", f.lit(0)) == 0) | (f.col("backout_count") < f.col("bothresh"))
+    disposed = f.col("outcome").isin(*POISON) & f.col("exc_class").isNotNull() & below
+    return (
+        _told(dispositions)
+        .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
+        .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
+        .withColumn("is_attempt", f.col("outcome").isin(*_HANDLED) | disposed)
+    )
+
+
+def _unobserved(lived: "DataFrame") -> "DataFrame":
+    """The attempts that a later BackoutCount proves and no record tells of, at the time of the earliest proof."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    number = f.when(f.col("is_attempt"), f.col("backout_count") + 1)
+    proof = f.struct("event_ts", "backout_count", "handler")
+    told = lived.groupBy(*KEY, "life").agg(
+        f.max("backout_count").alias("proved"), f.collect_set(number).alias("seen"), f.collect_list(proof).alias("proofs")
+    )
+    every = told.where("proved > 0").withColumn("attempt_no", f.explode(f.expr("array_except(sequence(1, proved), seen)")))
+    first = f.array_min(f.filter("proofs", lambda one: one["backout_count"] >= f.col("attempt_no")))
+    return every.withColumn("event_ts", first["event_ts"]).withColumn("handler", first["handler"])
+
+
+def _ms(start: "Column", end: "Column") -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.floor((f.unix_micros(end) - f.unix_micros(start)) / 1000)
+
+
+def _reason_name(reason: "Column") -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    pairs = [part for one in Reason for part in (f.lit(int(one)), f.lit(one.mq_name))]
+    return f.coalesce(f.element_at(f.create_map(*pairs), reason), reason.cast("string"))
+
+
+def _reason_group(reason: "Column") -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    group = f.when(reason == _FEEDBACK_EXPIRATION, "expiry")
+    for name, reasons in REASON_GROUPS.items():
+        if reasons:
+            group = group.when(reason.isin(*(int(one) for one in reasons)), name)
+    return f.when(reason.isNotNull(), group.otherwise("app"))

@@ -1,0 +1,147 @@
+"""A folder of Parquet tables that changes all at once: a reader sees one state of all of them, whenever a writer is killed.
+
+Layout: `CURRENT.json` names the snapshot that counts, `snapshot-<n>/<table>/*.parquet` are its tables. A writer makes the next
+snapshot beside it and replaces `CURRENT.json` last. Knows files and versions of schemas; knows nothing of what the tables mean.
+One writer at a time.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+import msgspec
+from msgspec import Struct, field
+
+from mqflow.journal.journal import replace_file
+from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.schemas import TABLES, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ("MIGRATIONS", "Current", "Migrations", "Snapshot", "TableSet", "TableVersionError")
+
+FORMAT: Final = "mqflow-tables"
+_KEPT: Final = 2
+"""How many snapshots stay: the one that counts, and the one before it for who is still reading."""
+
+Migrations: TypeAlias = "Mapping[tuple[str, int], Callable[[DataFrame], DataFrame]]"
+
+MIGRATIONS: Final[Migrations] = {}
+"""By table and version: what makes the columns of the next version of it. Empty as long as every table is of version 1."""
+
+
+class TableVersionError(PipelineError):
+    """A table was written by a newer mqflow, or by one so old that nobody knows how to read it."""
+
+
+class Current(Struct, frozen=True, kw_only=True):
+    """What `CURRENT.json` says."""
+
+    format: str = FORMAT
+    #: 0 where there is none yet.
+    snapshot: int = 0
+    #: The version of each table in it.
+    versions: dict[str, int] = field(default_factory=dict[str, int])
+    #: What the writer wants to find again.
+    state: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class Snapshot(Struct):
+    """The next state of the tables, while it is made."""
+
+    path: Path
+    tables: Mapping[str, Table]
+    versions: dict[str, int] = field(default_factory=dict[str, int])
+    state: dict[str, int] = field(default_factory=dict[str, int])
+
+    def write(self, name: str, frame: "DataFrame") -> None:
+        """Write a table, in exactly its columns."""
+        table = self.tables[name]
+        _as_declared(frame, table).write.mode("overwrite").parquet(str(self.path / name))
+        self.versions[name] = table.version
+
+    def read(self, spark: "SparkSession", name: str) -> "DataFrame":
+        """Return a table that was just written."""
+        return spark.read.parquet(str(self.path / name))
+
+
+class TableSet(Struct, frozen=True):
+    """The tables of one folder."""
+
+    path: Path
+    tables: Mapping[str, Table] = field(default_factory=lambda: TABLES)
+    migrations: Migrations = field(default_factory=lambda: MIGRATIONS)
+
+    def current(self) -> Current:
+        """Return what counts now. Raises `PipelineError` where the folder is something else."""
+        try:
+            current = msgspec.json.decode((self.path / "CURRENT.json").read_bytes(), type=Current)
+        except FileNotFoundError:
+            return Current()
+        except msgspec.DecodeError as error:
+            raise PipelineError(f"{self.path / 'CURRENT.json'} cannot be read: {error}. Nothing was changed.") from error
+        if current.format != FORMAT:
+            raise PipelineError(f"{self.path} holds {current.format!r} and no tables of mqflow. Choose another folder.")
+        return current
+
+    def read(self, spark: "SparkSession", name: str, current: Current | None = None) -> "DataFrame":
+        """Return a table as it is now, in the columns of this mqflow; empty where it was never written.
+
+        A table of an older version is migrated as it is read. Raises `TableVersionError` for a newer one.
+        """
+        current = current or self.current()
+        table = self.tables[name]
+        found = current.versions.get(name, 0)
+        if not found:
+            return spark.createDataFrame([], table.ddl)
+        frame = spark.read.parquet(str(self._folder(current.snapshot) / name))
+        return _as_declared(self._migrated(frame, table, found), table)
+
+    @contextmanager
+    def next(self) -> Iterator[Snapshot]:
+        """Make the next state in the block; it counts when the block ends, and not at all where the block raises."""
+        current = self.current()
+        made = Snapshot(self._folder(current.snapshot + 1), self.tables)
+        shutil.rmtree(made.path, ignore_errors=True)  # what a writer that was killed left
+        made.path.mkdir(parents=True)
+        yield made
+        replace_file(
+            self.path / "CURRENT.json",
+            Current(snapshot=current.snapshot + 1, versions=made.versions, state=made.state),
+        )
+        for old in range(max(1, current.snapshot - _KEPT), current.snapshot + 2 - _KEPT):
+            shutil.rmtree(self._folder(old), ignore_errors=True)
+
+    def _folder(self, snapshot: int) -> Path:
+        return self.path / f"snapshot-{snapshot}"
+
+    def _migrated(self, frame: "DataFrame", table: Table, found: int) -> "DataFrame":
+        if found > table.version:
+            raise TableVersionError(
+                f"The table {table.name} in {self.path} is of version {found}; this mqflow knows versions up to "
+                f"{table.version}. Nothing was changed. Use the newer mqflow that wrote it."
+            )
+        for version in range(found, table.version):
+            step = self.migrations.get((table.name, version))
+            if step is None:
+                raise TableVersionError(
+                    f"The table {table.name} in {self.path} is of version {found}, and there is no way from {version} on to "
+                    f"{table.version}. Make it again from bronze."
+                )
+            frame = step(frame)
+        return frame
+
+
+def _as_declared(frame: "DataFrame", table: Table) -> "DataFrame":
+    """Return the frame in the table's columns and types. Raises `PipelineError` for one that lacks a column."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    missing = [name for name in table.columns if name not in frame.columns]
+    if missing:
+        raise PipelineError(f"The table {table.name} lacks {', '.join(missing)}: it has {', '.join(frame.columns)}.")
+    declared = cast("StructType", StructType.fromDDL(table.ddl))
+    return frame.select(*(f.col(one.name).cast(one.dataType).alias(one.name) for one in declared.fields))

@@ -1,0 +1,187 @@
+"""Invented lives of messages as disposition records, and the tables that plain Python counts of them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from mqflow.journal.schemas import Kind, arrow_schema
+
+START_US = 1_767_225_600_000_000  # 2026-01-01 00:00 UTC
+MINUTE_US = 60_000_000
+SIZES_US = {"5 minutes": 5 * MINUTE_US, "1 hour": 60 * MINUTE_US}
+POISON = {"backed_out", "dead_lettered", "discarded"}
+FINAL = POISON | {"committed", "expired"}
+
+Record = dict[str, Any]
+Key = tuple[str, str, bytes, int]
+
+
+def records(messages: int, *, seed: int = 1, minutes: int = 90) -> list[Record]:
+    """Records of messages with trouble of every kind, by event time; some records of rollbacks are missing."""
+    random = Random(seed)  # noqa: S311 - invented data
+    made: list[Record] = []
+    for number in range(messages):
+        made += _life_of(random, number, START_US + random.randrange(minutes * MINUTE_US))
+    made += [
+        _record("heartbeat", START_US + at * MINUTE_US, queue="ORDERS.IN", msg_id=None, handler="orders")
+        for at in range(minutes)
+    ]
+    made.sort(key=lambda record: (record["event_ts"], record["disp_id"]))
+    return made
+
+
+def _life_of(random: Random, number: int, at: int) -> list[Record]:
+    queue = random.choice(["ORDERS.IN", "STOCK.IN"])
+    # Applications may set MsgId: two messages with the same one are two messages.
+    common = {
+        "queue": queue,
+        "handler": queue.split(".")[0].lower(),
+        "msg_id": (number // 2 if number % 20 < 2 else number).to_bytes(24),
+        "put_ts": at - 1_000_000,
+        "bothresh": 3,
+    }
+    if random.random() < 0.1:
+        common |= {"delay_req_ms": 500, "due_ts": at - random.randrange(-2_000, 900_000)}
+    told, at = _deliveries(random, common, at)
+    if told[-1]["outcome"] == "backed_out" and random.random() < 0.5:
+        again, _ = _deliveries(random, {**common, "redrive_id": "R1"}, at + random.randrange(1, 10 * MINUTE_US))
+        told += again
+    return told
+
+
+def _deliveries(random: Random, common: Record, at: int) -> tuple[list[Record], int]:
+    doomed, told = random.random() < 0.2, []
+    for count in range(4):
+        got, at = at, at + random.randrange(1_000, 400_000)
+        moment = {"get_ts": got, "done_ts": at, "backout_count": count}
+        if count == 3:
+            told.append(_record("backed_out", at, **common, **moment, target_queue="BOQ"))
+            break
+        error = random.choice(["ValueError", "KeyError"])
+        if doomed and random.random() < 0.1:  # rejected by the handler, and disposed of while it failed
+            told.append(_record("dead_lettered", at, **common, **moment, exc_class="Reject", target_queue="DLQ"))
+            break
+        if not doomed and random.random() < 0.8:
+            told.append(_record("committed", at, **common, **moment))
+            break
+        if random.random() < 0.9:  # else a crash came before the record
+            told.append(_record("rolled_back", at, **common, **moment, exc_class=error))
+        at += random.randrange(1_000, 200_000)
+    return told or [_record("rolled_back", at, **common, get_ts=at, done_ts=at, backout_count=0)], at
+
+
+_numbers = iter(range(10**9))
+
+
+def _record(outcome: str, at: int, **more: Any) -> Record:
+    record = {
+        "schema_version": 1, "lane": "A", "segment": 1, "ordinal": 0, "landed_ts": at + 200_000,
+        "disp_id": f"{next(_numbers):09}", "event_ts": at, "qmgr": "QM1", "outcome": outcome, "consumer": "c1",
+    }  # fmt: skip
+    return record | more
+
+
+def frame(spark: SparkSession, rows: Sequence[Record]) -> DataFrame:
+    """The records as bronze has them."""
+    schema = arrow_schema(Kind.DISPOSITION)
+    return spark.createDataFrame(pa.table({name: [row.get(name) for row in rows] for name in schema.names}, schema=schema))
+
+
+def attempts(rows: Iterable[Record]) -> list[Record]:
+    """`silver.attempt`, message by message."""
+    found: list[Record] = []
+    for (key, life), told in lives(rows).items():
+        seen: dict[int, Record] = {}
+        for row in told:
+            failed = row["outcome"] in POISON and row.get("exc_class") and row["backout_count"] < row["bothresh"]
+            if row["outcome"] in {"committed", "rolled_back"} or failed:
+                seen[row["backout_count"] + 1] = row
+        last = max(row["backout_count"] for row in told)
+        done = None
+        for number in sorted(set(range(1, last + 1)) | set(seen)):
+            one = seen.get(number)
+            proof = one or min((each for each in told if each["backout_count"] >= number), key=lambda each: each["event_ts"])
+            got = one["get_ts"] if one else None
+            found.append({
+                "key": key, "life": life, "attempt_no": number, "outcome": one["outcome"] if one else "unobserved",
+                "observed": one is not None, "event_ts": proof["event_ts"], "handler": proof["handler"],
+                "exc_class": one.get("exc_class") if one else None,
+                "handle_ms": (one["done_ts"] - one["get_ts"]) // 1000 if one else None,
+                "wait_ms": (got - done) // 1000 if got is not None and done is not None else None,
+            })  # fmt: skip
+            done = one["done_ts"] if one else None
+    return found
+
+
+def lives(rows: Iterable[Record]) -> dict[tuple[Key, int], list[Record]]:
+    """The records of each message, and of each time it was put back."""
+    found: dict[tuple[Key, int], list[Record]] = defaultdict(list)
+    told = [row for row in rows if row["outcome"] != "heartbeat"]
+    told.sort(key=lambda row: (key_of(row), row["event_ts"], row["backout_count"], row["disp_id"]))
+    for key, group in groupby(told, key_of):
+        life = 0
+        for row in group:
+            found[key, life].append(row)
+            life += row["outcome"] in FINAL
+    return found
+
+
+def key_of(row: Record) -> Key:
+    return (row["qmgr"], row["queue"], row["msg_id"], row["put_ts"])
+
+
+def messages(rows: Sequence[Record]) -> dict[Key, Record]:
+    """`silver.message`, by key."""
+    counts = Counter(attempt["key"] for attempt in attempts(rows))
+    by_key: dict[Key, list[tuple[int, Record]]] = defaultdict(list)
+    for (key, life), rows_of in lives(rows).items():
+        by_key[key] += [(life, row) for row in rows_of]
+    found = {}
+    for key, told in by_key.items():
+        final = [(life, row) for life, row in told if row["outcome"] in FINAL]
+        errors = [row["exc_class"] for _, row in told if row.get("exc_class")]
+        first = min(row["get_ts"] for _, row in told)
+        again = [row["outcome"] for life, row in final if life]
+        due = told[0][1].get("due_ts")
+        found[key] = {
+            "handler": told[0][1]["handler"], "attempts": counts[key],
+            "final_outcome": final[-1][1]["outcome"] if final else None,
+            "final_ts": final[-1][1]["event_ts"] if final else None,
+            "first_get_ts": first,
+            "time_to_final_ms": (final[-1][1]["event_ts"] - first) // 1000 if final else None,
+            "first_exc_class": errors[0] if errors else None, "last_exc_class": errors[-1] if errors else None,
+            "redrives": max(life for life, _ in told), "redrive_outcome": again[-1] if again else None,
+            "delay_error_ms": None if due is None else (first - due) // 1000,
+        }  # fmt: skip
+    return found
+
+
+def poison_rate(rows: Sequence[Record], size: str) -> dict[tuple[Any, ...], tuple[int, int, int, int]]:
+    """`gold.poison_rate`: deliveries, messages, rolled back, poisoned; by window, queue, handler and exception."""
+    length = SIZES_US[size]
+    counts: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+    keys: dict[tuple[Any, ...], set[Key]] = defaultdict(set)
+    for one in attempts(rows):
+        whole = (one["event_ts"] // length * length, one["key"][1], one["handler"])
+        keys[whole].add(one["key"])
+        for at in {(*whole, None), (*whole, one["exc_class"])}:
+            counts[at][0] += 1
+            counts[at][1] += one["outcome"] != "committed"
+    for key, one in messages(rows).items():
+        if one["final_outcome"] in POISON:
+            whole = (one["final_ts"] // length * length, key[1], one["handler"])
+            keys[whole].add(key)
+            for at in {(*whole, None), (*whole, one["last_exc_class"])}:
+                counts[at][2] += 1
+    return {at: (found[0], len(keys[at[:3]]), found[1], found[2]) for at, found in counts.items()}
+
+
+def rank(values: Iterable[int], share: float) -> int:
+    """The smallest value that this share of them does not exceed."""
+    ordered = sorted(values)
+    return next(value for at, value in enumerate(ordered, start=1) if at / len(ordered) >= share)
