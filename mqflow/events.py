@@ -14,6 +14,7 @@ from mqflow.policy.disposition import Disposition, Outcome, Settlement
 
 __all__ = (
     "Attempt",
+    "ConnectionTried",
     "DeadLetterActed",
     "Decided",
     "DelayProcessorStarted",
@@ -191,6 +192,18 @@ class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
     delay_s: float
 
 
+class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):
+    """An entry of a channel table was tried: one address, during a pass over all of them."""
+
+    queue_manager: str
+    channel: str
+    #: "mq.example(1414)".
+    address: str
+    #: 0 where the connection was had.
+    reason: int = 0
+    detail: str = ""
+
+
 class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
     """Everybody who had lost a connection has one again, with every object open that was not refused (`ReopenRefused`)."""
 
@@ -312,6 +325,7 @@ Event = (
     | ListenerResumed
     | HandlerStuck
     | Reconnecting
+    | ConnectionTried
     | Reconnected
     | ReopenRefused
     | ReadinessChanged

@@ -14,6 +14,7 @@ from msgspec import Struct
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.app.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client_options, where_to
 from mqflow.app.errors import ConfigurationError
+from mqflow.app.reconnecting import client_configuration, mode_by_channel
 from mqflow.app.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
 from mqflow.app.settings import Settings, load
 from mqflow.embedded.administration import Administration
@@ -24,6 +25,7 @@ __all__ = (
     "SERVED_SOCKET",
     "Location",
     "OpenQueueManager",
+    "is_client_url",
     "locate",
     "open_queue_manager",
     "reach_queue_manager",
@@ -90,6 +92,11 @@ def locate(url: str) -> Location:
             raise ConfigurationError(f"{url!r} leads nowhere. A URL is {_FORMS}.")
 
 
+def is_client_url(url: str) -> bool:
+    """Return whether the URL leads to IBM MQ, through one of the client packages."""
+    return urlsplit(url).scheme in CLIENT_SCHEMES
+
+
 def open_queue_manager(
     url: str, *, settings: Settings | None = None, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
 ) -> OpenQueueManager:
@@ -149,7 +156,8 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
 
 
 def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
-    from mqflow.app.table_dial import by_table  # noqa: PLC0415 - only who asks pays
+    from mqflow.app.channel_choice import readable_choice  # noqa: PLC0415 - only who asks pays
+    from mqflow.app.table_dial import by_table  # noqa: PLC0415 - as above
     from mqflow.bindings import dialects  # noqa: PLC0415 - only who asks pays
     from mqflow.bindings.errors import ClientPackageError  # noqa: PLC0415 - as above
     from mqflow.bindings.queue_manager import BoundQueueManager  # noqa: PLC0415 - as above
@@ -158,8 +166,11 @@ def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
     package = urlsplit(url).scheme
     try:
         dialect = dialects.load_any() if package == "auto" else dialects.load(package)
-        if options.ccdt_url and dialect.name == "pymqi":  # it cannot hand a table to IBM's client, so it is read here
-            return by_table(dialect, options, clock=clock)
+        configuration = client_configuration()
+        choice = readable_choice(options, dialect.name, configuration)
+        if choice is not None:
+            mode = mode_by_channel(settings.reconnect, options.queue_manager, configuration)
+            return by_table(dialect, options, choice, clock=clock, mode=mode)
         return BoundQueueManager(dialect, options, clock=clock)
     except ClientPackageError as error:
         raise ConfigurationError(str(error)) from error

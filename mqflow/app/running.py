@@ -1,9 +1,9 @@
 """A running application: its queue manager, its listeners, and a session for what is put outside of deliveries."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import anyio
 from msgspec import Struct
@@ -16,25 +16,31 @@ from mqflow.app.dead_letters import DeadLetterRules
 from mqflow.app.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.errors import RequestTimeoutError
 from mqflow.app.listening import Listener
-from mqflow.app.locate import OpenQueueManager, open_queue_manager
+from mqflow.app.locate import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.message import Message
 from mqflow.app.middleware import around_put
 from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
+from mqflow.app.reconnecting import client_configuration, reconnection
 from mqflow.app.settings import Settings, load
-from mqflow.events import Hook, InDoubt
+from mqflow.events import ConnectionTried, Hook, InDoubt
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, GetOption, MatchOption, MessageType, OpenOption, SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.policy.client_configuration import ClientConfiguration
 from mqflow.policy.disposition import Behaviour, Settlement
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast, LogEvents
 from mqflow.runtime.delivery import Decide, ListenerSpec
+from mqflow.runtime.handover import Handover
 from mqflow.runtime.lasting import LastingSession
 from mqflow.runtime.retries import Retries
 from mqflow.runtime.runtime import Runtime
 from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
 from mqflow.verbs import GetOptions, Got, Put, QueueManager
+
+if TYPE_CHECKING:
+    from mqflow.app.table_queue_manager import Tried
 
 __all__ = ("Declared", "Running")
 
@@ -72,9 +78,11 @@ class Running:
         self._declared: Final = declared
         self._opened: OpenQueueManager | None = None
         self._ledger: DecisionLedger | None = None
+        configuration = ClientConfiguration()
         if queue_manager is None:
             url = self.settings.url_over(declared.url)
             queue_manager = self._opened = open_queue_manager(url, settings=self.settings, clock=clock, runner=runner)
+            configuration = client_configuration() if is_client_url(url) else configuration
             self._ledger = open_ledger(url, self.settings.ledger, clock=clock, runner=runner)
         self.queue_manager: Final = queue_manager
         self._clock: Final = clock
@@ -84,6 +92,7 @@ class Running:
         self._stager: Final = Stager(staging_queue, clock, random, publishes=stages_publications(queue_manager, staging_queue))
         # Who has the queue manager in its own process moves what is due on it; elsewhere it is whoever says so.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
+        reconnecting = reconnection(self.settings.reconnect, queue_manager, configuration)
         self._runtime: Final = Runtime(
             queue_manager,
             [self._spec(listener) for listener in declared.listeners],
@@ -97,12 +106,15 @@ class Running:
             retries=Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
             if processors or stages_publications(queue_manager, staging_queue)
             else None,
-            delays=self.settings.reconnect.ladder,
-            reconnect_limit_s=self.settings.reconnect.limit_s,
+            delays=reconnecting.delays,
+            reconnect_limit_s=reconnecting.limit_s,
+            reconnect_mode=reconnecting.mode,
             services=[
                 partial(rules.service, broadcast=self._broadcast, clock=clock) for rules in declared.dead_letter_handlers
             ],
         )
+        if hasattr(queue_manager, "tell"):  # it goes through a channel table, on the threads of sessions
+            queue_manager.tell = _teller(self._broadcast, queue_manager.name)
         self._lasting: Final = LastingSession(self._runtime.supervisor, "puts outside of deliveries")
         self._turn = anyio.Lock()
 
@@ -277,3 +289,21 @@ class Running:
         if said.backout_requeue_queue is not None:
             changes["backout_queue"] = said.backout_requeue_queue
         return replace(spec, **changes)
+
+
+def _teller(broadcast: Broadcast, queue_manager: str) -> Callable[["Tried"], None]:
+    """Return what turns an attempt at an entry of a channel table into an event, on the event loop."""
+    handover = Handover()
+
+    def tell(tried: "Tried") -> None:
+        error = tried.error
+        event = ConnectionTried(
+            queue_manager=queue_manager,
+            channel=tried.attempt.channel.name,
+            address=str(tried.attempt.address),
+            reason=0 if error is None else int(error.reason),
+            detail="" if error is None else str(error),
+        )
+        handover(lambda: broadcast(event))
+
+    return tell

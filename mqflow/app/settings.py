@@ -84,6 +84,9 @@ class TLSSettings(Struct, frozen=True, kw_only=True):
 class ReconnectSettings(Struct, frozen=True, kw_only=True):
     """How a lost connection is got back."""
 
+    #: To which queue manager, as CLIENTRECONNECTOPTIONS: QMGR the same, ANY any of a group, ASDEF what DefRecon, or else the
+    #: channel, says.
+    mode: Literal["ANY", "ASDEF", "DISABLED", "QMGR"] = "QMGR"
     #: Before each attempt, in milliseconds, as ReconDelay of mqclient.ini: "(1000,250)(2000,500)"; empty for JMS's ladder.
     delays: str = ""
     #: Give up after this many seconds; None never does.

@@ -6,6 +6,7 @@ compression, shared conversations and the like is not passed on.
 
 import logging
 import platform
+from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,7 +18,8 @@ from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.dialects import Dialect
 from mqflow.bindings.queue_manager import BoundQueueManager
 from mqflow.policy.candidates import Attempt, wanted
-from mqflow.policy.channel_sources import Origin, TableAt
+from mqflow.policy.channel_sources import Choice
+from mqflow.policy.reconnect_mode import DefaultReconnect, ReconnectMode
 from mqflow.verbs import Connection
 
 __all__ = ("by_table", "channel_options")
@@ -25,8 +27,15 @@ __all__ = ("by_table", "channel_options")
 _LOG: Final = logging.getLogger("mqflow")
 
 
-def by_table(dialect: Dialect, options: ConnectOptions, *, clock: Clock) -> TableQueueManager:
-    """Return the queue manager that the table of these options leads to, through the package.
+def by_table(
+    dialect: Dialect,
+    options: ConnectOptions,
+    choice: Choice,
+    *,
+    clock: Clock,
+    mode: Callable[[DefaultReconnect], ReconnectMode],
+) -> TableQueueManager:
+    """Return the queue manager that the table, or the one channel, leads to, through the package.
 
     Raises `ClientPackageError` for what the package cannot ask for.
     """
@@ -44,10 +53,11 @@ def by_table(dialect: Dialect, options: ConnectOptions, *, clock: Clock) -> Tabl
 
     return TableQueueManager(
         options.queue_manager,
-        Tables(TableAt(options.ccdt_url, Origin.URL), name=options.queue_manager, clock=clock),
+        Tables(choice, name=options.queue_manager, clock=clock),
         dial,
         random=SYSTEM_RANDOM,
         host=platform.node(),
+        mode=mode,
         trouble=_LOG.warning,
     )
 

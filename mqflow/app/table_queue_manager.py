@@ -29,7 +29,7 @@ from mqflow.policy.channel_table import Channel
 from mqflow.policy.connecting import Failed, after_pass
 from mqflow.policy.ledger import Reached, admit
 from mqflow.policy.reason_classes import Class, classify
-from mqflow.policy.reconnect_mode import ReconnectMode
+from mqflow.policy.reconnect_mode import DefaultReconnect, ReconnectMode
 from mqflow.verbs import Connection, inquire_queue_manager
 
 __all__ = ("Dial", "TableQueueManager", "Tried")
@@ -69,7 +69,7 @@ class TableQueueManager:
         *,
         random: Random,
         host: str = "",
-        mode: ReconnectMode = ReconnectMode.Q_MGR,
+        mode: ReconnectMode | Callable[[DefaultReconnect], ReconnectMode] = ReconnectMode.Q_MGR,
         tell: Callable[[Tried], None] = _say_nothing,
         trouble: Callable[[str], None] = _trouble_unheard,
     ) -> None:
@@ -77,8 +77,8 @@ class TableQueueManager:
 
         With `ReconnectMode.Q_MGR` the first queue manager reached is the only one from then on. With `ReconnectMode.ANY` each
         connection may be to another one, and what was got on one cannot be requeued on another: it is for programs whose
-        connections have nothing to do with each other. `tell` hears every attempt, `trouble` a sentence when the table could
-        not be read again.
+        connections have nothing to do with each other; it may depend on the channel's DEFRECON. `tell` hears every attempt,
+        on the thread that makes it, `trouble` a sentence when the table could not be read again.
         """
         self._name = name
         self._tables = tables
@@ -86,7 +86,9 @@ class TableQueueManager:
         self._random = random
         self._host = host
         self._mode = mode
-        self._tell = tell
+        self.tell = tell
+        #: DEFRECON of the channel by which a queue manager was reached last.
+        self.default_reconnect = DefaultReconnect.NO
         self._trouble = trouble
         self._lock = threading.Lock()
         self._preference: Preference | None = None
@@ -122,12 +124,12 @@ class TableQueueManager:
             try:
                 connection = self._try(attempt, application_name, user)
             except MQIError as error:
-                self._tell(Tried(attempt, error))
+                self.tell(Tried(attempt, error))
                 failed.append(Failed(attempt, error))
                 if attempt.channel not in {later.channel for later in attempts[number + 1 :]}:
                     self._entry_failed(attempt.channel)
             else:
-                self._tell(Tried(attempt, None))
+                self.tell(Tried(attempt, None))
                 return connection
         raise after_pass(self._name, failed)
 
@@ -149,27 +151,29 @@ class TableQueueManager:
     def _try(self, attempt: Attempt, application_name: str, user: str) -> Connection:
         connection = self._dial(attempt, application_name=application_name, user=user)
         try:
-            self._check(connection)
+            self._check(connection, attempt.channel)
         except MQIError:
             for verb in (connection.backout, connection.disconnect):  # MQDISC alone would commit
                 with suppress(MQIError):
                     verb()
             raise
+        self.default_reconnect = attempt.channel.default_reconnect
         return connection
 
-    def _check(self, connection: Connection) -> None:
+    def _check(self, connection: Connection, channel: Channel) -> None:
         """Raise where the queue manager reached is not one that will do: of another name (2058), or another one (2546)."""
         reached = connection.queue_manager_name
         if wanted(self._name).refuses(reached):
             detail = f"The queue manager there is called {reached}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=self._name, detail=detail)
-        if self._mode is not ReconnectMode.Q_MGR:
+        mode = self._mode(channel.default_reconnect) if callable(self._mode) else self._mode
+        if mode is not ReconnectMode.Q_MGR:
             return
         now = Reached(reached, _identifier(connection))
         with self._lock:
             if self._first is None:
                 self._first = now
-            error = admit(self._mode, self._first, now)
+            error = admit(mode, self._first, now)
         if error is not None:
             raise error
 

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Final
 
 import click
@@ -15,6 +16,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET, locate
 from mqflow.app.settings import Settings
 from mqflow.cli.applications import application
+from mqflow.cli.run_state import ReadyFile, ReconnectLine, in_foreground
 from mqflow.cli.target import url_option
 from mqflow.cli.terminal import note
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -32,20 +34,32 @@ _LOG_FORMAT: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(messag
 @click.option("--reload", "reloads", is_flag=True, help="Start again whenever a file here changes (mqflow[reload]).")
 @click.option("--drain", "drain_s", type=click.FloatRange(0), metavar="SECONDS", help="How long handlers may finish.")
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
+@click.option("--ready-file", type=click.Path(path_type=Path), help="A file that is there while every queue is open.")
 @url_option
-def command(target: str, workers: int, reloads: bool, drain_s: float | None, backend: str, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+def command(
+    target: str,
+    workers: int,
+    reloads: bool,  # noqa: FBT001 - click passes options by name
+    drain_s: float | None,
+    backend: str,
+    ready_file: Path | None,
+    url: str | None,
+) -> None:
     """Run the listeners of MODULE:APP until SIGTERM or Ctrl-C.
 
     The first signal drains: no new message is got, handlers finish, their units of work commit, exit code 0. A second one backs
     out what is under way and exits with 75. With several workers this process owns the data and serves it to them; a worker
     that dies is started again.
     """
+    if ready_file and (reloads or workers > 1):
+        raise ConfigurationError("--ready-file is about one process: leave out --reload, and --workers above 1.")
     if reloads:
         _reload(target, drain_s, backend, url)
         return
     app = application(target, url=url, drain_s=drain_s)
     settings = app.settings or Settings()
-    logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT)
+    line = ReconnectLine(sys.stderr) if in_foreground(sys.stderr) else None
+    logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT, stream=line)  # None is stderr
     for warning in settings.warnings:
         note(f"mqflow: {warning}")
     if not app.listeners and not app.dead_letter_handlers:
@@ -57,6 +71,10 @@ def command(target: str, workers: int, reloads: bool, drain_s: float | None, bac
     export_the_rest = _observe(app, settings)
     url = settings.url_over(app.url)
     app.hooks.append(_Announcement(url))
+    if line is not None:
+        app.hooks.append(line)
+    if ready_file is not None:
+        app.hooks.append(_ready(ready_file))
     _serve_while_running(app, url)
     try:
         ended = app.run(backend=backend)
@@ -83,6 +101,13 @@ def _serve_while_running(app: App, url: str) -> None:
             note(f"mqflow: other commands cannot reach this queue manager meanwhile. {error}")
 
     app.on_stop(serving.close)
+
+
+def _ready(path: Path) -> ReadyFile:
+    try:
+        return ReadyFile(path)
+    except OSError as error:
+        raise ConfigurationError(f"--ready-file {path}: {error.strerror}.") from error
 
 
 class _Announcement:

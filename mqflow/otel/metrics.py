@@ -12,6 +12,7 @@ from typing import Final
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation, get_meter_provider
 
 from mqflow.events import (
+    ConnectionTried,
     DeadLetterActed,
     Delivered,
     Disposed,
@@ -47,6 +48,7 @@ _PAUSES: Final = "mqflow.listener.pauses"
 _STUCK: Final = "mqflow.handlers_stuck"
 _RECONNECTIONS: Final = "mqflow.reconnections"
 _ATTEMPTS: Final = "mqflow.reconnection_attempts"
+_CONNECTIONS_TRIED: Final = "mqflow.connections_tried"
 _REOPEN_REFUSALS: Final = "mqflow.reopen_refusals"
 _DEAD_LETTERS: Final = "mqflow.dead_letters"
 _HOOK_FAILURES: Final = "mqflow.hook_failures"
@@ -64,6 +66,7 @@ _COUNTERS: Final = (
     (_STUCK, "{handler}", "Handlers reported as running too long"),
     (_RECONNECTIONS, "{connection}", "Connections that were lost and are back"),
     (_ATTEMPTS, "{attempt}", "Attempts to get a lost connection back that failed, by reason"),
+    (_CONNECTIONS_TRIED, "{attempt}", "Entries of a channel table that were tried, by channel, address and reason of failure"),
     (_REOPEN_REFUSALS, "{object}", "Objects that could not be opened again after an outage"),
     (_DEAD_LETTERS, "{attempt}", "What the DLQ handler did, by rule, action and reason of failure"),
     (_HOOK_FAILURES, "{failure}", "Hooks that raised"),
@@ -74,6 +77,7 @@ class Metrics:
     """The hook that counts."""
 
     wants: Final = (
+        ConnectionTried,
         DeadLetterActed,
         Delivered,
         Disposed,
@@ -117,6 +121,9 @@ class Metrics:
             case Reconnecting() if event.attempt:
                 manager = ("mqflow.queue_manager", event.queue_manager)
                 self._add(_ATTEMPTS, (manager, ("error.type", _refusal(event.reason))))
+            case ConnectionTried():
+                where = (("mqflow.channel", event.channel), ("server.address", event.address))
+                self._add(_CONNECTIONS_TRIED, (*where, ("error.type", _refusal(event.reason))))
             case ReopenRefused():
                 self._add(_REOPEN_REFUSALS, (*_queue(event.object), ("error.type", _refusal(event.reason))))
             case DeadLetterActed():

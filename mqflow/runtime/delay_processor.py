@@ -72,6 +72,8 @@ class DelayProcessor:
             except MQIError as error:
                 if self._stopping.is_set():
                     return
+                if self._supervisor.ended:
+                    raise
                 await self._rest(error)
                 continue
             lost = None

@@ -38,6 +38,11 @@ class LastingSession:
             self._lost = None
         return self._session
 
+    @property
+    def queue_manager_name(self) -> str:
+        """The name of the queue manager that it is connected to; empty where it is not."""
+        return "" if self._session is None else self._session.connection.queue_manager_name
+
     async def lose(self, error: MQIError) -> bool:
         """Let go of the session where the error says that it is lost; return whether it does."""
         if classify(int(error.reason)) is not Class.RECONNECT:

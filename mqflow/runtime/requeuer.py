@@ -71,6 +71,10 @@ class Requeuer:
             with suppress(MQIError):
                 await self._open()
 
+    def is_elsewhere(self, session: Session) -> bool:
+        """Whether it is connected to another queue manager than this session: any of a group may have answered."""
+        return self._lasting.queue_manager_name not in {"", session.connection.queue_manager_name}
+
     async def move(self, task: Task) -> Disposal | None:
         """Return what became of the message, or None where it is not on the queue any more.
 

@@ -126,6 +126,11 @@ class Supervisor:
         self.readiness.stopped()
 
     @property
+    def ended(self) -> bool:
+        """Whether the connection is lost and is not to be got again."""
+        return self._outage.lasts and self._mode() is ReconnectMode.NO
+
+    @property
     def _gone_for_good(self) -> bool:
         return isinstance(self.queue_manager, InlineQueueManager) and self.queue_manager.stopped
 

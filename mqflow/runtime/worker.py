@@ -314,7 +314,7 @@ class Worker:
 
     async def _move(self, task: Task) -> Disposal | None:
         requeuer = self._state.requeuer
-        if self._spec.strict_order:
+        if self._spec.strict_order or requeuer.is_elsewhere(self._session):
             return await requeuer.move_on(self._session, self._handle, task)
         try:
             return await requeuer.move(task)

@@ -1,0 +1,78 @@
+"""What `mqflow run` shows of its state: a line while it reconnects, and a file that is there while the application is ready.
+
+Hooks; they know events and where to write.
+"""
+
+import os
+from pathlib import Path
+from typing import Final, TextIO
+
+from mqflow.events import Event, ReadinessChanged, Reconnected, Reconnecting
+from mqflow.mqi.reason_codes import reason_name
+
+__all__ = ("ReadyFile", "ReconnectLine", "in_foreground")
+
+_CLEAR: Final = "\r\x1b[2K"
+
+
+class ReadyFile:
+    """A file that exists while the application takes work: for an orchestrator's probe."""
+
+    wants: Final = (ReadinessChanged,)
+
+    def __init__(self, path: Path) -> None:
+        """Take the path; what a process that was killed has left there goes. Raises `OSError` where it cannot be written."""
+        self._path: Final = path
+        path.touch()
+        path.unlink()
+
+    def __call__(self, event: Event) -> None:
+        """Make the file, or take it away."""
+        if isinstance(event, ReadinessChanged):
+            if event.ready:
+                self._path.touch()
+            else:
+                self._path.unlink(missing_ok=True)
+
+
+class ReconnectLine:
+    """One line of a terminal, written anew at each attempt, gone when the connection is back; nothing else is on its row."""
+
+    wants: Final = (Reconnecting, Reconnected)
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal: Final = terminal
+        self._shown = ""
+
+    def __call__(self, event: Event) -> None:
+        """Write it, or take it away."""
+        match event:
+            case Reconnecting():
+                what = f"attempt {event.attempt} failed" if event.attempt else "the connection is lost"
+                self._shown = f"{event.queue_manager}: reconnecting; {what}, {reason_name(event.reason)}"
+                self._write(_CLEAR + self._shown)
+            case Reconnected():
+                self._shown = ""
+                self._write(_CLEAR)
+            case _:
+                return
+
+    def write(self, text: str) -> None:
+        """Write lines of something else to the terminal, above this one: a stream for a log handler."""
+        self._write(f"{_CLEAR}{text}{self._shown}" if self._shown else text)
+
+    def flush(self) -> None:
+        """Have it shown."""
+        self._terminal.flush()
+
+    def _write(self, text: str) -> None:
+        self._terminal.write(text)
+        self._terminal.flush()
+
+
+def in_foreground(terminal: TextIO) -> bool:
+    """Return whether this process has the terminal for itself; one of several workers has not."""
+    try:
+        return terminal.isatty() and os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
