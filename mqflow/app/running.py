@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
 import anyio
 from msgspec import Struct
@@ -49,6 +49,13 @@ T = TypeVar("T")
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
 _GET_REPLY: Final = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+
+
+@runtime_checkable
+class _TellsAttempts(Protocol):
+    """A queue manager that is found in a channel table."""
+
+    tell: Callable[["Tried"], None]
 
 
 class Declared(Struct, frozen=True, kw_only=True):
@@ -113,7 +120,7 @@ class Running:
                 partial(rules.service, broadcast=self._broadcast, clock=clock) for rules in declared.dead_letter_handlers
             ],
         )
-        if hasattr(queue_manager, "tell"):  # it goes through a channel table, on the threads of sessions
+        if isinstance(queue_manager, _TellsAttempts):  # it goes through a channel table, on the threads of sessions
             queue_manager.tell = _teller(self._broadcast, queue_manager.name)
         self._lasting: Final = LastingSession(self._runtime.supervisor, "puts outside of deliveries")
         self._turn = anyio.Lock()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -217,4 +218,4 @@ def test_no_rule_is_asked_in_python(spark: SparkSession) -> None:
 
     frame = letters.select(compiled.all_matches(), compiled.first_match(), *compiled.masks())
 
-    assert "Python" not in frame._jdf.queryExecution().toString()
+    assert "Python" not in cast("Any", frame)._jdf.queryExecution().toString()
