@@ -13,13 +13,11 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import anyio._backends._asyncio  # noqa: F401 - loaded once, here, and not in every owner that is started
 import msgspec
 from msgspec import Struct
 
@@ -32,12 +30,12 @@ from tests.embedded import failing_over
 from tests.embedded.failing_over import DONE, IN
 from tests.embedded.failover_checking import violations
 from tests.embedded.failover_defects import DEFECTS
+from tests.embedded.stage import LOOK_S, NeverError, Stage
 
 __all__ = ("Result", "fail_over", "percentile")
 
 _PATIENCE_S: Final = 20.0
 """How long anything may take before it counts as never happening."""
-_LOOK_S: Final = 0.002
 _FAST: Final = "(3,2)"
 """Delays of an application that is to be back soon, in milliseconds; none for those of IBM MQ."""
 
@@ -58,78 +56,10 @@ class Result(Struct, kw_only=True):
     wrong: list[str] = []
 
 
-class _NeverError(Exception):
-    """Something has not happened for far too long."""
-
-
-class _Stage:
-    """The processes, and what they say."""
-
-    def __init__(self, folder: Path, patience_s: float) -> None:
-        self.folder = folder
-        self.patience_s = patience_s
-        self.data = folder / "data"
-        self.history = os.open(folder / "history", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
-        self.running: dict[int, str] = {}
-        self._read_bytes = 0
-        self._rest = b""
-
-    def fork(self, who: str, act: Callable[[], None]) -> int:
-        """Start a child that says what it does into the history."""
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                os.setpgid(0, 0)
-                os.dup2(self.history, 1)
-                act()
-                code = 0
-            except BaseException:  # noqa: BLE001 - said here, because the process ends here
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        self.running[pid] = who
-        return pid
-
-    def heard(self) -> list[str]:
-        """Return the lines that are new."""
-        found = os.pread(self.history, 1 << 24, self._read_bytes)
-        self._read_bytes += len(found)
-        *lines, self._rest = (self._rest + found).split(b"\n")
-        return [line.decode() for line in lines]
-
-    def all_said(self) -> Iterator[str]:
-        """Give every line from the first on."""
-        return (line for line in (self.folder / "history").read_text().splitlines() if not line.startswith("owner"))
-
-    def end(self, pid: int, number: signal.Signals) -> None:
-        """End a child and wait for it."""
-        os.kill(pid, number)
-        self.wait(pid, -number if number == signal.SIGKILL else 0)
-
-    def wait(self, pid: int, code: int = 0) -> None:
-        """Wait for a child that ends, with this exit code or by this signal."""
-        until = time.monotonic() + self.patience_s
-        while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
-            if time.monotonic() > until:
-                raise _NeverError(f"{self.running[pid]} does not end")
-            time.sleep(_LOOK_S)
-        who = self.running.pop(pid)
-        if (found := os.waitstatus_to_exitcode(ended[1])) != code:
-            raise _NeverError(f"{who} should have ended with {code}, and ended with {found}")
-
-    def kill_all(self) -> None:
-        """Leave nobody behind, with what they may have started themselves."""
-        for pid in tuple(self.running):
-            os.killpg(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        self.running.clear()
-
-
 class _Run:
     """One series of failovers."""
 
-    def __init__(self, stage: _Stage, result: Result, chance: random.Random, *, paced: bool) -> None:
+    def __init__(self, stage: Stage, result: Result, chance: random.Random, *, paced: bool) -> None:
         self.stage = stage
         self.result = result
         self.chance = chance
@@ -149,8 +79,8 @@ class _Run:
             if until():
                 return
             if time.monotonic() > patience:
-                raise _NeverError(f"{what}: not within {self.stage.patience_s:g} s")
-            time.sleep(_LOOK_S)
+                raise NeverError(f"{what}: not within {self.stage.patience_s:g} s")
+            time.sleep(LOOK_S)
 
     def _hear(self, who: str, what: str, *words: str) -> None:
         if who == "owner":
@@ -234,7 +164,7 @@ def fail_over(count: int, *, seed: int, paced: bool = False, defect: str = "none
     DEFECTS[defect]()
     result = Result()
     folder = Path(tempfile.mkdtemp(prefix="mqflow-failovers-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes die, not the machine
-    stage = _Stage(folder, patience_s)
+    stage = Stage(folder, patience_s)
     try:
         stage.wait(stage.fork("creator", partial(_create, stage.data)))
         run = _Run(stage, result, random.Random(seed), paced=paced)  # noqa: S311 - repeatable, not secret
@@ -243,7 +173,7 @@ def fail_over(count: int, *, seed: int, paced: bool = False, defect: str = "none
             for _ in range(count):
                 run.fail_over()
             run.finish()
-        except _NeverError as error:
+        except NeverError as error:
             result.wrong.append(str(error))
         else:
             said, result.wrong = violations(stage.all_said(), *_left(stage.data))

@@ -1,0 +1,86 @@
+"""Processes forked from one that has loaded everything and opened nothing, and the history they write together.
+
+A line is one system call: what a killed process said, it said. Nobody is left behind.
+"""
+
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import anyio._backends._asyncio  # noqa: F401 - loaded once, here, and not in every process that is started
+
+__all__ = ("LOOK_S", "NeverError", "Stage")
+
+LOOK_S: Final = 0.002
+
+
+class NeverError(Exception):
+    """Something has not happened for far too long."""
+
+
+class Stage:
+    """The processes, and what they say."""
+
+    def __init__(self, folder: Path, patience_s: float) -> None:
+        self.folder = folder
+        self.patience_s = patience_s
+        self.data = folder / "data"
+        self.history = os.open(folder / "history", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+        self.running: dict[int, str] = {}
+        self._read_bytes = 0
+        self._rest = b""
+
+    def fork(self, who: str, act: Callable[[], None]) -> int:
+        """Start a child that says what it does into the history."""
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                os.setpgid(0, 0)
+                os.dup2(self.history, 1)
+                act()
+                code = 0
+            except BaseException:  # noqa: BLE001 - said here, because the process ends here
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        self.running[pid] = who
+        return pid
+
+    def heard(self) -> list[str]:
+        """Return the lines that are new."""
+        found = os.pread(self.history, 1 << 24, self._read_bytes)
+        self._read_bytes += len(found)
+        *lines, self._rest = (self._rest + found).split(b"\n")
+        return [line.decode() for line in lines]
+
+    def all_said(self) -> Iterator[str]:
+        """Give every line from the first on."""
+        return (line for line in (self.folder / "history").read_text().splitlines() if not line.startswith("owner"))
+
+    def end(self, pid: int, number: signal.Signals) -> None:
+        """End a child and wait for it."""
+        os.kill(pid, number)
+        self.wait(pid, -number if number == signal.SIGKILL else 0)
+
+    def wait(self, pid: int, code: int = 0) -> None:
+        """Wait for a child that ends, with this exit code or by this signal."""
+        until = time.monotonic() + self.patience_s
+        while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+            if time.monotonic() > until:
+                raise NeverError(f"{self.running[pid]} does not end")
+            time.sleep(LOOK_S)
+        who = self.running.pop(pid)
+        if (found := os.waitstatus_to_exitcode(ended[1])) != code:
+            raise NeverError(f"{who} should have ended with {code}, and ended with {found}")
+
+    def kill_all(self) -> None:
+        """Leave nobody behind, with what they may have started themselves."""
+        for pid in tuple(self.running):
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        self.running.clear()
