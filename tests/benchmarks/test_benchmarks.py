@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import measuring, page
+from benchmarks import measuring, page, served
 from benchmarks.__main__ import PAGE, main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Bar, Consuming
 from benchmarks.consuming import framework
 from benchmarks.orders import BODY, decode
 from benchmarks.profiling import hotspots
 from benchmarks.sampling import Pairs, Sample
+from benchmarks.served import Figure
 
 
 @pytest.mark.parametrize(
@@ -99,3 +100,15 @@ def test_the_command_measures_every_goal_and_writes_the_page(tmp_path: Path, mon
     for goal in {budget.goal for budget in CONSUMING} | {4, 19} | {budget.goal for budget in STARTING}:
         assert f"| {goal} |" in text
     assert "### Misses" in text
+
+
+def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.chdir(tmp_path)
+
+    assert served.fused(20, 1) > 0
+    assert served.shared(32, 4, served=True) > 0
+    assert served.shared(32, 4, served=False) > 0
+    assert "| 18 | ratio | 0.90 | 0.8 | 0.95 | met |" in served.render(
+        [Figure("18", "ratio", 0.9, "", Bar(0.8, 0.95))], 1, "today"
+    )

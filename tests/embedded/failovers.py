@@ -101,6 +101,7 @@ class _Run:
 
     def _owner(self, state: str) -> int:
         pid = self.stage.fork("owner", partial(failing_over.owner, self.stage.data))
+        self.states.pop(pid, None)  # of a process long gone that had the same number
         self.listen(lambda: state in self.states.get(pid, ()), f"an owner is {state}")
         return pid
 
