@@ -184,7 +184,7 @@ class Running:
             except MQIError as error:
                 await self._recover(session, error)
                 raise
-            except anyio.get_cancelled_exc_class():
+            except BaseException:  # cancelled, or middleware raised after it had put: the next put must not commit this one
                 await self.close_sessions()
                 raise
         return put

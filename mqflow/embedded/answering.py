@@ -136,9 +136,13 @@ class Answering:
             self._heart.remove(self._frames)
             if connection is not None:
                 connection.abandon()
-            self._raw.close()
-            self._arrived.close()
+            self.let_go()
             self._over(self)
+
+    def let_go(self) -> None:
+        """Close what it holds; by itself only where `run` never ran."""
+        self._raw.close()
+        self._arrived.close()
 
     def end(self) -> None:
         """Make `run` return."""

@@ -109,20 +109,31 @@ class Server:
                 continue
             try:
                 stream, _ = self._listener.accept()
-            except OSError:  # too many open files, for instance: those who are connected are served on
+                self._let_in(stream)
+            except (OSError, RuntimeError):  # too many open files, or threads: those who are connected are served on
                 self._closing.heard_within(_ACCEPT_AGAIN_S)
-                continue
+
+    def _let_in(self, stream: socket.socket) -> None:
+        """Serve the peer, or refuse it. Raises `OSError` or `RuntimeError` where there is no room; the peer is let go then."""
+        try:
             if not self._entrance.admits(stream):
                 stream.close()
             elif self.connection_count >= CONNECTIONS_MAX:
                 self._refuse(stream)
             else:
                 self._answer(stream)
+        except BaseException:
+            stream.close()
+            raise
 
     def _answer(self, stream: socket.socket) -> None:
         connection = Answering(self._queue_manager, stream, self._entrance, self._host, self._clock, self._heart, self._forget)
-        with self._guard:
-            self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
+        try:
+            with self._guard:
+                self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
+        except BaseException:
+            connection.let_go()
+            raise
 
     def _refuse(self, stream: socket.socket) -> None:
         """Say that there are too many already, and end. The hello is heard first: an answer to nothing may get lost."""

@@ -3,6 +3,7 @@
 That its verbs are those of the seam is in the conformance tests.
 """
 
+import errno
 import os
 import signal
 import socket
@@ -12,9 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from mqflow.ambient import Running
 from mqflow.embedded import calls
 from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -287,6 +290,30 @@ def test_an_accept_that_fails_is_tried_again(server: Server, monkeypatch: pytest
     ServedQueueManager(server.path).connect().disconnect()
 
     assert failing.failures == 1
+
+
+def test_a_connection_there_is_no_room_for_keeps_nobody_else_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.embedded.serving._ACCEPT_AGAIN_S", 0.0)
+    refused: list[BaseException] = [
+        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),  # the socket was had, the pair to wake its thread by was not
+        RuntimeError("can't start new thread"),
+    ]
+    start = server._runner.start
+
+    def starting(work: Callable[[], None], name: str) -> Running:
+        if refused:
+            raise refused.pop(0)
+        return start(work, name)
+
+    monkeypatch.setattr(server, "_runner", SimpleNamespace(start=starting))
+    for _ in range(2):
+        with pytest.raises(MQIError) as told:
+            ServedQueueManager(server.path).connect()
+        assert told.value.reason == Reason.CONNECTION_BROKEN
+
+    ServedQueueManager(server.path).connect().disconnect()
+
+    assert 0 == len(refused)
 
 
 # ---- what is no request
