@@ -113,6 +113,7 @@ class Answering:
         self._arrived = Signal()
         self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
         self._handles_made = 0
+        self._ending = False
 
     def run(self) -> None:
         """Answer requests until the application disconnects, dies, or speaks something else."""
@@ -125,7 +126,7 @@ class Answering:
             self._heart.add(self._frames)
             connection = self._welcome()
             self.unknown_since = None
-            while connection is not None and (frame := self._frames.receive()) is not None:
+            while connection is not None and not self._ending and (frame := self._frames.receive()) is not None:
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
                 answer = calls.encode(self._answered(connection, calls.decode_request(frame)))
                 self._frames.beating = False
@@ -145,9 +146,10 @@ class Answering:
         self._arrived.close()
 
     def end(self) -> None:
-        """Make `run` return."""
+        """Make `run` return. A call under way is answered still: whether it took effect would be in doubt otherwise."""
+        self._ending = True
         with contextlib.suppress(OSError):  # it has ended already
-            self._raw.shutdown(socket.SHUT_RDWR)
+            self._raw.shutdown(socket.SHUT_RD)
 
     def _welcome(self) -> ServableConnection | None:
         frame = self._frames.receive()
@@ -323,7 +325,8 @@ class Answering:
             left_s = _left_s(ends_at, self._clock)
             silence_s = self._frames.silence_s
             waited = wait_for(self._frames.socket, self._arrived, silence_s if left_s is None else min(left_s, silence_s))
-            if waited.readable:
+            stopped = self._ending and waited.signalled  # a queue manager that stops wakes first: the get will say why
+            if waited.readable and not stopped:
                 self._frames.skip_heartbeats()
             if waited.signalled:
                 return True

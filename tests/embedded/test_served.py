@@ -19,6 +19,7 @@ import pytest
 
 from mqflow.ambient import Running
 from mqflow.embedded import calls
+from mqflow.embedded.answering import Answering
 from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedConnection, ServedHandle, ServedQueueManager
@@ -207,6 +208,39 @@ def test_a_server_that_closes_ends_a_waiting_get_with_2009(server: Server, conne
     waiting.join()
 
     assert [Reason.CONNECTION_BROKEN] == told
+
+
+def test_a_call_under_way_when_the_queue_manager_stops_hears_why_although_its_connection_ends(
+    owner: EmbeddedQueueManager, server: Server, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = connection.open(QUEUE, BOTH)
+    told: list[Reason | int] = []
+    cut = threading.Event()
+    end = Answering.end
+
+    def get() -> None:
+        with pytest.raises(MQIError) as raised:
+            connection.get(handle, FOR_EVER)
+        told.append(raised.value.reason)
+
+    def end_and_say(answering: Answering) -> None:
+        end(answering)
+        cut.set()
+
+    monkeypatch.setattr(Answering, "end", end_and_say)
+    getting, closing = threading.Thread(target=get), threading.Thread(target=server.close)
+    getting.start()
+    while not owner._machine.local_queue(QUEUE).waiters:
+        threading.Event().wait(0.005)
+
+    with owner._machine.lock:  # so that the get is woken, and has not answered when its connection ends
+        owner.stop()
+        closing.start()
+        cut.wait()
+    for each in (getting, closing):
+        each.join()
+
+    assert [Reason.Q_MGR_STOPPING] == told
 
 
 def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) -> None:
