@@ -83,7 +83,7 @@ def _queues(url: str | None) -> Iterator[str]:
     with opened(url) as queue_manager:
         administration = queue_manager.administration
         queues = [queue for queue in administration.queues() if not queue.name.startswith("SYSTEM.")]
-        yield f"queue manager      {queue_manager.name}, {len(queues)} queues"
+        yield f"queue manager      {queue_manager.name}, {len(queues)} {'queue' if len(queues) == 1 else 'queues'}"
         names = {queue.name for queue in administration.queues()}
         dead_letter_queue = administration.queue_manager.dead_letter_queue
         if not dead_letter_queue:

@@ -33,7 +33,7 @@ from mqflow.runtime.delay_processor import DelayProcessor
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE
 from mqflow.runtime.supervisor import Supervisor
 
-__all__ = ("Hosting", "StandbyExistsError", "host")
+__all__ = ("Hosting", "StandbyExistsError", "StoppedByItselfError", "host")
 
 _LOOK_S: Final = 0.01
 """How often a standby looks whether the folder is free: what a takeover takes at least."""
@@ -45,6 +45,22 @@ Say = Callable[[str], None]
 
 class StandbyExistsError(Exception):
     """Another process stands by already. The sentence says which."""
+
+
+class StoppedByItselfError(Exception):
+    """The queue manager could not go on."""
+
+    def __init__(self, name: str, failure: str) -> None:
+        super().__init__(name, failure)
+        self.name = name
+        self.failure = failure
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} has stopped by itself: {self.failure or 'nobody said why.'} What was committed is on the disk; the "
+            "outcome of what was being committed is unknown. When its folder can be used again, "
+            f"mqflow qmgr start {self.name} goes on."
+        )
 
 
 class Hosting(Struct, frozen=True, kw_only=True):
@@ -61,7 +77,8 @@ class Hosting(Struct, frozen=True, kw_only=True):
 async def host(wanted: Hosting, say: Say) -> End:
     """Serve the queue manager until it is told to end; return how. SIGTERM and Ctrl-C end it immediately, SIGHUP controlled.
 
-    Raises a `FolderError` where the folder cannot be had, a `ServingError` where an address cannot.
+    Raises a `FolderError` where the folder cannot be had, a `ServingError` where an address cannot, and `StoppedByItselfError`
+    where its storage failed.
     """
     ended = _Ending()
     async with anyio.create_task_group() as group:
@@ -144,10 +161,12 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
             processor = _delay_processor(queue_manager)
             group.start_soon(processor.run)
             await ended.wait(lambda: queue_manager.stopped)
-            say(f"{wanted.name} ends ({ended.how.manner.value}).")
+            say(f"{wanted.name} {f'ends ({ended.how.manner.value})' if ended.said else 'has stopped by itself'}.")
             processor.stop()
             await _end(queue_manager, servers, ended)
             group.cancel_scope.cancel()
+        if not ended.said:
+            raise StoppedByItselfError(wanted.name, queue_manager.failure)
 
 
 def _back_up(store: SqliteStore, target: Path, name: str) -> None:

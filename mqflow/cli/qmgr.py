@@ -84,7 +84,10 @@ def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     "--tls", "tls_folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Certificates; FOLDER/tls if there."
 )
 def serve_command(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool, tls_folder: Path | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Run the queue manager here, until SIGTERM or Ctrl-C (immediate) or SIGHUP (controlled)."""
+    """Run the queue manager here.
+
+    Until SIGTERM or Ctrl-C, which end it immediately, or SIGHUP (controlled). Exits with 1 where its storage failed.
+    """
     place = _folder(name, folder)
     if not standby and not (place / "queue_manager.db").exists():
         raise ConfigurationError(f"There is no queue manager in {place}: mqflow qmgr create {name} makes one.")
@@ -107,16 +110,22 @@ def serve_command(name: str, folder: Path | None, listen: tuple[str, ...], stand
 @click.option("--listen", multiple=True, metavar="ADDRESS", help="As of serve.")
 @click.option("--standby", is_flag=True, help="As of serve.")
 def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool) -> None:  # noqa: FBT001 - click passes options by name
-    """Run the queue manager in the background (strmqm); what it says goes to qmgr.log in its folder."""
+    """Run the queue manager in the background (strmqm).
+
+    What it says goes to qmgr.log in its folder. Applications of this user reach it by the URL that is printed.
+    """
     place = _folder(name, folder)
     words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
-    prepare_folder(place, create=standby)
+    owner = owner_pid(prepare_folder(place, create=standby))
+    if owner is not None and not standby:
+        raise click.ClickException(f"{name} is active already, as process {owner}. A second one stands by: --standby.")
     with (place / _LOG).open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=Path.cwd()
         )
     click.echo(_until_ready(process, name, place, standby=standby))
+    note(f"Applications of this user reach it by embedded+unix:{place / SERVED_SOCKET}?qmgr={name}")
 
 
 @command.command("stop")
@@ -129,7 +138,10 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
 @click.option("--switchover", "-s", is_flag=True, help="Only where a standby goes on; implies -r and -i.")
 @click.option("--reconnect", "-r", is_flag=True, help="Tell applications to reconnect.")
 def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool) -> None:  # noqa: FBT001 - click passes options by name
-    """End the active queue manager (endmqm); returns when it has ended, unless it waits for applications."""
+    """End the active queue manager (endmqm).
+
+    Returns when it has ended, unless it waits for applications.
+    """
     place = _folder(name, folder)
     data = prepare_folder(place, create=False)
     pid = owner_pid(data)
@@ -188,7 +200,10 @@ def backup(name: str, target: Path, folder: Path | None) -> None:
 @click.argument("host", nargs=-1, required=True)
 @_data
 def tls(name: str, host: tuple[str, ...], folder: Path | None) -> None:
-    """Make certificates for the names or addresses HOST that applications connect to; `serve` finds them."""
+    """Make certificates for HOST, names or addresses.
+
+    Those by which applications connect; `serve` finds the certificates in the folder.
+    """
     try:
         files = make_certificates(
             _folder(name, folder) / "tls", host, name=name, now=datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)

@@ -111,7 +111,7 @@ def _carry_out(
                 write(done)
             moved += not done.why_not
             counts[str(done.target or "no origin"), done.why_not] += 1
-            bar.reached(counts.total(), f"{moved:,} messages")
+            bar.reached(counts.total(), f"{moved:,} {'message' if moved == 1 else 'messages'}")
             if moved == limit:
                 each.close()
                 break

@@ -77,9 +77,10 @@ def opened(url: str | None) -> Iterator[OpenQueueManager]:
     settings = load({"url": url})
     location = locate(settings.url)
     if location.path is not None and not location.path.exists():
-        raise ConfigurationError(
-            f"{settings.url}: there is nothing at {location.path} yet; `mqflow mqsc` makes a queue manager there."
+        maker = (
+            "nobody serves a queue manager there" if location.kind == "served" else "`mqflow mqsc` makes a queue manager there"
         )
+        raise ConfigurationError(f"{settings.url}: there is nothing at {location.path} yet; {maker}.")
     queue_manager = reach_queue_manager(settings.url, settings=settings)
     try:
         yield queue_manager

@@ -86,6 +86,6 @@ class WithPassword:
     def user_of(self, hello: calls.Hello, owner: str) -> str:  # noqa: ARG002 - nobody is the owner for the asking
         """The one that the hello names and has the password of. Which of the two was wrong is not said."""
         if not hello.user or not self._passwords.knows(hello.user, hello.password):
-            said = f"No user {hello.user!r} with that password: `mqflow qmgr user add` makes one"
+            said = f"No user {hello.user!r} with that password: `mqflow qmgr user QMGR USER` gives one"
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         return hello.user

@@ -42,7 +42,8 @@ class FolderInUseError(FolderError):
         holder = "another process" if self.pid is None else f"process {self.pid}"
         return (
             f"The data folder {self.path} is in use by {holder}. A queue manager has one owner: stop that process, connect to "
-            "it instead of opening its folder, or choose another folder."
+            f"it instead of opening its folder (embedded+unix:{self.path}/served.sock?qmgr=NAME, where it serves), or choose "
+            "another folder."
         )
 
 

@@ -76,6 +76,8 @@ class Machine:
         self.when_staged: list[Callable[[], None]] = []
         #: Why it stopped: 0 while it runs.
         self.stopped = 0
+        #: What the store said when it failed, which stopped it; empty otherwise.
+        self.failure = ""
         #: Messages found damaged and set aside: serial and why.
         self.quarantined = list(snapshot.quarantined)
         for queue in snapshot.queues:

@@ -96,6 +96,11 @@ class EmbeddedQueueManager:
         return bool(self._machine.stopped)
 
     @property
+    def failure(self) -> str:
+        """What its store said when it failed, where that has stopped it; empty otherwise."""
+        return self._machine.failure
+
+    @property
     def owner(self) -> str:
         """The user that runs it, and administers it."""
         return self._machine.authorities.owner

@@ -152,10 +152,16 @@ def make_durable(machine: Machine, changes: Sequence[Change], undo: Callable[[],
             if _refused(failure):
                 undo()
             else:
-                stop(machine, Reason.Q_MGR_STOPPING)
+                _fail(machine, failure)
         raise Refusal(getattr(failure, "reason", Reason.CALL_INTERRUPTED), str(failure))
 
     return wait_until_durable
+
+
+def _fail(machine: Machine, failure: Exception) -> None:
+    """Stop for good: what the store has, nobody knows."""
+    machine.failure = machine.failure or str(failure)
+    stop(machine, Reason.Q_MGR_STOPPING)
 
 
 def _refused(failure: Exception) -> bool:
@@ -200,7 +206,7 @@ class _Write:
             back_out(self._machine, self._unit, count=self._counted)
         else:
             self._unit.clear()
-            stop(self._machine, Reason.Q_MGR_STOPPING)
+            _fail(self._machine, failure)
         if isinstance(failure, MQIError):
             return failure
         return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager=self._machine.name, detail=str(failure))

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,6 +145,29 @@ def test_a_controlled_end_waits_for_applications(run: Run) -> None:
     connection.disconnect()
     while row(run)["status"] != "ended":
         threading.Event().wait(0.02)
+
+
+def test_one_whose_storage_fails_says_so_and_exits_as_failed(run: Run) -> None:
+    words = (sys.executable, "-m", "mqflow.cli", "qmgr", "serve", "QM1")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as serving:
+        assert serving.stderr is not None
+        assert "QM1 is active" in serving.stderr.readline()
+        Path("QM1/owner.lock").unlink()
+        assert 10 == run("mqsc", stdin="DEFINE QLOCAL(NEW)").exit_code
+        said = serving.stderr.read()
+
+    assert 1 == serving.returncode
+    assert "QM1 has stopped by itself: " in said
+    assert "its lock was deleted, replaced" in said
+
+
+def test_who_starts_it_twice_hears_that_it_is_active(run: Run) -> None:
+    pid = started(run)
+
+    again = run("qmgr", "start", "QM1")
+
+    assert 1 == again.exit_code
+    assert f"QM1 is active already, as process {pid}." in again.stderr
 
 
 def test_two_standbys_are_one_too_many(run: Run) -> None:
