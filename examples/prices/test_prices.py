@@ -1,0 +1,21 @@
+"""Both desks get what they subscribed to, also what was published while they were away."""
+
+from examples.prices.app import app
+from mqflow.testing.kit import QueueManagerKit
+
+
+async def test_each_desk_books_what_it_subscribed_to(mq: QueueManagerKit) -> None:
+    mq.define("DESK.ALL")
+    mq.define("DESK.OIL")
+
+    async with mq.run(app):
+        await app.publish("Prices/Oil/Brent", {"cents": 7012})
+        await app.publish("Prices/Gold", {"cents": 99})
+        everything = await mq.drain("DESK.ALL")
+        oil = await mq.drain("DESK.OIL")
+
+    assert [m.json() for m in everything] == [
+        {"topic": "Prices/Oil/Brent", "cents": 7012},
+        {"topic": "Prices/Gold", "cents": 99},
+    ]
+    assert [m.json() for m in oil] == [{"cents": 7012}]
