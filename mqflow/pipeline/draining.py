@@ -1,0 +1,185 @@
+"""Drains a queue under an engine that replays: browse, keep, and remove only what the engine has committed.
+
+A batch is browsed into a segment of a journal of its own, with the token of every message beside it (the manifest), before its
+number is told. Replays read the segment. What a committed batch holds is removed from the queue afterwards, so a message is on
+the queue or in a committed batch, never in neither, and its BackoutCount stays. The queue must be ours alone meanwhile.
+Knows the seam and the journal; knows no Spark.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.journal import Consumers, Journal, Kind, Lane
+from mqflow.journal.rows import Position, columns
+from mqflow.journal.segments import publish, sync_folder, write_pending
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
+from mqflow.pipeline.errors import PipelineError
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+
+__all__ = ("Drain", "browse_unit", "drain_lane")
+
+_LOOK: Final = GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+_NEXT: Final = GetOption.BROWSE_NEXT | _LOOK
+_FIRST: Final = GetOption.BROWSE_FIRST | _LOOK
+_TAKE: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.ACCEPT_TRUNCATED_MSG
+_CONSUMER: Final = "drain"
+_UNIT_ROWS: Final = 1_000
+_UNIT_BYTES: Final = 64 * 1024 * 1024
+
+
+class _Entry(Struct, frozen=True, array_like=True):
+    """Which message it is. The token names it until the queue manager ends; then the rest does, where nothing is like it."""
+
+    token: bytes
+    message_id: bytes
+    correlation_id: bytes
+    put_date: str
+    put_time: str
+
+
+class Drain:
+    """One queue, one lane, one connection."""
+
+    def __init__(self, connection: Connection, lane: Lane, *, clock_us: Callable[[], int]) -> None:
+        options = OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
+        self._connection = connection
+        self._lane = lane
+        self._clock_us = clock_us
+        self._handle = connection.open(lane.queue, options)
+
+    def take(self, after: int, rows_max: int) -> int:
+        """Return the number of the segment after `after`, made of what is on the queue; `after` where the queue is empty.
+
+        One that is there already was browsed before a kill, and is given again.
+        """
+        if self._lane.last > after:
+            return after + 1
+        unit = browse_unit(self._connection, self._fresh(), rows_max)
+        if not unit:
+            return after
+        number = after + 1
+        position = Position(
+            lane=self._lane.name,
+            segment=number,
+            landed_us=self._clock_us(),
+            queue=self._lane.queue,
+            queue_manager=self._lane.queue_manager,
+        )
+        written = write_pending(self._lane.path, number, self._lane.kind, columns(self._lane.kind, unit, position))
+        self._tokens(number).write_bytes(msgspec.msgpack.encode([_entry(got) for got in unit]))
+        sync_folder(self._lane.path)
+        publish(self._lane.path, written)
+        return number
+
+    def acknowledge(self, through: int) -> int:
+        """Remove from the queue what the segments up to `through` hold; return how many messages that were. May be repeated.
+
+        A message that is gone already (expired, or taken before a kill) is not missed. Raises `PipelineError` where a token
+        died with its queue manager and several messages look alike.
+        """
+        removed = 0
+        for path in sorted(self._lane.path.glob("*.tokens")):
+            if int(path.stem) > through:
+                continue
+            entries = msgspec.msgpack.decode(path.read_bytes(), type=list[_Entry])
+            removed += self._remove(entries)
+            path.unlink()
+        if through > self._lane.trimmed:
+            consumers = Consumers(Journal.open(self._lane.path.parents[1]))
+            consumers.commit(_CONSUMER, {self._lane.name: through})
+            consumers.trim()
+        return removed
+
+    def _remove(self, entries: Sequence[_Entry]) -> int:
+        tokens = {entry.token for entry in entries}
+        removed = 0
+        for at in range(0, len(entries), _UNIT_ROWS):
+            try:
+                for entry in entries[at : at + _UNIT_ROWS]:
+                    removed += self._remove_one(entry, tokens)
+                self._connection.commit()
+            except BaseException:
+                self._backout()
+                raise
+        return removed
+
+    def _remove_one(self, entry: _Entry, tokens: set[bytes]) -> bool:
+        got = self._get(GetOptions(options=_TAKE, match=MatchOption.MSG_TOKEN, message_token=entry.token, buffer_bytes_max=0))
+        if got is not None and got.descriptor.message_id == entry.message_id:
+            return True
+        if got is not None:
+            raise PipelineError(f"The token of a message on {self._lane.queue} names another message now. Nothing was removed.")
+        alike = [found for found in self._alike(entry) if found.message_token not in tokens]
+        if len(alike) > 1:
+            raise PipelineError(
+                f"{len(alike)} messages on {self._lane.queue} have MsgId {entry.message_id.hex()} and were put at the same "
+                "time, and which of them was drained is no longer known: the queue manager was restarted. Remove it by hand."
+            )
+        if not alike:
+            return False
+        again = GetOptions(options=_TAKE, match=MatchOption.MSG_TOKEN, message_token=alike[0].message_token, buffer_bytes_max=0)
+        return self._get(again) is not None
+
+    def _alike(self, entry: _Entry) -> list[Got]:
+        """Return the messages that may be the one: same identifiers, put at the same time."""
+        match = MatchOption.MSG_ID | MatchOption.CORREL_ID
+        found: list[Got] = []
+        options = _FIRST
+        while True:
+            got = self._connection.get(
+                self._handle,
+                GetOptions(options=options, match=match, message_id=entry.message_id, correlation_id=entry.correlation_id),
+            )
+            if got is None:
+                return found
+            if (got.descriptor.put_date, got.descriptor.put_time) == (entry.put_date, entry.put_time):
+                found.append(got)
+            options = _NEXT
+
+    def _get(self, options: GetOptions) -> Got | None:
+        return self._connection.get(self._handle, options)
+
+    def _fresh(self) -> ObjectHandle:
+        """Return the handle with its cursor before the first message."""
+        self._connection.close(self._handle)
+        options = OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
+        self._handle = self._connection.open(self._lane.queue, options)
+        return self._handle
+
+    def _backout(self) -> None:
+        try:
+            self._connection.backout()
+        except MQIError:  # the connection is gone, and with it the unit of work
+            return
+
+    def _tokens(self, number: int) -> Path:
+        return self._lane.path / f"{number:012d}.tokens"
+
+
+def drain_lane(path: Path, kind: Kind, *, queue: str, queue_manager: str) -> tuple[Journal, Lane]:
+    """Return the journal that holds the manifests of a queue, and its lane; made where there was none."""
+    journal = Journal.create(path)
+    return journal, journal.add_lane(queue, kind, queue=queue, queue_manager=queue_manager)
+
+
+def browse_unit(connection: Connection, handle: ObjectHandle, rows_max: int) -> list[Got]:
+    """Return the next messages behind the cursor: so many at most, and about 64 MiB of bodies."""
+    unit: list[Got] = []
+    size = 0
+    while len(unit) < rows_max and size < _UNIT_BYTES:
+        got = connection.get(handle, GetOptions(options=_NEXT))
+        if got is None:
+            break
+        unit.append(got)
+        size += len(got.body)
+    return unit
+
+
+def _entry(got: Got) -> _Entry:
+    md = got.descriptor
+    return _Entry(got.message_token, md.message_id, md.correlation_id, md.put_date, md.put_time)

@@ -1,0 +1,72 @@
+"""What is said before Spark starts: no Java, an old one, no PySpark; and that importing the pipeline loads none of it."""
+
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from mqflow.pipeline import JavaError, SparkMissingError, session
+from mqflow.pipeline.session import check_java, check_spark
+
+
+def java(folder: Path, said: str) -> dict[str, str]:
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "java"
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\n")
+    program.chmod(0o755)
+    return {"JAVA_HOME": str(folder), "PATH": ""}
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "21" 2023-09-19', 21),
+        ('Picked up X\nopenjdk version "25-ea"', 25),
+    ],
+)
+def test_a_java_that_spark_runs_on_is_recognised(tmp_path: Path, said: str, version: int) -> None:
+    assert version == check_java(java(tmp_path, said))
+
+
+@pytest.mark.parametrize(("said", "version"), [('openjdk version "1.8.0_402"', 8), ('openjdk version "11.0.22" 2024', 11)])
+def test_an_old_java_is_named_with_what_is_needed(tmp_path: Path, said: str, version: int) -> None:
+    with pytest.raises(JavaError, match=f"is Java {version}, and Spark needs 17 or later: set JAVA_HOME"):
+        check_java(java(tmp_path, said))
+
+
+def test_a_missing_java_says_what_to_do_and_what_needs_none(tmp_path: Path) -> None:
+    for environment in ({"PATH": str(tmp_path)}, {"JAVA_HOME": str(tmp_path / "gone"), "PATH": ""}):
+        with pytest.raises(JavaError, match=r"There is no Java .* needs Java 17 or later.*`mqflow land` needs none"):
+            check_java(environment)
+
+
+def test_what_is_no_java_is_not_believed(tmp_path: Path) -> None:
+    with pytest.raises(JavaError, match="said nothing that names a version"):
+        check_java(java(tmp_path, "hello"))
+
+
+@pytest.mark.parametrize("version", ["3.5.1", "4.1.4", "5.0.0"])
+def test_another_pyspark_is_refused_by_its_version(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr(metadata, "version", lambda _: version)
+
+    with pytest.raises(SparkMissingError, match=f"PySpark {version} is installed; mqflow's sources need 4.2"):
+        check_spark()
+
+
+def test_a_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "find_spec", lambda _: None)
+
+    with pytest.raises(SparkMissingError, match=r"pip install 'mqflow\[spark\]'"):
+        check_spark()
+
+
+def test_the_pipeline_and_its_command_load_no_spark_until_they_run() -> None:
+    loaded = "{'pyspark', 'pandas', 'pyarrow', 'deltalake'} & set(sys.modules)"
+    script = f"import sys, mqflow.pipeline, mqflow.cli.spark\nprint(*{loaded})"
+
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=50)
+
+    assert "" == shown.stdout.strip()
