@@ -1,0 +1,148 @@
+"""`mqflow spark`: the data pipeline. Its commands load Spark only when they run; what each does is in `mqflow.pipeline`."""
+
+import importlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from mqflow.cli.terminal import Progress, note, progress, show_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ("command", "spark_options", "started", "told")
+
+_COMMANDS: Final = {
+    "bronze": "A journal into tables, each message once.",
+    "silver": "Attempts, messages and dead letters, repaired and typed.",
+    "gold": "Poison rates, retries, times to backout, delays.",
+    "triage": "Try a rules table on dead letters, without moving any.",
+    "redrive": "Rows of a table back to queues, each once.",
+    "report": "A page that shows what is poison, where and since when.",
+}
+"""`bronze` is here; the module of each other is `mqflow.cli.spark_<name>`, its object there `command`."""
+_LAST_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return [name for name in _COMMANDS if name == "bronze" or _module(name) is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name == "bronze":
+            return bronze
+        module = _module(cmd_name) if cmd_name in _COMMANDS else None
+        if module is None:
+            return None
+        found: click.Command = importlib.import_module(module).command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+def _module(name: str) -> str | None:
+    module = f"mqflow.cli.spark_{name}"
+    return module if importlib.util.find_spec(module) is not None else None
+
+
+@click.group("spark", cls=_Commands)
+def command() -> None:
+    """Run the data pipeline on Spark: from a journal (`mqflow land`) to tables, and from tables to insight.
+
+    On this machine unless --master or --remote say where. Needs mqflow[spark], and Java 17 but for --remote.
+    """
+
+
+def spark_options(function: Any) -> Any:
+    """Give the command the options that say where Spark runs, as `master`, `remote` and `conf`."""
+    for option in (
+        click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's; may be given again."),
+        click.option("--remote", metavar="URL", help="A Spark Connect server, sc://host; needs no Java here."),
+        click.option("--master", metavar="MASTER", help="Where Spark runs: local[2], yarn, k8s://..., spark://..."),
+    ):
+        function = option(function)
+    return function
+
+
+@contextmanager
+def started(name: str, *, master: str | None, remote: str | None, conf: tuple[str, ...]) -> Iterator["SparkSession"]:
+    """Give a session with mqflow's formats, stopped at the end. Raises what `spark_session` does."""
+    from mqflow.pipeline import spark_session  # noqa: PLC0415 - loads Spark
+
+    settings = dict(_setting(text) for text in conf)
+    note("Starting Spark ...")
+    session = spark_session(f"mqflow spark {name}", master=master, remote=remote, config=settings)
+    try:
+        if remote is None:
+            session.sparkContext.setLogLevel(settings.get("spark.log.level", "OFF"))
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell an error that Spark wraps in a traceback of a worker by the sentence in it."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - loads Spark
+
+    from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except PySparkException as error:
+        found = _LAST_ERROR.findall(str(error))
+        if not found:
+            raise
+        raise PipelineError(found[-1]) from error
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise click.BadParameter(f"{text!r} is no setting: KEY=VALUE is.")
+    return key, value
+
+
+def _reached(bar: Progress, rows: int) -> None:
+    bar.reached(rows, f"{rows:,} rows")
+
+
+@click.command("bronze")
+@click.option("--journal", type=click.Path(path_type=Path, file_okay=False), required=True, help="The journal to read.")
+@click.option("--tables", type=click.Path(path_type=Path, file_okay=False), required=True, help="The folder of the tables.")
+@click.option("--kind", multiple=True, help="disposition, dead_letter, backout_message or payload; all there are otherwise.")
+@click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True)
+@click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")
+@click.option("--no-consumer", is_flag=True, help="Do not keep segments from being trimmed until they are in the table.")
+@spark_options
+def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payload: str, **options: Any) -> None:
+    """Copy what is new in a journal into the bronze tables, each message once.
+
+    Run again it goes on where it was; killed at any point, it loses and repeats nothing.
+    """
+    from mqflow.journal import Kind  # noqa: PLC0415 - only who asks pays
+    from mqflow.pipeline import bronze as work  # noqa: PLC0415 - as above
+    from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - as above
+
+    payload_of(payload)
+    there = work.kinds_of(journal)
+    if strange := [each for each in kind if each not in set(Kind)]:
+        raise click.BadParameter(f"{strange[0]!r} is no kind; {', '.join(Kind)} are.", param_hint="--kind")
+    kinds = [Kind(each) for each in kind] or there
+    consumer = "" if options.pop("no_consumer") else "bronze"
+    rows = []
+    with started("bronze", **options) as spark, told():
+        for each in kinds:
+            asked = work.Bronze(journal=journal, tables=tables, kind=each, format=form, payload=payload, consumer=consumer)
+            with progress(f"Bronze {each}", 0) as bar:
+                written = work.bronze(spark, asked, partial(_reached, bar))
+            rows.append((each.value, f"{written.rows:,}", str(written.batches), str(written.table)))
+    show_table(("Kind", "Rows", "Batches", "Table"), rows, numbers=frozenset({1, 2}))

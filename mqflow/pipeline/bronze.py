@@ -1,0 +1,92 @@
+"""Bronze: a journal into a table, as it was landed, each message once. Loads Spark when it runs.
+
+A stream from `mqflow_journal` into Parquet (whose sink remembers its batches) or Delta (which does too), partitioned by the day
+it was landed and by lane. Run again it goes on where it was; between runs nothing is held but a checkpoint.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+
+from mqflow.journal import Journal, Kind
+from mqflow.pipeline.payload import payload_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ("Bronze", "Written", "bronze", "kinds_of", "table_path")
+
+Format = Literal["parquet", "delta"]
+_ROWS_PER_BATCH: Final = 500_000
+_POLL_S: Final = 1
+
+
+class Bronze(Struct, frozen=True, kw_only=True):
+    """What goes where."""
+
+    journal: Path
+    #: The folder of the tables: `bronze/<kind>` and `checkpoints/bronze/<kind>` are made in it.
+    tables: Path
+    kind: Kind
+    format: Format = "parquet"
+    payload: str = "full"
+    #: The name under which segments are kept from being trimmed until they are in the table; empty keeps none.
+    consumer: str = "bronze"
+    rows_per_batch: int = _ROWS_PER_BATCH
+
+
+class Written(Struct, frozen=True):
+    """What one run wrote."""
+
+    kind: Kind
+    rows: int
+    batches: int
+    table: Path
+
+
+def kinds_of(journal: Path) -> tuple[Kind, ...]:
+    """Return the kinds of messages that the journal has lanes for. Raises what `Journal.open` does."""
+    return tuple(sorted({lane.kind for lane in Journal.open(journal).lanes()}))
+
+
+def table_path(tables: Path, kind: Kind) -> Path:
+    """Return where the bronze table of a kind is."""
+    return tables / "bronze" / kind.value
+
+
+def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> Written:
+    """Return when everything that was in the journal at the start is in the table; `tell` is given the rows written so far.
+
+    Raises `StreamingQueryException` with the sentence of what is wrong with the journal or the table in it.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own habit; only who runs it pays
+
+    payload_of(asked.payload)
+    consumer = f"{asked.consumer}-{asked.kind.value}" if asked.consumer else ""
+    rows = (
+        spark.readStream.format("mqflow_journal")
+        .option("kind", asked.kind.value)
+        .option("payload", asked.payload)
+        .option("consumer", consumer)
+        .option("maxRowsPerTrigger", str(asked.rows_per_batch))
+        .load(str(asked.journal.absolute()))
+        .withColumn("ingest_date", F.to_date("landed_ts"))
+    )
+    table = table_path(asked.tables, asked.kind).absolute()
+    writer = rows.writeStream.format("mqflow_delta" if asked.format == "delta" else "parquet")
+    if asked.format == "delta":
+        writer = writer.option("partitionBy", "ingest_date,lane").option("appId", f"mqflow-bronze-{asked.kind.value}")
+    else:
+        writer = writer.partitionBy("ingest_date", "lane")
+    checkpoint = asked.tables.absolute() / "checkpoints" / "bronze" / asked.kind.value
+    query = writer.option("path", str(table)).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    while not query.awaitTermination(_POLL_S):
+        tell(_rows(query.recentProgress))
+    progress: list[Any] = list(query.recentProgress)
+    return Written(asked.kind, _rows(progress), sum(1 for each in progress if each.numInputRows), table)
+
+
+def _rows(progress: Any) -> int:
+    return sum(int(each.numInputRows) for each in progress)
