@@ -6,7 +6,7 @@ from benchmarks.budgets import ADDED_CPU_US, FRAMEWORK_ELSEWHERE, STARTING, Bar
 from benchmarks.measuring import Compared, Measured, Started, missed
 from benchmarks.transports import in_memory
 
-__all__ = ("BEGIN", "END", "render", "replaced")
+__all__ = ("BEGIN", "END", "render", "replaced", "replaced_between")
 
 BEGIN = "<!-- measured: begin (python -m benchmarks writes what stands between these two lines) -->"
 END = "<!-- measured: end -->"
@@ -14,11 +14,16 @@ END = "<!-- measured: end -->"
 
 def replaced(page: str, text: str) -> str:
     """Return the page with the text between its markers. Raises `ValueError` where it has none."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    return replaced_between(page, text, BEGIN, END)
+
+
+def replaced_between(page: str, text: str, first: str, last: str) -> str:
+    """Return the page with the text between these two markers. Raises `ValueError` where it has none."""
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"The page has no {BEGIN!r} followed by {END!r}: nowhere to write the figures to.")
-    return f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}"
+        raise ValueError(f"The page has no {first!r} followed by {last!r}: nowhere to write the figures to.")
+    return f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}"
 
 
 def render(measured: Measured, date: str) -> str:

@@ -176,6 +176,11 @@ class App:
         return tuple(self._publishers)
 
     @property
+    def delay_processors(self) -> int:
+        """How many processors of delayed messages `delay_processor` declared."""
+        return self._delay_processors
+
+    @property
     def dead_letter_handlers(self) -> tuple[DeadLetterRules, ...]:
         """What `dead_letter_handler` declared."""
         return tuple(self._dead_letter_handlers)

@@ -20,6 +20,7 @@ from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.policy import backout
 from mqflow.policy.pacing import Pace
+from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE
 from mqflow.runtime.subscriber import TopicSubscription
 from mqflow.verbs import Connection, inquire_base_queue
 
@@ -49,8 +50,10 @@ def command(target: str, configuration: bool, as_json: bool, url: str | None) ->
     if configuration:
         _show("settings", list(_settings(settings)), as_json=as_json)
         return
-    _show("application", [_Row("url", settings.url_over(app.url), _url_source(app, settings))], as_json=as_json)
     location = locate(settings.url_over(app.url))
+    embedded = location.kind in {"embedded", "memory", "served"}
+    rows = [_Row("url", settings.url_over(app.url), _url_source(app, settings)), *_delays(app, settings, embedded=embedded)]
+    _show("application", rows, as_json=as_json)
     if location.path is not None and not location.path.exists():
         note(f"warning: there is no queue manager at {location.path} yet, so no queue can be asked.")
         for listener in app.listeners:
@@ -61,6 +64,18 @@ def command(target: str, configuration: bool, as_json: bool, url: str | None) ->
         for listener in app.listeners:
             _explain(queue_manager, connection, listener, settings, as_json=as_json)
         connection.disconnect()
+
+
+def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
+    """Yield where delayed messages wait, who delivers them, and which retries wait there too."""
+    usual = EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE
+    said = settings.sources.get("delay_queue", "default") if settings.delay_queue else "default"
+    yield _Row("delayed messages wait on", settings.delay_queue or usual, said)
+    own = app.delay_processors
+    moved = f"this application, on {own} connections" if own else "whoever has the queue manager open"
+    yield _Row("and are delivered by", moved if own or embedded else "another application", "source" if own else "default")
+    longest = f"more than {settings.retry_in_worker_s:g} s" if own or embedded else "none: workers wait"
+    yield _Row("retries that wait there", longest, settings.sources.get("retry_in_worker_s", "default"))
 
 
 def _explain(

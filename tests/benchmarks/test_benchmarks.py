@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import measuring, page, served
+from benchmarks import delays, measuring, page, served
 from benchmarks.__main__ import PAGE, main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Bar, Consuming
 from benchmarks.consuming import framework
@@ -112,3 +112,15 @@ def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.
     assert "| 18 | ratio | 0.90 | 0.8 | 0.95 | met |" in served.render(
         [Figure("18", "ratio", 0.9, "", Bar(0.8, 0.95))], 1, "today"
     )
+
+
+def test_the_lateness_of_delayed_messages_and_what_they_cost_are_measured(tmp_path: Path) -> None:
+    written = tmp_path / "performance.md"
+    written.write_text(PAGE.read_text())
+
+    delays.main(["--rate", "50", "--seconds", "1", "--waiting", "200", "--processors", "2", "--page", str(written)])
+
+    rows = [line.split("|")[1:-1] for line in written.read_text().partition(delays.BEGIN)[2].splitlines() if "|" in line]
+    assert ["memory", "disk"] == [row[0].strip() for row in rows if row[3].strip() == "50"]
+    assert all(int(row[4]) <= int(row[5]) <= int(row[6]) for row in rows if row[3].strip() == "50")
+    assert 2 == sum(row[1].strip() == "200" for row in rows)

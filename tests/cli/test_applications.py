@@ -148,6 +148,13 @@ def test_explain_of_a_listener_on_a_topic_names_the_model_that_decides(run: Run,
     assert re.search(r"backout threshold +4 +BOTHRESH of DESK.MODEL", shown.stdout)
 
 
+def test_explain_says_where_delayed_messages_wait_and_who_delivers_them(run: Run, orders: None) -> None:
+    shown = run("explain", "orders_app:app").stdout
+
+    for words in ("SYSTEM.DDELAY.LOCAL.QUEUE", "whoever has the queue manager open", "more than 5 s"):
+        assert words in shown
+
+
 def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None) -> None:
     shown = run("explain", "orders_app:app", "--config").stdout
 

@@ -1,0 +1,191 @@
+"""`python -m benchmarks.delays`: how late delayed messages are at a thousand due a second, and what a million of them cost.
+
+A program sends with delays that fall due evenly over some seconds; the queue manager in its process delivers them. Lateness
+is what `DelayedDelivered` says, by the monotonic clock. With `--page`, the figures are written into docs/performance.md.
+"""
+
+import argparse
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+
+import anyio
+from msgspec import Struct
+
+from benchmarks.machine import wait_for_idle
+from benchmarks.page import replaced_between
+from mqflow import App
+from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.events import DelayedDelivered, Event
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Persistence
+from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, Stager
+
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+BEGIN = "<!-- delays: begin (python -m benchmarks.delays writes what stands between these two lines) -->"
+END = "<!-- delays: end -->"
+TARGET = "LATER"
+BODY = b"x" * 500
+_UNIT = 100
+
+
+class Lateness(Struct, frozen=True):
+    """One run: how late, in milliseconds."""
+
+    where: str
+    rate: int
+    processors: int
+    messages: int
+    p50_ms: int
+    p99_ms: int
+    worst_ms: int
+    #: The others' share of the processors when it began.
+    busy: float
+
+
+class Million(Struct, frozen=True):
+    """Many messages waiting: bytes of memory and seconds, and how long it takes to find and move the first."""
+
+    where: str
+    messages: int
+    bytes_each: float
+    puts_per_s: float
+    first_ms: float
+
+
+@contextmanager
+def opened(where: str) -> Iterator[EmbeddedQueueManager]:
+    with tempfile.TemporaryDirectory() as folder:
+        store = {"store": SqliteStore(Path(folder) / "data")} if where == "disk" else {}
+        with EmbeddedQueueManager("QM1", **store) as queue_manager:  # type: ignore[arg-type]  # one argument or none
+            queue_manager.administration.define(QueueAttributes(name=TARGET, max_depth=999_999_999))
+            yield queue_manager
+
+
+def send(queue_manager: EmbeddedQueueManager, delays_ms: Iterator[int], *, persistent: bool) -> int:
+    """Send with each of these delays, and return how many there were."""
+    connection, count = queue_manager.connect(), 0
+    stager = Stager(EMBEDDED_STAGING_QUEUE, SYSTEM_CLOCK, SYSTEM_RANDOM)
+    descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT)
+    for count, delay_ms in enumerate(delays_ms, start=1):
+        stager.put_on(connection, TARGET, descriptor, BODY, delay_ms)
+        if not count % _UNIT:
+            connection.commit()
+    connection.commit()
+    connection.disconnect()
+    return count
+
+
+def lateness(where: str, rate: int, seconds: int, processors: int) -> Lateness:
+    """Have so many fall due each second, for so many seconds, and return how late they were."""
+    late: list[int] = []
+    busy = wait_for_idle(10)
+
+    async def deliver(queue_manager: EmbeddedQueueManager) -> None:
+        over = anyio.Event()
+
+        def note(event: Event) -> None:
+            if isinstance(event, DelayedDelivered):
+                late.append(event.late_ms)
+                if len(late) == rate * seconds:
+                    over.set()
+
+        app = App(hooks=[note])
+        app.delay_processor(concurrency=processors)
+        async with app.running(queue_manager):
+            with anyio.fail_after(seconds * 10 + 60):
+                await over.wait()
+
+    with opened(where) as queue_manager:
+        begun = perf_counter()
+        lead_ms = 2_000 + round(rate * seconds / 2.5)  # all are there before the first is due
+        # Counted from the first send: a delay counts from its own.
+        due = (lead_ms + number * 1_000 // rate - round((perf_counter() - begun) * 1_000) for number in range(rate * seconds))
+        send(queue_manager, due, persistent=where == "disk")
+        anyio.run(deliver, queue_manager)
+    late.sort()
+    return Lateness(where, rate, processors, len(late), late[len(late) // 2], late[len(late) * 99 // 100], late[-1], busy)
+
+
+def million(where: str, messages: int) -> Million:
+    """Have so many wait for an hour or more, and one that is due; return what they cost, and how soon that one is moved."""
+
+    async def deliver(queue_manager: EmbeddedQueueManager) -> float:
+        over = anyio.Event()
+
+        def note(event: Event) -> None:
+            if isinstance(event, DelayedDelivered):
+                over.set()
+
+        async with App(hooks=[note]).running(queue_manager):
+            begun = perf_counter()
+            send(queue_manager, iter([1]), persistent=False)
+            await over.wait()
+            return (perf_counter() - begun) * 1_000
+
+    with opened(where) as queue_manager:
+        before, begun = _rss_bytes(), perf_counter()
+        send(queue_manager, (3_600_000 + number * 7_919 % 86_400_000 for number in range(messages)), persistent=where == "disk")
+        took_s, bytes_each = perf_counter() - begun, (_rss_bytes() - before) / messages
+        first_ms = anyio.run(deliver, queue_manager)
+    return Million(where, messages, bytes_each, messages / took_s, first_ms)
+
+
+def _rss_bytes() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) * 1_024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024
+
+
+def text(runs: list[Lateness], many: list[Million], date: str) -> str:
+    """Return the part of the page."""
+    lines = [
+        f"Measured on {date} by `python -m benchmarks.delays`; bodies of 500 bytes, persistent on disk, not in memory.",
+        "",
+        "| where | due a second | processors | messages | p50 late, ms | p99 late, ms | worst, ms | others' CPU |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            f"| {run.where} | {run.rate:,} | {run.processors} | {run.messages:,} | {run.p50_ms} | {run.p99_ms} "
+            f"| {run.worst_ms} | {run.busy:.0%} |"
+            for run in runs
+        ),
+        "",
+        "| where | waiting | memory each, bytes | sent, messages/s | one that is due moved after, ms |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {each.where} | {each.messages:,} | {each.bytes_each:,.0f} | {each.puts_per_s:,.0f} | {each.first_ms:.0f} |"
+            for each in many
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, print, and write where that is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.delays", description=__doc__)
+    parser.add_argument("--rate", type=int, default=1_000, help="messages due each second (1000)")
+    parser.add_argument("--seconds", type=int, default=10, help="for how long (10)")
+    parser.add_argument("--waiting", type=int, default=1_000_000, help="messages that wait (1000000)")
+    parser.add_argument("--processors", type=int, nargs="*", default=[1, 4], help="on how many connections (1 4)")
+    parser.add_argument("--page", type=Path, nargs="?", const=PAGE, help="write into this page (docs/performance.md)")
+    given = parser.parse_args(arguments)
+    runs = [lateness(where, given.rate, given.seconds, each) for where in ("memory", "disk") for each in given.processors]
+    many = [million(where, given.waiting) for where in ("memory", "disk")] if given.waiting else []
+    made = text(runs, many, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    if given.page is not None:
+        given.page.write_text(replaced_between(given.page.read_text(), made, BEGIN, END))
+    print(made)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
