@@ -18,7 +18,8 @@ from mqflow.events import (
     ReportSent,
 )
 from mqflow.mqi.delay_header import parse
-from mqflow.mqi.options import Feedback, GetOption, MatchOption, MessageType, OpenOption, Report
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Feedback, GetOption, MatchOption, MessageFlag, MessageType, OpenOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import DeadLetter, Discard, Return
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE as STAGING
@@ -482,3 +483,75 @@ async def test_no_message_is_there_before_it_is_due(mq: QueueManagerKit) -> None
             await anyio.sleep(0.005)
 
     assert not early
+
+
+BAD_DELAYS = [-1, -0.001, float("nan"), float("inf"), timedelta(seconds=-1), 101 * 366 * 86_400]
+
+
+@pytest.mark.parametrize("delay", BAD_DELAYS, ids=str)
+async def test_a_delay_that_is_none_is_refused_wherever_it_is_said(mq: QueueManagerKit, delay: float | timedelta) -> None:
+    """Ours: negative, no number, beyond a century; by the application, in a handler, by a publisher, of a publication."""
+    reasons: list[int] = []
+    app = App()
+
+    @app.listener("IN")
+    async def handle(ctx: Context) -> None:
+        for put in (ctx.put("LATER", b"x", delay=delay), ctx.publish("a/b", b"x", delay=delay)):
+            with pytest.raises(MQIError) as refused:
+                await put
+            reasons.append(int(refused.value.reason))
+
+    async with mq.run(app):
+        await mq.put("IN", b"x")
+        for put in (app.put("LATER", b"x", delay=delay), app.publish("a/b", b"x", delay=delay)):
+            with pytest.raises(MQIError, match="a century") as refused:
+                await put
+            reasons.append(int(refused.value.reason))
+        await anyio.sleep(1)
+    with pytest.raises(MQIError, match="a century") as refused:
+        app.publisher("LATER", delay=delay)
+
+    assert [Reason.OPTIONS_ERROR] * 5 == [*reasons, refused.value.reason]
+    assert (0, 0) == (mq.depth("LATER"), mq.depth(STAGING))
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "expiry", "reason"),
+    [
+        (MessageDescriptor(message_flags=MessageFlag.MSG_IN_GROUP), None, Reason.OPTIONS_ERROR),
+        (MessageDescriptor(), 4.9, Reason.EXPIRY_ERROR),
+        (MessageDescriptor(expiry_tenths=49), None, Reason.EXPIRY_ERROR),
+    ],
+    ids=["grouped", "expiry shorter than the delay", "expiry of the descriptor"],
+)
+async def test_restrictions_at_the_send(
+    mq: QueueManagerKit, descriptor: MessageDescriptor, expiry: float | None, reason: Reason
+) -> None:
+    """Any attempt to use this combination results in a JMSException with a MQRC_OPTIONS_ERROR (MQRC_EXPIRY_ERROR) message."""
+    app = App()
+    async with mq.run(app):
+        with pytest.raises(MQIError) as refused:
+            await app.put("LATER", b"x", delay=5, descriptor=descriptor, expiry=expiry)
+
+    assert reason == refused.value.reason
+    assert not mq.depth(STAGING)
+
+
+async def test_who_may_not_put_to_the_target_is_refused_at_the_send_and_who_might_then_is_not_asked(
+    mq: QueueManagerKit,
+) -> None:
+    """Authorization checks are on the original target when the application sends ...; none are carried out at that point."""
+    mq.mqsc("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('bert') AUTHADD(CONNECT,INQ)")
+    mq.mqsc(f"SET AUTHREC PROFILE({STAGING}) OBJTYPE(QUEUE) PRINCIPAL('bert') AUTHADD(PUT)")
+    grant = "SET AUTHREC PROFILE(LATER) OBJTYPE(QUEUE) PRINCIPAL('bert')"
+    app = App()
+    async with mq.run(app, user="bert"):
+        with pytest.raises(MQIError) as refused:
+            await app.put("LATER", b"x", delay=5)
+        mq.mqsc(f"{grant} AUTHADD(PUT,INQ)")
+        await app.put("LATER", b"x", delay=5)
+        mq.mqsc(f"{grant} AUTHRMV(PUT,INQ)")
+        await anyio.sleep(6)
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+    assert [b"x"] == [found.body for found in mq.browse("LATER")]
