@@ -20,6 +20,8 @@ _COMMANDS: Final = {
     "browse": "Look at messages, and leave them where they are.",
     "dlq": "Handle dead-letter queues by rules tables.",
     "redrive": "Put messages back to where they came from.",
+    "land": "Move queues into a journal, exactly once.",
+    "journal": "Show what is in a journal, and trim it.",
     "capture": "Write messages to a file, whole.",
     "replay": "Put captured messages, or give them to a handler.",
     "delay": "Show what waits for its delay to be over, and take it back.",

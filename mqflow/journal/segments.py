@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = (
     "Segment",
     "Written",
+    "check_room",
     "pending_path",
     "publish",
     "read_batches",
@@ -37,6 +39,7 @@ __all__ = (
 
 _PUBLISHED: Final = re.compile(r"(\d{12})-(\d+)-([0-9a-f]{8})\.arrow")
 _ROWS_PER_BATCH: Final = 10_000
+_RESERVE_BYTES: Final = 16 * 1024 * 1024
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -90,6 +93,13 @@ def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, S
     sync_folder(folder)
     verify(path, written)
     return written
+
+
+def check_room(folder: Path) -> None:
+    """Return where there is room for a segment. Raises `JournalFullError` where there is none, before anything is got."""
+    free = disk_usage(folder).free
+    if free < _RESERVE_BYTES:
+        raise JournalFullError(folder, f"{free:,} bytes are free, and {_RESERVE_BYTES:,} are the least for a segment")
 
 
 def verify(path: Path, expected: Written) -> None:

@@ -16,7 +16,7 @@ from mqflow.ambient import Clock
 from mqflow.journal.errors import JournalError, LaneError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
-from mqflow.journal.segments import Written, pending_path, publish, sync_folder, verify, write_pending
+from mqflow.journal.segments import Written, check_room, pending_path, publish, sync_folder, verify, write_pending
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption, Report
@@ -117,6 +117,7 @@ class Lander:
         Raises `MQIError` where the queue manager refuses or is lost, `JournalFullError` where the disk is full, and `LaneError`
         where another lander has taken the lane over. Whatever is raised, a new lander on a new connection goes on rightly.
         """
+        check_room(self._lane.path)  # before anything is got: a backout would be counted
         try:
             unit = self._browse() if self._options.browse_first else self._take()
         except MQIError as error:

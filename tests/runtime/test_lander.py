@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -176,6 +177,20 @@ def test_a_full_disk_puts_the_messages_back_and_landing_goes_on_when_there_is_ro
 
     landing.land()
     assert list(range(COUNT)) == sorted(landing.landed)
+
+
+def test_with_too_little_room_nothing_is_got_so_no_backout_is_counted(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lander = landing.lander()
+    lander.open()
+    with monkeypatch.context() as patched:
+        patched.setattr("mqflow.journal.segments.disk_usage", lambda _: SimpleNamespace(free=1_000))
+        with pytest.raises(JournalFullError, match="1,000 bytes are free"):
+            lander.land()
+
+    landing.land()
+    assert {0} == set(column(landing.folder, "backout_count"))
 
 
 # -- other consumers

@@ -1,0 +1,122 @@
+"""`mqflow land` and `mqflow journal` as a person types them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mqflow.journal import Consumers, Journal, Kind, read_table
+from tests.cli.conftest import Run
+
+DEFINED = "DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)\nDEFINE QLOCAL(DLQ)\nALTER QMGR DEADQ(DLQ)"
+
+
+@pytest.fixture
+def state(run: Run, queues: None) -> None:
+    assert 0 == run("mqsc", stdin=DEFINED).exit_code
+
+
+@pytest.mark.usefixtures("state")
+def test_a_queue_is_landed_shown_verified_and_trimmed(run: Run, tmp_path: Path) -> None:
+    for number in range(3):
+        assert 0 == run("put", "ORDERS.IN", stdin=f"order {number}").exit_code
+
+    landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
+    shown = run("journal", "show", "j", "--json")
+    verified = run("journal", "verify", "j")
+    journal = Journal.open(tmp_path / "j")
+    too_early = run("journal", "trim", "j")
+    Consumers(journal).commit("bronze", {"ORDERS.IN": journal.lane("ORDERS.IN").last})
+    behind = run("journal", "show", "j")
+    trimmed = run("journal", "trim", "j")
+
+    assert (0, "ORDERS.IN: 3 messages in 1 segments landed.\n") == (landed.exit_code, landed.stdout), landed.stderr
+    assert {"lane": "ORDERS.IN", "kind": "payload", "rows": 3, "segments": 1}.items() <= json.loads(shown.stdout).items()
+    assert "1 segments, 3 messages, sound" in verified.stdout
+    assert (1, True) == (too_early.exit_code, "no registered consumer" in too_early.stderr)
+    assert "bronze 0" in behind.stdout
+    assert "1 segments" in trimmed.stdout
+    assert "bronze" in trimmed.stdout
+    assert () == journal.lane("ORDERS.IN").all_segments()
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize(
+    ("argument", "kind"),
+    [("DLQ", Kind.DEAD_LETTER), ("ORDERS.IN", Kind.PAYLOAD), ("ORDERS.BOQ:backout_message", Kind.BACKOUT_MESSAGE)],
+)
+def test_the_kind_is_that_of_the_queue_or_what_is_said(argument: str, kind: Kind, run: Run, tmp_path: Path) -> None:
+    queue = argument.partition(":")[0]
+    assert 0 == run("put", queue, stdin="x").exit_code
+
+    assert 0 == run("land", argument, "--journal", "j", "--once", "--browse-first").exit_code
+
+    lane = Journal.open(tmp_path / "j").lane(queue)
+    assert kind is lane.kind
+    assert [b"x"] == read_table(lane.all_segments()[0], kind)["body"].to_pylist()
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize(
+    ("arguments", "said", "exit_code"),
+    [
+        (["ORDERS.IN:nonsense"], "'nonsense' is no kind: disposition, dead_letter", 2),
+        (["ORDERS.IN", "DLQ", "--lane", "x"], "--lane names the lane of one queue", 2),
+        (["ORDERS.IN", "--lanes", "2", "--browse-first"], "exclude each other", 2),
+        (["NOT.THERE"], "MQRC_UNKNOWN_OBJECT_NAME", 1),
+        (["ORDERS.IN", "--state-queue", "NO.STATE"], "DEFINE QLOCAL('NO.STATE')", 1),
+    ],
+)
+def test_what_cannot_be_is_said(arguments: list[str], said: str, exit_code: int, run: Run) -> None:
+    result = run("land", *arguments, "--journal", "j", "--once")
+
+    assert exit_code == result.exit_code
+    assert said in result.stderr
+
+
+@pytest.mark.usefixtures("state")
+def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp_path: Path) -> None:
+    run("put", "ORDERS.IN", stdin="x")
+    run("land", "ORDERS.IN", "--journal", "j", "--once")
+    (segment,) = Journal.open(tmp_path / "j").lane("ORDERS.IN").all_segments()
+    segment.path.write_bytes(segment.path.read_bytes()[:-9])
+    torn = run("journal", "verify", "j")
+    (tmp_path / "j" / "journal.json").write_text('{"format": "mqflow-journal", "version": 9, "id": "x"}')
+    newer = run("land", "ORDERS.IN", "--journal", "j", "--once")
+
+    assert (1, True) == (torn.exit_code, f"{segment.path.name} is damaged" in torn.stderr)
+    assert (1, True) == (newer.exit_code, "of version 9" in newer.stderr)
+
+
+@pytest.mark.usefixtures("state")
+def test_sigterm_ends_it_with_what_was_under_way_published(run: Run, tmp_path: Path) -> None:
+    run("put", "ORDERS.IN", stdin="x")
+    started = subprocess.Popen(
+        [sys.executable, "-m", "mqflow.cli", "land", "ORDERS.IN", "--lanes", "2", "--journal", "j", "--linger", "20s"],
+        cwd=tmp_path,
+        env=dict(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lanes = tmp_path / "j" / "lanes"
+    for _ in range(2_000):
+        if len([path for path in lanes.glob("*/lane.json") if b'"claimed": true' in path.read_bytes()]) > 1:
+            break
+        threading.Event().wait(0.01)
+
+    started.send_signal(signal.SIGTERM)
+    stdout, stderr = started.communicate(timeout=30)
+
+    assert 0 == started.returncode, stderr
+    assert "ORDERS.IN" in stdout
+    after = run("browse", "ORDERS.IN", "--json").stdout.splitlines()
+    journal = Journal.open(tmp_path / "j")
+    landed = sum(segment.rows for lane in journal.lanes() for segment in lane.all_segments())
+    assert 1 == landed + len(after)
+    assert () == tuple(path for lane in journal.lanes() for path in lane.pending())
