@@ -113,6 +113,7 @@ class Running:
             retries=Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
             if processors or stages_publications(queue_manager, staging_queue)
             else None,
+            disposition_queue=self.settings.disposition_queue,
             delays=reconnecting.delays,
             reconnect_limit_s=reconnecting.limit_s,
             reconnect_mode=reconnecting.mode,

@@ -134,6 +134,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     delay_queue: str = ""
     #: A `Retry(after=...)` of more seconds waits on the staging queue, where delayed messages are delivered at all.
     retry_in_worker_s: _Seconds = 5.0
+    #: The queue that a record of each decision goes on, MQFLOW.DISPOSITION say; empty for none.
+    disposition_queue: str = ""
     ledger: LedgerSettings = LedgerSettings()
     reconnect: ReconnectSettings = ReconnectSettings()
     #: Whether `mqflow run` gives OpenTelemetry to the application; its providers and exporters are set as OpenTelemetry does.

@@ -5,8 +5,6 @@ no clock. Times are microseconds since 1970, UTC.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -22,13 +20,10 @@ from mqflow.mqi.options import Format
 from mqflow.mqi.rfh2 import RFH2
 from mqflow.policy import disposition_record, moved
 from mqflow.policy.dead_letter_actions import dead_letter
+from mqflow.policy.disposition_record import put_time_us
 from mqflow.verbs import Got
 
-__all__ = ("Position", "columns", "put_time_us")
-
-_MICROSECONDS: Final = 1_000_000
-_PUT_DATE_CHARS: Final = 8
-_UNIX_DAY: Final = date(1970, 1, 1).toordinal()
+__all__ = ("Position", "columns")
 
 Columns = dict[str, Sequence[Any]]
 
@@ -85,25 +80,6 @@ def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
             made.update(_whole(unit), qmgr=[position.queue_manager] * len(unit), queue=[position.queue] * len(unit))
             made.update(rfh2=[_properties(got) for got in unit])
     return made
-
-
-def put_time_us(put_date: str, put_time: str) -> int | None:
-    """Return the time that PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, say; None where they say none."""
-    if len(put_date) != _PUT_DATE_CHARS or len(put_time) != _PUT_DATE_CHARS:
-        return None
-    day = _day(put_date)
-    if day is None or not (put_time.isascii() and put_time.isdigit()):
-        return None
-    hours, minutes, hundredths = int(put_time[:2]), int(put_time[2:4]), int(put_time[4:])
-    return ((day * 24 + hours) * 60 + minutes) * 60 * _MICROSECONDS + hundredths * 10_000
-
-
-@lru_cache(maxsize=64)  # a unit's messages were mostly put on the same day
-def _day(text: str) -> int | None:
-    try:
-        return datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC).toordinal() - _UNIX_DAY
-    except ValueError:
-        return None
 
 
 def _whole(unit: Sequence[Got]) -> Columns:

@@ -4,18 +4,32 @@ Names are those of the table that the records end in; times are microseconds sin
 Knows no queue manager and no file. Version 1.
 """
 
+from datetime import UTC, date, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-__all__ = ("DISPOSITION_QUEUE", "FORMAT", "RECORD_VERSION", "DispositionRecord", "RecordOutcome", "from_bytes", "to_bytes")
+__all__ = (
+    "DISPOSITION_QUEUE",
+    "FORMAT",
+    "RECORD_VERSION",
+    "DispositionRecord",
+    "RecordOutcome",
+    "from_bytes",
+    "put_time_us",
+    "to_bytes",
+)
 
 DISPOSITION_QUEUE: Final = "MQFLOW.DISPOSITION"
 FORMAT: Final = "MFLDISP"
 """MQMD.Format of a record: JSON in UTF-8. Formats that start with MQ are IBM's."""
 RECORD_VERSION: Final = 1
+_MICROSECONDS: Final = 1_000_000
+_PUT_DATE_CHARS: Final = 8
+_UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 class RecordOutcome(StrEnum):
@@ -98,3 +112,22 @@ def from_bytes(data: bytes) -> DispositionRecord | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return record if record.schema_version == RECORD_VERSION else None
+
+
+def put_time_us(put_date: str, put_time: str) -> int | None:
+    """Return the time that PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, say; None where they say none."""
+    if len(put_date) != _PUT_DATE_CHARS or len(put_time) != _PUT_DATE_CHARS:
+        return None
+    day = _day(put_date)
+    if day is None or not (put_time.isascii() and put_time.isdigit()):
+        return None
+    hours, minutes, hundredths = int(put_time[:2]), int(put_time[2:4]), int(put_time[4:])
+    return ((day * 24 + hours) * 60 + minutes) * 60 * _MICROSECONDS + hundredths * 10_000
+
+
+@lru_cache(maxsize=64)  # a unit's messages were mostly put on the same day
+def _day(text: str) -> int | None:
+    try:
+        return datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC).toordinal() - _UNIX_DAY
+    except ValueError:
+        return None

@@ -41,6 +41,7 @@ class ListenerState:
         random: Random,
         application_name: str,
         retries: Retries | None = None,
+        disposition_queue: str = "",
     ) -> None:
         self.spec: Final = spec
         self.supervisor: Final = supervisor
@@ -50,6 +51,8 @@ class ListenerState:
         self.application_name: Final = application_name
         #: Where messages wait whose handlers asked for a long pause; None lets the workers wait.
         self.retries: Final = retries
+        #: Where a record of each decision goes; empty for none.
+        self.disposition_queue: Final = disposition_queue
         self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
         self.requeuer: Final = Requeuer(
             spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=clock

@@ -6,7 +6,7 @@ Source: IBM q032280: for a MessageListener "the requeue process takes place outs
 message delivery to the application".
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -46,6 +46,8 @@ class Task(Struct, frozen=True, kw_only=True):
     decide: Callable[[MessageDescriptor], backout.Plan]
     #: What the folder of an added RFH2 says.
     why: moved.Why
+    #: Puts the record of what became of it, on the session that carried it out: before the commit, or after the backout.
+    record: Callable[[Session, Disposal], Awaitable[None]] | None = None
 
 
 class Requeuer:
@@ -127,7 +129,12 @@ class Requeuer:
                 await session.settle(Settlement.BACKOUT)
             raise
         stays = isinstance(disposal.disposition, Return)
-        await session.settle(Settlement.BACKOUT if stays else Settlement.COMMIT)
+        if stays:
+            await session.settle(Settlement.BACKOUT)
+        if task.record is not None:
+            await task.record(session, disposal)
+        if not stays:
+            await session.settle(Settlement.COMMIT)
         return disposal
 
     async def close(self) -> None:

@@ -55,6 +55,7 @@ class Runtime:
         delay_processors: int = 0,
         staging_queue: str = "",
         retries: Retries | None = None,
+        disposition_queue: str = "",
         delays: Ladder = LADDER,
         reconnect_limit_s: float | None = None,
         reconnect_mode: Callable[[], ReconnectMode] = lambda: ReconnectMode.Q_MGR,
@@ -80,6 +81,7 @@ class Runtime:
                 random=random,
                 application_name=application_name,
                 retries=retries,
+                disposition_queue=disposition_queue,
             )
             for spec in specs
         ]

@@ -44,6 +44,11 @@ class SettingsCache:
             self._kept = (generation, await self.inquire(session))
         return self._kept[1]
 
+    @property
+    def known(self) -> BackoutSettings | None:
+        """What was inquired last, if anything was; for who tells, not for who decides."""
+        return self._kept[1] if self._kept else None
+
     def forget(self) -> None:
         """Inquire again when next needed."""
         self._kept = None

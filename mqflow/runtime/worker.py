@@ -24,6 +24,7 @@ from mqflow.runtime.attempt import COMPLETED, attempt
 from mqflow.runtime.delivery import Delivery
 from mqflow.runtime.disposal import Disposal
 from mqflow.runtime.listener_state import ListenerState
+from mqflow.runtime.recorder import Recorder
 from mqflow.runtime.requeuer import INPUT, Task
 from mqflow.runtime.retries import with_all_backouts
 from mqflow.runtime.session import Session
@@ -66,6 +67,7 @@ class Worker:
         self._session: Final = session
         self._number: Final = number
         self._tell: Final = Telling(state)
+        self._records: Final = Recorder(state, session, state.disposition_queue, number) if state.disposition_queue else None
         self._handle: ObjectHandle
 
     async def open(self) -> None:
@@ -82,6 +84,8 @@ class Worker:
         state, spec = self._state, self._spec
         handled: _Handled | None = None
         while not state.stopping.is_set():
+            if self._records is not None:
+                await self._records.heartbeat(alone=handled is None)
             if state.resting:
                 await self._commit(handled)
                 handled = None
@@ -110,6 +114,8 @@ class Worker:
         spec, session = self._spec, self._session
         deliveries = [Delivery(with_all_backouts(got), spec.queue, spec.name, session) for got in unit]
         self._tell.delivered(deliveries)
+        if self._records is not None:
+            self._records.got()
         if deliveries[-1].got.descriptor.backout_count and await self._found_poison(deliveries):
             return None
         started = self._state.clock.monotonic()
@@ -123,6 +129,8 @@ class Worker:
         finally:
             del self._state.handling[self._number]
         if isinstance(outcome, Completed):
+            if self._records is not None:
+                await self._records.committed(deliveries)
             return _Handled(deliveries, self._state.clock.monotonic() - started)
         await self._failed(deliveries, culprit, outcome)
         return None
@@ -160,7 +168,7 @@ class Worker:
         if plan == (Deliver(),):
             return False
         await self._prepare_move()
-        await self._back_out(deliveries, delivery, None)
+        await self._back_out(deliveries, delivery, None, moved=True)
         outcome = self._state.last_failure(delivery.got.descriptor.message_id)
         await self._dispose(delivery, descriptor.backout_count, settings, outcome, partial(self._decide, settings=settings))
         return True
@@ -202,7 +210,7 @@ class Worker:
             case Dispose(plan=plan):
                 self._tell.decided(culprit, descriptor, settings, plan, outcome)
                 await self._prepare_move()
-                await self._back_out(deliveries, culprit, outcome)
+                await self._back_out(deliveries, culprit, outcome, moved=True)
                 again = disposed if decided == (Deliver(),) else partial(self._decide, settings=settings)
                 await self._dispose(culprit, descriptor.backout_count, settings, outcome, again)
             case _:
@@ -241,6 +249,8 @@ class Worker:
             await self._back_out((culprit,), None, outcome)  # of what was got to be staged, nobody failed
             await self._state.pause(pause_s)
             return True
+        if self._records is not None and count:
+            await self._records.deferred(culprit, outcome, pause_s, retries.staging_queue)
         await self._staged(culprit, outcome, count, pause_s)
         return True
 
@@ -293,6 +303,7 @@ class Worker:
             backout_count=descriptor.backout_count + 1,
             decide=decide,
             why=self._tell.why(count, settings, outcome),
+            record=None if self._records is None else partial(self._records.disposed, delivery, outcome),
         )
         try:
             disposal = await self._move(task)
@@ -359,8 +370,13 @@ class Worker:
         self._tell.in_doubt(error, ids, puts)
         raise SessionLost(error)
 
-    async def _back_out(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome | None) -> None:
-        """Back the unit out; whoever is not the culprit is forgiven the count that this costs."""
+    async def _back_out(
+        self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome | None, *, moved: bool = False
+    ) -> None:
+        """Back the unit out; whoever is not the culprit is forgiven the count that this costs.
+
+        A culprit that is to be moved next is recorded by its move.
+        """
         try:
             await self._session.settle(Settlement.BACKOUT)
         except MQIError as error:  # a connection that cannot even back out is dead
@@ -370,6 +386,9 @@ class Worker:
             if delivery is not culprit:
                 self._state.forgive(delivery.got.descriptor.message_id)
         self._tell.settled(Settlement.BACKOUT, ids, outcome, 0.0)
+        if self._records is not None:
+            rolled_back = [delivery for delivery in deliveries if not (moved and delivery is culprit)]
+            await self._records.rolled_back(rolled_back, culprit, outcome)
 
     # -- deciding
 

@@ -120,3 +120,23 @@ def test_sigterm_ends_it_with_what_was_under_way_published(run: Run, tmp_path: P
     landed = sum(segment.rows for lane in journal.lanes() for segment in lane.all_segments())
     assert 1 == landed + len(after)
     assert () == tuple(path for lane in journal.lanes() for path in lane.pending())
+
+
+def test_without_pyarrow_the_command_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.cli.land.find_spec", lambda _: None)
+
+    result = run("land", "ORDERS.IN", "--journal", "j")
+
+    assert (2, True) == (result.exit_code, "pip install 'mqflow[journal]'" in result.stderr)
+
+
+@pytest.mark.usefixtures("state")
+def test_what_every_consumer_has_read_may_be_trimmed_on_the_way_out(run: Run, tmp_path: Path) -> None:
+    Consumers(Journal.create(tmp_path / "j")).register("bronze")
+    run("put", "ORDERS.IN", stdin="x")
+    first = run("land", "ORDERS.IN", "--journal", "j", "--once", "--trim")
+    Consumers(Journal.open(tmp_path / "j")).commit("bronze", {"ORDERS.IN": 1})
+    second = run("land", "ORDERS.IN", "--journal", "j", "--once", "--trim")
+
+    assert "ORDERS.IN: 0 segments trimmed; bronze is the slowest" in first.stderr
+    assert "ORDERS.IN: 1 segments trimmed" in second.stderr

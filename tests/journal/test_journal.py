@@ -27,10 +27,11 @@ from mqflow.journal import (
     ddl,
     read_table,
 )
-from mqflow.journal.rows import Position, columns, put_time_us
+from mqflow.journal.rows import Position, columns
 from mqflow.journal.segments import Written, pending_path, publish, verify, write_pending
 from mqflow.mqi.dead_letter_header import DeadLetterHeader, to_bytes
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.policy.disposition_record import put_time_us
 from mqflow.testing.journals import START_US, add_segment, generate_journal, invented
 from mqflow.verbs import Got
 

@@ -1,0 +1,222 @@
+"""Puts a record of each decision on a queue, in the unit of work of the decision: it exists if and only if the decision does.
+
+A rollback cannot be told that way, its record would roll back with it: that one is put after the backout, and a crash between
+the two loses it; the next delivery's BackoutCount says so. Of one worker. A record that is refused is warned of, and nothing
+waits for it.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any, Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.events import Warned
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Persistence, PutOption
+from mqflow.policy import disposition_record
+from mqflow.policy.disposition import (
+    Completed,
+    DeadLetter,
+    Deliver,
+    Discard,
+    Disposition,
+    Failed,
+    Interrupted,
+    Outcome,
+    Requeue,
+    Return,
+    Settlement,
+    Undecodable,
+)
+from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, put_time_us
+from mqflow.runtime.delivery import Delivery
+from mqflow.runtime.disposal import Disposal
+from mqflow.runtime.listener_state import ListenerState
+from mqflow.runtime.session import Session
+
+__all__ = ("HEARTBEAT_S", "Recorder")
+
+HEARTBEAT_S: Final = 60.0
+"""How often an idle worker says that it is there: what moves the watermarks of whoever reads the records."""
+_TEXT_CHARS_MAX: Final = 512
+_DESCRIPTOR: Final = MessageDescriptor(format=disposition_record.FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_OUTCOMES: Final[dict[type[Disposition], RecordOutcome]] = {
+    Requeue: RecordOutcome.BACKED_OUT,
+    DeadLetter: RecordOutcome.DEAD_LETTERED,
+    Discard: RecordOutcome.DISCARDED,
+    Return: RecordOutcome.LEFT,
+    Deliver: RecordOutcome.LEFT,
+}
+
+
+class _Trouble(Struct, frozen=True):
+    """What went wrong with a handling, as a record says it."""
+
+    exc_class: str | None = None
+    exc_message: str | None = None
+    exc_fingerprint: str | None = None
+
+
+class Recorder:
+    """Makes the records of one worker, and puts them."""
+
+    def __init__(self, state: ListenerState, session: Session, queue: str, number: int) -> None:
+        self._state: Final = state
+        self._session: Final = session
+        self._queue: Final = queue
+        self._consumer: Final = f"{state.application_name}/{state.spec.name}#{number}"
+        self._connection: Final = f"{int(state.random.random() * 2**48):012x}"
+        self._unit = 0
+        self._ordinal = 0
+        self._got_us = 0
+        self._heartbeat_at = state.clock.monotonic()
+        self._refused = False
+
+    def got(self) -> None:
+        """Note that a unit was got just now."""
+        self._unit += 1
+        self._ordinal = 0
+        self._got_us = self._now_us()
+
+    async def committed(self, deliveries: Sequence[Delivery]) -> None:
+        """Put, in the unit of work that is about to be committed, that these were handled."""
+        for delivery in deliveries:
+            await self._put(self._session, self._record(delivery, RecordOutcome.COMMITTED))
+
+    async def rolled_back(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome | None) -> None:
+        """Put, in a unit of work of its own, that these were rolled back; `culprit` is the one that the outcome is of."""
+        for delivery in deliveries:
+            blamed = culprit is None or delivery is culprit
+            said = _trouble(outcome) if blamed else _Trouble()
+            await self._put(self._session, self._record(delivery, RecordOutcome.ROLLED_BACK, said))
+        await self._commit(self._session)
+
+    async def deferred(self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str) -> None:
+        """Put, in the unit of work that stages it, that the message comes again later."""
+        due_us = self._now_us() + round(after_s * 1_000_000)
+        more = {"delay_req_ms": round(after_s * 1_000), "due_ts": due_us, "target_queue": target_queue}
+        await self._put(self._session, self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome), **more))
+
+    async def disposed(self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal) -> None:
+        """Put what became of a poison message: in the unit of work of its move, or of its own where it stays."""
+        disposition = disposal.disposition
+        refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
+        reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
+        target = disposition.queue if isinstance(disposition, Requeue | DeadLetter) else None
+        record = self._record(delivery, _OUTCOMES[type(disposition)], _trouble(outcome), target_queue=target, mqrc=reason)
+        await self._put(session, record)
+        if record.outcome is RecordOutcome.LEFT:
+            await self._commit(session)
+
+    async def heartbeat(self, *, alone: bool) -> None:
+        """Say once a minute that this worker is there; `alone` where no unit of work is open that will be committed."""
+        now = self._state.clock.monotonic()
+        if now < self._heartbeat_at:
+            return
+        self._heartbeat_at = now + HEARTBEAT_S
+        await self._put(self._session, self._of_consumer(RecordOutcome.HEARTBEAT, self._now_us()))
+        if alone:
+            await self._commit(self._session)
+
+    # -- making
+
+    def _record(
+        self, delivery: Delivery, outcome: RecordOutcome, trouble: _Trouble | None = None, **more: Any
+    ) -> DispositionRecord:
+        got = delivery.got
+        md = got.descriptor
+        settings = self._state.settings.known
+        said = trouble or _Trouble()
+        now = self._now_us()
+        return self._of_consumer(
+            outcome,
+            now,
+            handler=self._state.spec.name,
+            uow_id=f"{self._connection}/{self._unit}",
+            msg_id=md.message_id,
+            correl_id=md.correlation_id,
+            group_id=md.group_id,
+            msg_type=md.message_type,
+            format=md.format,
+            ccsid=md.ccsid,
+            encoding=md.encoding,
+            persistence=md.persistence,
+            priority=md.priority,
+            expiry_left_ms=None if md.expiry_tenths < 0 else md.expiry_tenths * 100,
+            msg_len=got.data_bytes,
+            put_ts=put_time_us(md.put_date, md.put_time),
+            put_appl_name=md.put_application_name,
+            put_appl_type=md.put_application_type,
+            user_id=md.user_identifier,
+            reply_q=md.reply_to_queue,
+            reply_qm=md.reply_to_queue_manager,
+            get_ts=self._got_us,
+            done_ts=now,
+            backout_count=md.backout_count,
+            bothresh=settings.attributes.backout_threshold if settings else None,
+            boqname=settings.attributes.backout_requeue_queue if settings else None,
+            exc_class=said.exc_class,
+            exc_fingerprint=said.exc_fingerprint,
+            exc_message=said.exc_message,
+            **more,
+        )
+
+    def _of_consumer(self, outcome: RecordOutcome, now_us: int, **more: Any) -> DispositionRecord:
+        self._ordinal += 1
+        manager = self._state.supervisor.queue_manager_name
+        return DispositionRecord(
+            disp_id=f"{manager}/{self._connection}/{self._unit}/{self._ordinal}",
+            event_ts=now_us,
+            qmgr=manager,
+            queue=self._state.spec.queue,
+            consumer=self._consumer,
+            outcome=outcome,
+            **more,
+        )
+
+    def _now_us(self) -> int:
+        return round(self._state.clock.wall() * 1_000_000)
+
+    # -- putting
+
+    async def _put(self, session: Session, record: DispositionRecord) -> None:
+        try:
+            handle = await session.output(self._queue)
+            await session.call(session.connection.put, handle, _DESCRIPTOR, disposition_record.to_bytes(record), _PUT)
+        except MQIError as error:
+            # A lost connection is found by the settlement that follows; whatever else it is, the message goes first.
+            if not self._refused:
+                text = f"{self._state.spec.name}: decisions are not recorded. {error}"
+                self._state.broadcast(Warned(text=text, queue=self._queue))
+            self._refused = True
+        else:
+            self._refused = False
+
+    async def _commit(self, session: Session) -> None:
+        try:
+            await session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            # Records only, and silver finds what is missing; the connection's end is found by the next call.
+            self._state.broadcast(Warned(text=f"{self._state.spec.name}: a record may be missing. {error}", queue=self._queue))
+
+
+def _trouble(outcome: Outcome | None) -> _Trouble:
+    match outcome:
+        case Failed(error=error, text=text) | Undecodable(error=error, text=text):
+            return _Trouble(error, text[:_TEXT_CHARS_MAX], _fingerprint(error, text))
+        case Interrupted(why=why):
+            return _Trouble("Interrupted", why, _fingerprint("Interrupted", why))
+        case None | Completed():
+            return _Trouble()
+        case _:
+            assert_never(outcome)
+
+
+def _fingerprint(error: str, text: str) -> str:
+    """Return what the same trouble has in common: the class, and the text without what changes from message to message."""
+    normal = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+|'[^']*'|\"[^\"]*\"", "#", text)
+    return hashlib.sha256(f"{error}\0{normal}".encode(errors="replace")).hexdigest()
