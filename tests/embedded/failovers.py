@@ -87,7 +87,7 @@ class _Run:
             self.states.setdefault(int(what), {})[words[0]] = float(words[1])
         elif what == "started":
             self.started.add(who)
-        elif what == "back" and who in self.away:
+        elif what == "back" and float(words[0]) >= self.away.get(who, float("inf")):  # not of the outage before
             back_ms = (float(words[0]) - self.away.pop(who)) * 1_000
             (self.result.application_back_ms if who.startswith("app") else self.result.client_back_ms).append(back_ms)
 
