@@ -30,7 +30,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.standby import owner_pid, standby_pid
-from mqflow.embedded.users_file import USERS_FILE, UsersFile
+from mqflow.embedded.users_file import USERS_FILE, UsersFile, why_no_user
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.names import is_object_name
 
@@ -229,6 +229,8 @@ def user_command(name: str, user: str, folder: Path | None, remove: bool, passwo
             raise ConfigurationError(f"There is no user {user!r}; there are: {', '.join(users.names()) or 'none'}.")
         click.echo(f"{user} is removed.")
         return
+    if said := why_no_user(user):
+        raise ConfigurationError(f"{said}.")
     password = password_file.read().rstrip("\n") if password_file else getpass.getpass(f"Password of {user}: ")
     if not password:
         raise ConfigurationError("An empty password is none.")

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from mqflow.embedded import calls
 from mqflow.embedded.streams import Stream, TlsStream
+from mqflow.embedded.users_file import why_no_user
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
@@ -85,6 +86,8 @@ class WithPassword:
 
     def user_of(self, hello: calls.Hello, owner: str) -> str:  # noqa: ARG002 - nobody is the owner for the asking
         """The one that the hello names and has the password of. Which of the two was wrong is not said."""
+        if hello.user and (said := why_no_user(hello.user)):
+            raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         if not hello.user or not self._passwords.knows(hello.user, hello.password):
             said = f"No user {hello.user!r} with that password: `mqflow qmgr user QMGR USER` gives one"
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)

@@ -183,7 +183,8 @@ def _create(
         raise Refusal(Reason.SUB_INHIBITED, f"SUB(DISABLED) holds for topic {topic_string}")
     if durable and rules.durable_subscriptions == _NO:
         raise Refusal(Reason.DURABILITY_NOT_ALLOWED, f"DURSUB(NO) holds for topic {topic_string}")
-    _check_authorities(machine, connection, topic_string, given)
+    user = _user_of(machine, connection, wanted)
+    _check_authorities(machine, user, topic_string, given)
     check_selection(wanted.selection)
     identifier = machine.identifiers.identifier()
     chosen = bool(wanted.options & SubscribeOption.SET_CORREL_ID)
@@ -195,7 +196,7 @@ def _create(
         topic_object=wanted.object_name,
         options=subscribe_rules.kept_options(int(wanted.options)),
         correlation_id=wanted.correlation_id if chosen else machine.identifiers.identifier(),
-        user=connection.user,
+        user=user,
         user_data=wanted.user_data,
         selection=wanted.selection,
         priority=wanted.priority,
@@ -234,9 +235,10 @@ def _resume(
 ) -> tuple[Subscribed, Wait, UnitOfWork | None]:
     if found.holder is not None:
         raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{found.holder.connection.application_name} holds it")
-    subscribe_rules.check_identity(found.attributes, connection.user)
+    user = _user_of(machine, connection, wanted)
+    subscribe_rules.check_identity(found.attributes, user)
     authority = Authority.SUB if wanted.options & SubscribeOption.ALTER else Authority.RESUME
-    check_topic_authority(machine, connection.user, found.attributes.topic_string, authority)
+    check_topic_authority(machine, user, found.attributes.topic_string, authority)
     wait: Wait = _nothing
     altered: SubscriptionAttributes | None = None
     if wanted.options & SubscribeOption.ALTER:
@@ -345,11 +347,22 @@ def _place_retained(machine: Machine, unit: UnitOfWork, subscription: Subscripti
     return count
 
 
-def _check_authorities(machine: Machine, connection: "EmbeddedConnection", topic_string: str, given: object) -> None:
-    """Refuse with 2035 who may not subscribe there, or not put to the queue the publications are to go to."""
-    check_topic_authority(machine, connection.user, topic_string, Authority.SUB)
+def _user_of(machine: Machine, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor) -> str:
+    """Return whose the subscription is: the alternate user's where one is used, which is refused (2035) without ALTUSR.
+
+    Source: IBM, MQSD AlternateUserId: its authority is asked, and it is recorded as the subscription's.
+    """
+    if not wanted.options & SubscribeOption.ALTERNATE_USER_AUTHORITY:
+        return connection.user
+    machine.authorities.check(connection.user, (Need(Kind.QMGR, "", Authority.ALTUSR, own=True),))
+    return wanted.alternate_user
+
+
+def _check_authorities(machine: Machine, user: str, topic_string: str, given: object) -> None:
+    """Refuse with 2035 who may not subscribe there, or not put to the queue by the name that the publications are to go to."""
+    check_topic_authority(machine, user, topic_string, Authority.SUB)
     if isinstance(given, EmbeddedHandle):
-        machine.authorities.check(connection.user, (Need(Kind.QUEUE, given.resolved_queue, Authority.PUT),))
+        machine.authorities.check(user, (Need(Kind.QUEUE, given.name, Authority.PUT),))
 
 
 def check_selection(text: str) -> None:

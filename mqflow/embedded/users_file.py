@@ -13,7 +13,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-__all__ = ("USERS_FILE", "UserPassword", "UsersFile")
+from mqflow.embedded.users import USER_CHARS
+
+__all__ = ("USERS_FILE", "UserPassword", "UsersFile", "why_no_user")
 
 USERS_FILE: Final = "users.json"
 
@@ -22,6 +24,18 @@ _COST: Final = 2**14
 _BLOCK: Final = 8
 _MEMORY_BYTES: Final = 64 * 1024 * 1024
 _NOBODY_SALT: Final = bytes(_SALT_BYTES)
+
+
+def why_no_user(user: str) -> str:
+    """Return why this can be no user, or an empty string where it can."""
+    if not user:
+        return "A user has a name"
+    if len(user) > USER_CHARS:
+        said = (
+            f"{user!r} has {len(user)} characters, and a user identifier of MQ {USER_CHARS}: MQMD.UserIdentifier holds no more"
+        )
+        return f"{said}, and cut it would be another user"
+    return ""
 
 
 class UserPassword(Struct, frozen=True):
@@ -44,7 +58,9 @@ class UsersFile:
         return tuple(sorted(self._read()))
 
     def set(self, user: str, password: str) -> None:
-        """Add the user, or give it another password."""
+        """Add the user, or give it another password. Raises `ValueError` for a name that is none."""
+        if said := why_no_user(user):
+            raise ValueError(said)
         salt = self._salt(_SALT_BYTES)
         self._write(self._read() | {user: UserPassword(salt, _hash(password, salt, _COST))})
 

@@ -191,6 +191,15 @@ def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
     assert "There is a queue manager already" in run("qmgr", "backup", "QM1", "copy").stderr
 
 
+def test_a_user_whose_name_fits_into_no_message_is_refused(run: Run) -> None:
+    Path("password").write_text("correct horse")
+
+    refused = run("qmgr", "user", "QM1", "a" * 13, "--password-file", "password")
+
+    assert 0 != refused.exit_code
+    assert "has 13 characters" in refused.stderr
+
+
 def test_users_with_a_password_get_in_over_tls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))

@@ -115,6 +115,15 @@ def test_who_has_not_the_password_is_refused_and_not_told_which_was_wrong(plain:
     assert Reason.NOT_AUTHORIZED == refused.value.reason
 
 
+def test_a_user_whose_name_fits_into_no_message_is_refused_with_the_reason(plain: Server, users: UsersFile) -> None:
+    with pytest.raises(ValueError, match="UserIdentifier holds no more"):
+        users.set("a" * 13, SECRET)
+    with pytest.raises(MQIError, match="13 characters") as refused:
+        ServedQueueManager(plain.address, user="a" * 13, password=SECRET).connect()
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
 def test_a_user_that_is_removed_is_out_at_once(plain: Server, users: UsersFile) -> None:
     assert users.remove("alice")
 

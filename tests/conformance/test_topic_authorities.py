@@ -1,0 +1,127 @@
+"""Who may publish and subscribe: 2035. Source: IBM, "Access control for topics", MQSUB and MQSD AlternateUserId; rc2035."""
+
+from collections.abc import Callable
+
+import pytest
+
+from mqflow.embedded.mqsc import Verdict, run
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscribeOption
+from mqflow.mqi.reason_codes import Reason
+from tests.conformance.programs import Program
+from tests.conformance.test_subscriptions import CREATE, DURABLE, MANAGED, RESUME, publish, subscribe
+from tests.conformance.under_test import QueueManagerUnderTest, refused
+
+ANOTHER = SubscribeOption.ALTERNATE_USER_AUTHORITY
+Allow = Callable[..., None]
+
+
+@pytest.fixture
+def allow(queue_manager: QueueManagerUnderTest) -> Allow:
+    """Give authorities on an object; to `tester` unless told."""
+
+    def give(what: str, words: str, *, to: str = "tester") -> None:
+        command = f"SET AUTHREC {what} PRINCIPAL('{to}') AUTHADD({words})"
+        [response] = run(command, queue_manager.administration).responses
+        assert response.verdict is Verdict.DONE, response.text
+
+    return give
+
+
+@pytest.fixture
+def tester(queue_manager: QueueManagerUnderTest, allow: Allow) -> Program:
+    """A program whose user may connect and nothing else, where PRICES is the topic object of Prices."""
+    [response] = run("DEFINE TOPIC(PRICES) TOPICSTR('Prices')", queue_manager.administration).responses
+    assert response.verdict is Verdict.DONE, response.text
+    allow("OBJTYPE(QMGR)", "CONNECT")
+    return Program(queue_manager, application_name="conformance", user="tester")
+
+
+PRICES = "PROFILE('PRICES') OBJTYPE(TOPIC)"
+
+
+def on(queue: str) -> str:
+    return f"PROFILE('{queue}') OBJTYPE(QUEUE)"
+
+
+def test_publishing_takes_pub_on_a_topic_object_above(tester: Program, allow: Allow) -> None:
+    def put1(topic: str) -> None:
+        there = {"object_type": ObjectType.TOPIC, "object_string": topic}
+        tester.connection.put1("", MessageDescriptor(), b"", PutOption.NO_SYNCPOINT, **there)  # type: ignore[arg-type]  # a table
+
+    with refused(Reason.NOT_AUTHORIZED):
+        publish(tester, "Prices/Oil")
+    with refused(Reason.NOT_AUTHORIZED):
+        put1("Prices/Oil")
+    allow(PRICES, "SUB")
+    with refused(Reason.NOT_AUTHORIZED):
+        publish(tester, "Prices/Oil")
+    allow(PRICES, "PUB")
+    publish(tester, "Prices/Oil")
+    put1("Prices/Oil/London")
+    with refused(Reason.NOT_AUTHORIZED):
+        publish(tester, "News")
+
+
+def test_subscribing_takes_sub_on_a_topic_object_above(tester: Program, allow: Allow) -> None:
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, "Prices/#")
+    allow(PRICES, "PUB,RESUME")
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, "Prices/#")
+    allow(PRICES, "SUB")
+    subscribe(tester, "Prices/#")
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, "#")
+
+
+def test_resuming_takes_resume(tester: Program, allow: Allow) -> None:
+    allow(PRICES, "SUB")
+    made = subscribe(tester, "Prices/#", DURABLE, name="desk-1")
+    tester.close(made.queue)
+    tester.connection.close(made.handle, CloseOption.KEEP_SUB)
+
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, options=RESUME, name="desk-1")
+    allow(PRICES, "RESUME")
+    subscribe(tester, options=RESUME, name="desk-1")
+
+
+def test_what_is_not_managed_takes_put_on_the_queue_by_the_name_it_was_opened_by(
+    queue_manager: QueueManagerUnderTest, tester: Program, queue: str, allow: Allow
+) -> None:
+    [response] = run(f"DEFINE QALIAS(ALIAS) TARGET('{queue}')", queue_manager.administration).responses
+    assert response.verdict is Verdict.DONE, response.text
+    allow(PRICES, "SUB")
+    allow(on("ALIAS"), "GET")
+    alias = tester.open("ALIAS", OpenOption.INPUT_SHARED)
+    allow(on(queue), "PUT")
+
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, "Prices", CREATE, alias)
+    allow(on("ALIAS"), "PUT")
+    subscribe(tester, "Prices", CREATE, alias)
+
+
+def test_another_users_authority_is_used_by_who_may_use_it_and_the_subscription_is_that_users(
+    queue_manager: QueueManagerUnderTest, tester: Program, allow: Allow
+) -> None:
+    allow(PRICES, "SUB", to="other")
+
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, "Prices", alternate_user="other")  # ignored without the option
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, "Prices", MANAGED | ANOTHER, alternate_user="other")
+    allow("OBJTYPE(QMGR)", "ALTUSR")
+    subscribe(tester, "Prices", MANAGED | ANOTHER, alternate_user="other", name="others")
+
+    [status] = queue_manager.administration.publishing.subscriptions()
+    assert ("others", "other") == (status.attributes.name, status.attributes.user)
+
+
+def test_with_another_users_authority_ones_own_does_not_count(tester: Program, allow: Allow) -> None:
+    allow("OBJTYPE(QMGR)", "ALTUSR")
+    allow(PRICES, "SUB")
+
+    with refused(Reason.NOT_AUTHORIZED):
+        subscribe(tester, "Prices", MANAGED | ANOTHER, alternate_user="other")
