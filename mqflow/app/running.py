@@ -24,8 +24,7 @@ from mqflow.app.reconnecting import client_configuration, reconnection
 from mqflow.app.settings import Settings, load
 from mqflow.events import ConnectionTried, Hook, InDoubt
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, GetOption, MatchOption, MessageType, OpenOption, SubscribeOption
-from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.mqi.options import GetOption, MatchOption, MessageType, OpenOption
 from mqflow.policy.client_configuration import ClientConfiguration
 from mqflow.policy.disposition import Behaviour, Settlement
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
@@ -37,6 +36,7 @@ from mqflow.runtime.retries import Retries
 from mqflow.runtime.runtime import Runtime
 from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
+from mqflow.runtime.subscriber import end_subscription
 from mqflow.verbs import GetOptions, Got, Put, QueueManager
 
 if TYPE_CHECKING:
@@ -168,11 +168,7 @@ class Running:
         """As `App.unsubscribe`."""
         session = await self._runtime.supervisor.connect()
         try:
-            connection = session.connection
-            wanted = SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME)
-            subscribed = await session.call(connection.subscribe, wanted)
-            await session.call(connection.close, subscribed.queue)
-            await session.call(connection.close, subscribed.handle, CloseOption.REMOVE_SUB)
+            await session.call(end_subscription, session.connection, durable)
         finally:
             with anyio.CancelScope(shield=True):
                 await session.close()

@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "init": "Make a new application, with a test and a Containerfile.",
     "doctor": "Look for what is wrong here.",
     "spark": "Run the data pipeline: journals into tables, and tables into insight.",
+    "unsubscribe": "End a durable subscription, with what waits on its queue.",
     "ccdt": "Say which channels would be tried, in which order, and why.",
     "reason": "Say what a reason code means and what is done about it.",
     "standin": "Run programs that use ibmmq or pymqi without IBM MQ.",

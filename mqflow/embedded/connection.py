@@ -6,7 +6,7 @@ is in `opening`, `putting`, `getting`, `inquiring` and `settling`.
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from mqflow.embedded import getting, opening, settling, subscribing
 from mqflow.embedded.get_rules import GetPlan, Reach, plan_get
@@ -29,6 +29,9 @@ from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, Got, Inquired, Put, Subscribed
 
 __all__ = ("EmbeddedConnection",)
+
+
+_UNDONE: Final = Refusal(Reason.BACKED_OUT, "The connection ended before it was committed, so the unit of work was backed out")
 
 
 class EmbeddedConnection:
@@ -266,11 +269,17 @@ class EmbeddedConnection:
             settling.back_out(self._machine, self.unit_of_work)
 
     def disconnect(self) -> None:
-        """End the connection (MQDISC). **Commits an open unit of work**; where it cannot, it is backed out, and 2003 raised."""
+        """End the connection (MQDISC). **Commits an open unit of work**; where it cannot, it is backed out, and 2003 raised.
+
+        Quiet where the connection was gone already with nothing open.
+        """
         with self._machine.lock:
             lost = self._ended not in {0, Reason.HCONN_ERROR}
-            if lost:  # it is gone already, and so is its unit of work
+            if lost:
+                undone = self._undone
                 self._ended = Reason.HCONN_ERROR
+                if undone:  # whoever disconnects to commit has to hear it
+                    raise _UNDONE.on("MQDISC", "", self.queue_manager_name)
                 return
             try:
                 self._check_usable()
@@ -409,8 +418,7 @@ class EmbeddedConnection:
     def _not_begun(self, refusal: Refusal) -> MQIError:
         if self._undone and self._ended != Reason.HCONN_ERROR:
             self._undone = False
-            why = Refusal(Reason.BACKED_OUT, "The connection ended before it was committed, so the unit of work was backed out")
-            return why.on("MQCMIT", "", self.queue_manager_name)
+            return _UNDONE.on("MQCMIT", "", self.queue_manager_name)
         return refusal.on("MQCMIT", "", self.queue_manager_name)
 
 

@@ -62,7 +62,7 @@ ADVICE: Final[dict[int, str]] = {
     Reason.Q_MGR_NAME_ERROR: "Check the name of the queue manager in the URL.",
     Reason.Q_MGR_NOT_AVAILABLE: "Start the queue manager, or check host and port.",
     Reason.UNKNOWN_ALIAS_BASE_Q: "The queue the alias names does not exist: DEFINE it, or ALTER QALIAS(...) TARGET(...).",
-    Reason.UNKNOWN_OBJECT_NAME: "Check the spelling and the case, or DEFINE QLOCAL(...).",
+    Reason.UNKNOWN_OBJECT_NAME: "Check the spelling and the case, or DEFINE it: QLOCAL(...), or TOPIC(...) for a topic object.",
     Reason.UNKNOWN_OBJECT_Q_MGR: "Only queues of this queue manager can be reached here.",
     Reason.OBJECT_NAME_ERROR: "A name is 1 to 48 of A-Z a-z 0-9 . _ / %.",
     Reason.OBJECT_ALREADY_EXISTS: "Choose another name, or use what is there.",

@@ -10,14 +10,14 @@ import anyio
 from msgspec import Struct
 
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import SubscribeOption
+from mqflow.mqi.options import CloseOption, SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reason_classes import Class, classify
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
-from mqflow.verbs import Subscribed
+from mqflow.verbs import Connection, Subscribed
 
-__all__ = ("Subscriber", "TopicSubscription")
+__all__ = ("Subscriber", "TopicSubscription", "end_subscription")
 
 _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 
@@ -89,6 +89,17 @@ class Subscriber:
         if session is not None:
             with anyio.CancelScope(shield=True):
                 await session.close()
+
+
+def end_subscription(connection: Connection, durable: str) -> None:
+    """End a durable subscription for good, with what waits on its managed queue.
+
+    Raises `MQIError` 2428 where there is none, 2429 while an application holds it, 2434 where it is another
+    user's, 2035 without RESUME.
+    """
+    subscribed = connection.subscribe(SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME))
+    connection.close(subscribed.queue)
+    connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
 
 
 async def _name(session: Session, subscribed: Subscribed) -> str:

@@ -39,6 +39,20 @@ def booking_app(settings: Settings | None = None) -> App:
     return app
 
 
+async def test_the_first_put_of_an_application_after_an_outage_is_not_refused_for_it(mq: QueueManagerKit) -> None:
+    app = booking_app()
+    async with mq.run(app):
+        await app.put("IN", Order(1))
+        await mq.drain("OUT")
+        with mq.faults.outage():
+            await anyio.sleep(60)
+        await anyio.sleep(60)
+        await app.put("IN", Order(2))
+        [out] = await mq.drain("OUT", within_s=60)
+
+    assert {"number": 2} == out.json()
+
+
 async def test_after_an_outage_the_queue_is_open_again_and_messages_go_on(mq: QueueManagerKit) -> None:
     async with mq.run(booking_app()):
         await mq.put("IN", {"number": 1})

@@ -155,6 +155,16 @@ def test_explain_says_where_delayed_messages_wait_and_who_delivers_them(run: Run
         assert words in shown
 
 
+def test_unsubscribe_ends_a_durable_subscription(run: Run, orders: None) -> None:
+    run("mqsc", stdin="DEFINE SUB('desk-1') TOPICSTR('Prices') DESTCLAS(MANAGED)")
+
+    ended = run("unsubscribe", "desk-1")
+    again = run("unsubscribe", "desk-1")
+
+    assert (0, "desk-1 is over.") == (ended.exit_code, ended.stdout.strip()), ended.output
+    assert "MQRC_NO_SUBSCRIPTION" in again.stderr
+
+
 def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None) -> None:
     shown = run("explain", "orders_app:app", "--config").stdout
 

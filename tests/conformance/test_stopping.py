@@ -79,6 +79,17 @@ def test_a_commit_after_the_stop_says_that_the_unit_of_work_was_backed_out(
         program.commit()
 
 
+def test_a_disconnect_after_the_stop_says_that_what_it_was_to_commit_was_backed_out(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    """MQDISC commits: what cannot be committed any more is no quiet end."""
+    program.put_in_unit(queue, b"1")
+    queue_manager.stop()
+
+    with refused(Reason.BACKED_OUT):
+        program.disconnect()
+
+
 def test_a_disconnect_after_the_stop_is_quiet(queue_manager: QueueManagerUnderTest, program: Program) -> None:
     queue_manager.stop()
 
