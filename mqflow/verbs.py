@@ -187,10 +187,13 @@ class Connection(Protocol):
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
         object_string: str = "",
+        selection: str = "",
     ) -> ObjectHandle:
         """Return a handle on the object (MQOPEN). A model queue makes the dynamic queue `dynamic_name` asks for.
 
         A topic is its object's topic string and `object_string`, either or both; what is put to its handle is published.
+        With a `selection`, gets and browses pass over the messages it does not hold of; raises 2459 where it makes no sense,
+        2516 where nothing can be got.
         """
         ...
 

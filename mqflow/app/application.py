@@ -90,14 +90,15 @@ class App:
         """Declare the function below as a handler of the messages of a queue; the function itself stays as it is.
 
         Or of what is published on a `topic`, with wildcards of levels (`#`, `+`), or of characters (`*`, `?`). All workers
-        share one subscription. `durable` names one that goes on while the application is away; `selector` chooses publications.
+        share one subscription. `durable` names one that goes on while the application is away. `selector` chooses publications,
+        or messages of the queue: two selectors on one queue are two listeners, and what none of them selects stays there.
 
         `where` is asked with the `Message`, in the order of declaration; the first handler whose `where` says yes, or that has
         none, takes it. The `options` are those of `ListenerOptions` and belong to the queue: one of its handlers gives them.
         """
-        if bool(queue) is bool(topic) or (queue and (durable or selector or character_wildcards)):
+        if bool(queue) is bool(topic) or (queue and (durable or character_wildcards)):
             said = f"listener({queue!r}, topic={topic!r})"
-            raise ConfigurationError(f"{said}: a queue or a topic is needed, and durable and selector go with a topic.")
+            raise ConfigurationError(f"{said}: a queue or a topic is needed, and durable goes with a topic.")
         subscription = TopicSubscription(
             topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards
         )
@@ -105,7 +106,9 @@ class App:
         def declare(function: F) -> F:
             handler = Handler(function, where=where, codec=codec or self.codec)
             subscribed = subscription if topic else None
-            self._listener(queue or topic, options, name or function.__name__, handler.name, subscribed).add(handler)
+            self._listener(queue or topic, options, name or function.__name__, handler.name, subscribed or selector).add(
+                handler
+            )
             return function
 
         return declare
@@ -296,7 +299,7 @@ class App:
         return self._running
 
     def _listener(
-        self, queue: str, options: ListenerWishes, name: str, handler: str, subscription: TopicSubscription | None
+        self, queue: str, options: ListenerWishes, name: str, handler: str, chosen: TopicSubscription | str
     ) -> Listener:
         """Return the listener of the queue, made with these options or agreeing with them."""
         try:
@@ -305,10 +308,11 @@ class App:
             accepted = ", ".join(ListenerOptions.__struct_fields__)
             raise ConfigurationError(f"{handler} on {queue}: {error} (options: {accepted})") from error
         # Two subscriptions to one topic are two listeners, and a topic is no queue of the same name.
-        key = queue if subscription is None else f"topic {subscription}"
+        subscription, selection = (None, chosen) if isinstance(chosen, str) else (chosen, "")
+        key = f"{queue} {selection}" if subscription is None else f"topic {subscription}"
         listener = self._listeners.get(key)
         if listener is None:
-            listener = self._listeners[key] = Listener(queue, wanted, name, subscription)
+            listener = self._listeners[key] = Listener(queue, wanted, name, subscription, selection)
         elif options and listener.options == ListenerOptions():
             listener.options = wanted
         elif options and wanted != listener.options:

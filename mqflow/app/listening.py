@@ -105,10 +105,19 @@ class Publisher(Struct, frozen=True, kw_only=True):
 class Listener:
     """The handlers of one queue."""
 
-    def __init__(self, queue: str, options: ListenerOptions, name: str, subscription: TopicSubscription | None = None) -> None:
+    def __init__(
+        self,
+        queue: str,
+        options: ListenerOptions,
+        name: str,
+        subscription: TopicSubscription | None = None,
+        selection: str = "",
+    ) -> None:
         #: The queue; of a subscription, its topic.
         self.queue: Final = queue
         self.subscription: Final = subscription
+        #: Which messages of a queue; of a subscription, the subscription says.
+        self.selection: Final = selection
         self.options = options
         self.name: Final = name
         self.handlers: Final[list[Handler]] = []
@@ -135,6 +144,7 @@ class Listener:
             name=self.name,
             queue=self.queue,
             subscription=self.subscription,
+            selection=self.selection,
             handle=_Chain(self, middleware, codec, stager).handle,
             decide=decide,
             behaviour=backout.behaviour,

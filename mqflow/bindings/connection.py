@@ -69,11 +69,12 @@ class BoundConnection:
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
         object_string: str = "",
+        selection: str = "",
     ) -> BoundHandle:
         """Return a handle on the object (MQOPEN)."""
         strings = Strings()  # what it holds must live until the call is over
-        topic = strings.given("ObjectString", object_string)
-        od = self._object("MQOPEN", name, object_type, queue_manager, alternate_user, dynamic_name, topic)
+        said = {**strings.given("ObjectString", object_string), **strings.given("SelectionString", selection)}
+        od = self._object("MQOPEN", name, object_type, queue_manager, alternate_user, dynamic_name, said)
         self._begin("MQOPEN", name)
         try:
             hobj, opened, completion, reason = self._mqi.open(self._hconn, od, int(options))
@@ -269,7 +270,7 @@ class BoundConnection:
         queue_manager: str,
         alternate_user: str,
         dynamic_name: str,
-        object_string: Mapping[str, int],
+        strings: Mapping[str, int],
     ) -> bytes:
         """Return the MQOD. A name that is too long for its field is refused here: cut, it would be another's."""
         for text, reason in (
@@ -285,7 +286,7 @@ class BoundConnection:
             ObjectQMgrName=padded(queue_manager, OBJECT_NAME_CHARS_MAX),
             DynamicQName=padded(dynamic_name, OBJECT_NAME_CHARS_MAX),
             AlternateUserId=padded(alternate_user, 12),
-            **object_string,
+            **strings,
         )
 
     def _refuse(self, completion: int, reason: int, verb: str, name: str) -> NoReturn:

@@ -148,7 +148,8 @@ def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:
     if (wanted := listener.subscription) is not None:
         yield _Row("subscription", f"durable, {wanted.durable}" if wanted.durable else "not durable", "source")
         yield _Row("wildcards", "characters" if wanted.character_wildcards else "levels", "source")
-        yield _Row("selector", wanted.selector or "none", "source")
+    if selector := listener.selection if wanted is None else wanted.selector:
+        yield _Row("selector", selector, "source")
     yield _Row("handlers", ", ".join(handler.name for handler in listener.handlers), "source")
     for name in ("concurrency", "unit_of_work", "time_limit_s"):
         outside = getattr(said, name)

@@ -260,6 +260,7 @@ class Answering:
             dynamic_name=request.dynamic_name,
             alternate_user=request.alternate_user,
             object_string=request.object_string,
+            selection=request.selection,
         )
         return self._opened(handle)
 

@@ -114,6 +114,7 @@ class Open(Struct, frozen=True, tag=True):
     dynamic_name: str
     alternate_user: str
     object_string: str = ""
+    selection: str = ""
 
 
 class Opened(Struct, frozen=True):

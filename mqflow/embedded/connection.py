@@ -69,10 +69,18 @@ class EmbeddedConnection:
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
         object_string: str = "",
+        selection: str = "",
     ) -> EmbeddedHandle:
         """Return a handle on the object (MQOPEN)."""
         wanted = opening.Wanted(
-            name, OpenOption(options), object_type, queue_manager, dynamic_name, object_string, alternate_user
+            name,
+            OpenOption(options),
+            object_type,
+            queue_manager,
+            dynamic_name,
+            object_string,
+            alternate_user,
+            selection=selection,
         )
         try:
             with self._machine.lock:

@@ -17,6 +17,7 @@ from mqflow.embedded.logical_order import check_found
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.reports import report_delivery, report_expiration
+from mqflow.embedded.selecting import passes_over
 from mqflow.embedded.store import MessageRemoved
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.conversion import convert
@@ -121,12 +122,21 @@ def _first(
             return None
         if message.expires_at is not None and message.expires_at <= machine.clock.wall():
             _expire(machine, queue, message, unit)
-        elif (queue.locks and browse.locked_by_other(queue, message, handle)) or (
-            plan.unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic())
+        elif (
+            (queue.locks and browse.locked_by_other(queue, message, handle))
+            or (plan.unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic()))
+            or (handle.selector is not None and _unselected(machine, handle, queue, message))
         ):
             after = message.key
         else:
             return message
+
+
+def _unselected(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
+    """Whether the selector passes it over; a damaged body is not asked, so that the get finds it and sets it aside."""
+    if message.body is None:
+        machine.bodies.read(queue, message)
+    return passes_over(handle, message)
 
 
 def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMessage | None:

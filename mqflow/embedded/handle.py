@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a handle remembers them; what they are is not its business
     from mqflow.embedded.connection import EmbeddedConnection
     from mqflow.embedded.get_rules import GetPlan
     from mqflow.embedded.waiting import Waiter
+    from mqflow.mqi.selector import Selector
     from mqflow.verbs import GetOptions
 
 __all__ = ("INPUT", "Definition", "EmbeddedHandle")
@@ -55,6 +56,7 @@ class EmbeddedHandle:
         "queue",
         "saved_context",
         "seen_changes",
+        "selector",
         "takes_queue_along",
         "topic",
         "waiter",
@@ -90,6 +92,8 @@ class EmbeddedHandle:
         #: Descriptor of the last message taken, where it was opened with SAVE_ALL_CONTEXT.
         self.saved_context: MessageDescriptor | None = None
         self.waiter: Waiter | None = None
+        #: Of the selection string it was opened with.
+        self.selector: Selector | None = None
         # The last options used and what they mean: an application gets with the same ones again and again.
         self.get_options: GetOptions | None = None
         self.get_plan: GetPlan | None = None

@@ -16,6 +16,7 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.naming import dynamic_queue_name
 from mqflow.embedded.open_rules import check_open_options
 from mqflow.embedded.refusal import Refusal
+from mqflow.embedded.selecting import compiled
 from mqflow.embedded.store import QueueDefined, QueueDeleted
 from mqflow.embedded.topic_authority import check_topic_authority
 from mqflow.embedded.waiting import stop_waiting, wake_all
@@ -59,6 +60,7 @@ class Wanted(Struct, frozen=True, gc=False):
     dynamic_name: str = "AMQ.*"
     object_string: str = ""
     alternate_user: str = ""
+    selection: str = ""
     #: The queue manager opens it for the application: nobody's authority is asked.
     trusted: bool = False
 
@@ -72,6 +74,7 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
     _check_queue_manager(machine, wanted)
     handle = EmbeddedHandle(connection, wanted.name, wanted.options, wanted.object_type)
+    handle.selector = compiled(wanted.selection, wanted.object_type, handle.bits)
     if wanted.object_type == ObjectType.Q_MGR:
         _check_authority(machine, connection, wanted)
     elif wanted.object_type == ObjectType.Q:

@@ -176,9 +176,12 @@ class ServedConnection:
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
         object_string: str = "",
+        selection: str = "",
     ) -> ServedHandle:
         """Return a handle on the object (MQOPEN)."""
-        request = calls.Open(name, int(options), int(object_type), queue_manager, dynamic_name, alternate_user, object_string)
+        request = calls.Open(
+            name, int(options), int(object_type), queue_manager, dynamic_name, alternate_user, object_string, selection
+        )
         return self._opened(self._line.call(request, "MQOPEN", name))
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:

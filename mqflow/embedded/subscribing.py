@@ -24,6 +24,7 @@ from mqflow.embedded.opening import (
 from mqflow.embedded.publishing import place_copies, publication_on, wanting
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.retaining import retained_for
+from mqflow.embedded.selecting import check_selection
 from mqflow.embedded.settling import back_out
 from mqflow.embedded.subscription import EmbeddedSubscriptionHandle, Subscription
 from mqflow.embedded.topic_authority import check_topic_authority
@@ -31,7 +32,6 @@ from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.authorities import Authority, Kind, Need
 from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.selector import SelectorError, compile_selector
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
 from mqflow.verbs import Subscribed
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from mqflow.embedded.connection import EmbeddedConnection
 
 __all__ = (
-    "check_selection",
     "close_subscription",
     "enter",
     "new_subscription",
@@ -363,15 +362,6 @@ def _check_authorities(machine: Machine, user: str, topic_string: str, given: ob
     check_topic_authority(machine, user, topic_string, Authority.SUB)
     if isinstance(given, EmbeddedHandle):
         machine.authorities.check(user, (Need(Kind.QUEUE, given.name, Authority.PUT),))
-
-
-def check_selection(text: str) -> None:
-    """Refuse with 2459 a selector that makes no sense."""
-    try:
-        if text:
-            compile_selector(text)
-    except SelectorError as error:
-        raise Refusal(Reason.SELECTOR_SYNTAX_ERROR, str(error)) from error
 
 
 def _check_group(machine: Machine, wanted: SubscriptionAttributes, given: object) -> None:

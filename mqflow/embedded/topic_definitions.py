@@ -18,8 +18,9 @@ from mqflow.embedded.objects import define_object, delete_object, records
 from mqflow.embedded.opening import drop_managed, managed_queue, topic_string_of
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.retaining import clear_retained
+from mqflow.embedded.selecting import check_selection
 from mqflow.embedded.settling import commit_alone, make_durable
-from mqflow.embedded.subscribing import check_selection, enter, new_subscription, remove_subscription
+from mqflow.embedded.subscribing import enter, new_subscription, remove_subscription
 from mqflow.embedded.subscription import Subscription
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
 from mqflow.mqi.attributes import AttributeSpec

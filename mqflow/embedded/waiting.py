@@ -10,6 +10,7 @@ from collections.abc import Callable
 from mqflow.embedded.get_rules import GetPlan, matches
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+from mqflow.embedded.selecting import passes_over
 
 __all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "told", "wait", "wake_all", "withdraw")
 
@@ -104,7 +105,7 @@ def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, l
     looks: list[Waiter] = []
     for waiter in queue.waiters:
         match = waiter.plan.match
-        if match is not None and not matches(match, message.descriptor):
+        if (match is not None and not matches(match, message.descriptor)) or passes_over(waiter.handle, message):
             continue
         if waiter.plan.looks_only:
             looks.append(waiter)

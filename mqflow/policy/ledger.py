@@ -58,6 +58,8 @@ class Object(Struct, frozen=True, kw_only=True):
     queue_manager: str = ""
     object_string: str = ""
     alternate_user: str = ""
+    #: The selection string; empty for all messages.
+    selection: str = ""
     #: What the open answered; another name than `name` where a model queue made a dynamic one.
     opened_name: str = ""
     #: Whether the queue is a temporary dynamic one (DEFTYPE).

@@ -54,6 +54,8 @@ class ListenerSpec(Struct, frozen=True, kw_only=True):
     queue: str
     #: What it subscribes to, rather than gets from a queue of its own.
     subscription: TopicSubscription | None = None
+    #: A selection string: which messages of the queue; empty for all.
+    selection: str = ""
     handle: Handle
     #: What says what becomes of a message that was backed out.
     decide: Decide

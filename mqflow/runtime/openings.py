@@ -87,6 +87,7 @@ class Openings:
         queue_manager: str = "",
         object_string: str = "",
         alternate_user: str = "",
+        selection: str = "",
     ) -> ObjectHandle:
         """Return the handle of an object that stays open: the one there is, or a new one. Raises what MQOPEN raises."""
         entry = Object(
@@ -98,6 +99,7 @@ class Openings:
             queue_manager=queue_manager,
             object_string=object_string,
             alternate_user=alternate_user,
+            selection=selection,
         )
         number = self._known.get(entry)
         handle = None if number is None else self._handles.get(number)
@@ -195,6 +197,7 @@ class Openings:
             queue_manager=entry.queue_manager,
             dynamic_name=dynamic_name,
             alternate_user=entry.alternate_user,
+            selection=entry.selection,
             object_string=entry.object_string,
         )
 

@@ -75,7 +75,7 @@ class Worker:
         options = _EXCLUSIVE if self._spec.strict_order else INPUT
         queue, session = await self._state.queue(), self._session
         if self._state.subscriber is None:
-            self._handle = await session.call(session.openings.hold, queue, options)
+            self._handle = await session.call(session.openings.hold, queue, options, selection=self._spec.selection)
         else:  # the subscription is what is made again; its queue may be another one then
             self._handle = await session.call(session.connection.open, queue, options)
 

@@ -46,6 +46,7 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
             dynamic_name=od.text("DynamicQName"),
             alternate_user=od.text("AlternateUserId"),
             object_string=topic_text(od, "ObjectString"),
+            selection=topic_text(od, "SelectionString"),
         )
         hobj = hconn.next_number()
         hconn.objects[hobj] = handle

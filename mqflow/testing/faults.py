@@ -257,6 +257,7 @@ class _FaultyConnection:
         dynamic_name: str = "AMQ.*",
         alternate_user: str = "",
         object_string: str = "",
+        selection: str = "",
     ) -> ObjectHandle:
         def effect() -> ObjectHandle:
             return self._inner.open(
@@ -267,6 +268,7 @@ class _FaultyConnection:
                 dynamic_name=dynamic_name,
                 alternate_user=alternate_user,
                 object_string=object_string,
+                selection=selection,
             )
 
         return self._line.around("MQOPEN", name or object_string, effect)

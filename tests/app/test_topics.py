@@ -215,9 +215,7 @@ async def test_a_selector_that_makes_no_sense_ends_the_start(mq: QueueManagerKit
     assert Reason.SELECTOR_SYNTAX_ERROR == told.value.reason
 
 
-@pytest.mark.parametrize(
-    "given", [{}, {"queue": "Q", "topic": "Prices"}, {"queue": "Q", "durable": "desk-1"}, {"queue": "Q", "selector": "a = 1"}]
-)
+@pytest.mark.parametrize("given", [{}, {"queue": "Q", "topic": "Prices"}, {"queue": "Q", "durable": "desk-1"}])
 async def test_a_listener_has_a_queue_or_a_topic(given: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match="a queue or a topic is needed"):
         App().listener(given.get("queue", ""), **{key: value for key, value in given.items() if key != "queue"})  # type: ignore[arg-type]  # a table's row

@@ -1,0 +1,38 @@
+"""Which messages a handle opened with a selection string sees: gets and browses pass the others over.
+
+Source: IBM, MQOD SelectionString; rc2459, rc2516. For which opens 2516 is the answer was recalled, not read.
+"""
+
+from mqflow.embedded.handle import INPUT, EmbeddedHandle
+from mqflow.embedded.local_queue import QueuedMessage
+from mqflow.embedded.refusal import Refusal
+from mqflow.mqi.options import ObjectType, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.selectable import selectable
+from mqflow.mqi.selector import Selector, SelectorError, compile_selector
+
+__all__ = ("check_selection", "compiled", "passes_over")
+
+
+def check_selection(text: str) -> None:
+    """Refuse with 2459 a selector that makes no sense."""
+    compiled(text)
+
+
+def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
+    """Return the selector, None for an empty text. Refuses with 2459, and with 2516 where nothing can be selected."""
+    if not text:
+        return None
+    if object_type != ObjectType.Q or not bits & (INPUT | OpenOption.BROWSE):
+        raise Refusal(Reason.SELECTOR_INVALID_FOR_TYPE, "A selection string goes with a queue opened for input or browse")
+    try:
+        return compile_selector(text)
+    except SelectorError as error:
+        raise Refusal(Reason.SELECTOR_SYNTAX_ERROR, str(error)) from error
+
+
+def passes_over(handle: EmbeddedHandle, message: QueuedMessage) -> bool:
+    """Whether the handle's selector does not hold of the message. One whose body is on the disk is asked when it is read."""
+    if handle.selector is None or message.body is None:
+        return False
+    return not handle.selector(selectable(message.descriptor, message.body))

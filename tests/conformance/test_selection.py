@@ -1,0 +1,119 @@
+"""Gets and browses by a selection string given to MQOPEN. Source: IBM, MQOD SelectionString, "Selectors"; rc2459, rc2516."""
+
+import threading
+
+import pytest
+
+from mqflow.app.publishing import framed, outgoing
+from mqflow.mqi.options import GetOption, ObjectType, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import ObjectHandle
+from tests.conformance.programs import Program
+from tests.conformance.under_test import refused
+
+BOTH = OpenOption.INPUT_SHARED | OpenOption.BROWSE
+RED = "colour = 'red'"
+
+
+def put(program: Program, queue: str, body: bytes, colour: str, options: PutOption = PutOption.NO_SYNCPOINT) -> None:
+    descriptor, data = framed(outgoing(queue, body, properties={"colour": colour}))
+    program.connection.put(program.handle(queue), descriptor, data, options)
+
+
+@pytest.fixture
+def red(program: Program, queue: str) -> ObjectHandle:
+    return program.open(queue, BOTH, selection=RED)
+
+
+def taken(program: Program, handle: ObjectHandle, options: GetOption = GetOption.NO_SYNCPOINT) -> list[bytes]:
+    found: list[bytes] = []
+    while (got := program.get(handle, options | GetOption.PROPERTIES_FORCE_MQRFH2)) is not None:
+        found.append(got.body[-1:])
+    return found
+
+
+def test_a_get_passes_over_what_the_selector_does_not_hold_of(program: Program, queue: str, red: ObjectHandle) -> None:
+    for body, colour in ((b"1", "blue"), (b"2", "red"), (b"3", "blue"), (b"4", "red")):
+        put(program, queue, body, colour)
+
+    assert [b"2", b"4"] == taken(program, red)
+    assert [b"1", b"3"] == taken(program, program.handle(queue))
+
+
+def test_a_browse_passes_it_over_as_well(program: Program, queue: str, red: ObjectHandle) -> None:
+    for body, colour in ((b"1", "red"), (b"2", "blue"), (b"3", "red")):
+        put(program, queue, body, colour)
+
+    assert [b"1", b"3"] == taken(program, red, GetOption.BROWSE_NEXT)
+
+
+def test_the_descriptor_can_be_selected_by(program: Program, queue: str) -> None:
+    important = program.open(queue, BOTH, selection="Root.MQMD.Priority > 5")
+    for priority in (1, 9):
+        program.put(queue, str(priority).encode(), priority=priority)
+
+    assert [b"9"] == taken(program, important)
+
+
+def test_what_was_backed_out_is_selected_again(program: Program, queue: str, red: ObjectHandle) -> None:
+    put(program, queue, b"1", "red")
+    assert program.get_in_unit(red) is not None
+    assert [] == taken(program, red)
+    program.backout()
+
+    assert [b"1"] == taken(program, red)
+
+
+def test_puts_of_the_own_unit_of_work_are_selected(program: Program, queue: str, red: ObjectHandle) -> None:
+    put(program, queue, b"1", "blue", PutOption.SYNCPOINT)
+    put(program, queue, b"2", "red", PutOption.SYNCPOINT)
+
+    assert program.got(red, GetOption.SYNCPOINT).body.endswith(b"2")
+    program.commit()
+    assert [b"1"] == taken(program, program.handle(queue))
+
+
+def test_a_wait_ends_with_a_message_that_is_selected(program: Program, other: Program, queue: str, red: ObjectHandle) -> None:
+    def publish() -> None:
+        put(other, queue, b"1", "blue")
+        put(other, queue, b"2", "red")
+
+    later = threading.Timer(0.05, publish)
+    later.start()
+    got = program.got(red, GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=30_000)
+    later.join()
+
+    assert got.body.endswith(b"2")
+
+
+def test_two_who_select_otherwise_do_not_keep_a_message_from_a_third(program: Program, other: Program, queue: str) -> None:
+    """A message wakes who will take it, not who passes it over."""
+    program.open(queue, BOTH, selection=RED)
+    got: list[bytes] = []
+    handle = other.open(queue, BOTH, selection="colour = 'blue'")
+    waiting = threading.Thread(target=lambda: got.append(other.got(handle, GetOption.WAIT, wait_ms=30_000).body[-1:]))
+    waiting.start()
+    assert program.get(program.open(queue, BOTH, selection=RED), GetOption.WAIT, wait_ms=50) is None
+    put(program, queue, b"1", "blue")
+    waiting.join()
+
+    assert [b"1"] == got
+
+
+def test_a_selector_that_makes_no_sense_is_2459(program: Program, queue: str) -> None:
+    with refused(Reason.SELECTOR_SYNTAX_ERROR):
+        program.open(queue, BOTH, selection="colour =")
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        pytest.param(OpenOption.OUTPUT, {}, id="for output"),
+        pytest.param(OpenOption.OUTPUT, {"object_type": ObjectType.TOPIC, "object_string": "Prices"}, id="a topic"),
+    ],
+)
+def test_where_nothing_is_got_a_selector_is_2516(
+    program: Program, queue: str, options: OpenOption, more: dict[str, object]
+) -> None:
+    with refused(Reason.SELECTOR_INVALID_FOR_TYPE):
+        program.open("" if more else queue, options, selection=RED, **more)
