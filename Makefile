@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test check bench docs format clean
 
-$(STAMP): pyproject.toml plugins/prometheus/pyproject.toml
+$(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing mqflow and what it is developed with (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable plugins/prometheus
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable plugins/inbox --editable plugins/prometheus
 	@touch $@
 
 demo: $(STAMP) ## a month of real flights through a queue, a handler and a backout queue
