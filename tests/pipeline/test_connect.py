@@ -1,0 +1,35 @@
+"""The pipeline over Spark Connect: a session that speaks to a server, registers the formats there, and reads.
+
+In a process of its own, because one process cannot have both kinds of session.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import sys
+from mqflow.pipeline import spark_session
+
+spark = spark_session(remote="local[2]")
+print(type(spark).__module__, spark.read.format("mqflow_journal").load(sys.argv[1]).count())
+spark.stop()
+"""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.xdist_group("spark")
+def test_a_journal_is_read_over_spark_connect(journal: Path) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect] (grpcio), which developing mqflow does not")
+    pytest.importorskip("grpc_status", reason="as grpc")
+
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(journal)], capture_output=True, text=True, check=False, timeout=200, env=environment
+    )
+
+    assert 0 == done.returncode, done.stderr[-2000:]
+    assert "pyspark.sql.connect.session 100" in done.stdout
