@@ -1,0 +1,170 @@
+"""Puts messages of a table back on queues, each once: a marker in the same unit of work says how far each lane has come.
+
+A message goes as it was before it was moved (`policy.redriving`), with its MsgId and all its context. Killed at any point and
+started again with the same id, it goes on; a unit of work without an answer is settled by the marker too. Knows columns and the
+verbs; Spark only hands it rows. Positions in a lane never change, so rows that land later are no trouble.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from mqflow.ambient import Clock
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
+from mqflow.pipeline.errors import PipelineError
+from mqflow.policy.redriving import restored
+from mqflow.verbs import Connection, GetOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ("STATE_QUEUE", "TableRedriver", "Unit", "rows_of")
+
+STATE_QUEUE: Final = "MQFLOW.REDRIVE.STATE"
+"""Where markers are: one message for each redrive, found by CorrelId."""
+_FORMAT: Final = "MFLREDR"
+_STATE: Final = OpenOption.INPUT_EXCLUSIVE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+_TARGET: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+_PUT_MARKER: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_COLUMNS: Final = ("lane", "segment", "ordinal", "mqmd", "body", "body_truncated")
+
+Position = tuple[int, int]
+
+
+class _Marker(Struct, frozen=True):
+    redrive: str
+    #: By lane: segment and ordinal of the last row that was put.
+    done: dict[str, Position] = field(default_factory=dict[str, Position])
+
+
+class Unit(Struct, frozen=True, kw_only=True):
+    """What one unit of work put."""
+
+    put: int = 0
+    #: Rows that an earlier run had put already.
+    skipped: int = 0
+    #: Rows that cannot be put, with why; they count as done.
+    refused: tuple[str, ...] = ()
+
+
+def rows_of(letters: "DataFrame", condition: "Column | str") -> "Iterable[Mapping[str, Any]]":
+    """Return the rows of `bronze.dead_letter` or `bronze.backout_message` that the condition holds for, in order of landing."""
+    wanted = letters.where(condition).select(*_COLUMNS).orderBy("lane", "segment", "ordinal")
+    return (row.asDict() for row in wanted.toLocalIterator(prefetchPartitions=True))
+
+
+class TableRedriver(Struct, kw_only=True):
+    """Puts rows on queues; one at a time for each id, which the state queue's exclusive input sees to."""
+
+    connection: Connection
+    #: Names this redrive: the same id goes on, another begins anew.
+    redrive_id: str
+    #: Where to, whatever a message says; empty for where each came from.
+    to: str = ""
+    #: Messages a second at most; 0 for as fast as it goes.
+    rate: float = 0.0
+    #: Messages in a unit of work; below MAXUMSGS by two.
+    unit: int = 100
+    clock: Clock
+    #: Lets so many seconds pass.
+    pause: Callable[[float], None]
+    _targets: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+
+    def run(self, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
+        """Yield what each unit of work put, after its commit. Rows must come in order within their lanes.
+
+        Raises `MQIError` where a queue refuses: the unit under way is backed out then, or its commit got no answer; either way
+        starting again with the same id goes on rightly. Raises `PipelineError` for rows out of order.
+        """
+        state = self.connection.open(STATE_QUEUE, _STATE)
+        try:
+            yield from self._run(state, rows)
+        finally:
+            with suppress(MQIError):  # gone with its connection
+                self.connection.backout()  # MQDISC would commit what is open
+                for handle in (*self._targets.values(), state):
+                    self.connection.close(handle)
+            self._targets.clear()
+
+    def _run(self, state: Any, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
+        marker = self._take_marker(state)
+        self.connection.backout()  # it was only looked at
+        due, seen = self.clock.monotonic(), dict[str, Position]()
+        for chunk in _chunks(rows, self.unit):
+            left = [row for row in chunk if not _is_done(marker, row)]
+            _in_order(chunk, seen)
+            if not left:
+                yield Unit(skipped=len(chunk))
+                continue
+            if self.rate:
+                self.pause(max(0.0, due - self.clock.monotonic()))
+                due = max(due, self.clock.monotonic()) + len(left) / self.rate
+            self._take_marker(state)
+            refused = [said for row in left if (said := self._put(row))]
+            marker = _Marker(self.redrive_id, marker.done | {row["lane"]: _position(row) for row in left})
+            self.connection.put(state, self._described(), msgspec.json.encode(marker), _PUT_MARKER)
+            self.connection.commit()
+            yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
+
+    def _take_marker(self, state: Any) -> _Marker:
+        """Get the marker of this redrive under syncpoint; one that says nothing is done where there is none."""
+        asked = GetOptions(
+            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING,
+            match=MatchOption.CORREL_ID,
+            correlation_id=self._described().correlation_id,
+        )
+        got = self.connection.get(state, asked)
+        return _Marker(self.redrive_id) if got is None else msgspec.json.decode(got.body, type=_Marker)
+
+    def _put(self, row: Mapping[str, Any]) -> str:
+        """Put the message as it was; return why not, where it cannot be."""
+        where = f"{row['lane']} {row['segment']}/{row['ordinal']}"
+        if row["mqmd"] is None or row["body"] is None or row["body_truncated"]:
+            return f"{where}: the table does not hold all of its data."
+        before = restored(MessageDescriptor.from_bytes(row["mqmd"]), bytes(row["body"]))
+        target = (self.to, "") if self.to else (before.origin_queue, before.origin_queue_manager)
+        if not target[0]:
+            return f"{where}: it does not say where it came from."
+        handle = self._targets.get(target)
+        if handle is None:
+            handle = self._targets[target] = self.connection.open(target[0], _TARGET, queue_manager=target[1])
+        self.connection.put(handle, before.descriptor, before.data, _PUT)
+        return ""
+
+    def _described(self) -> MessageDescriptor:
+        name = sha256(f"mqflow redrive {self.redrive_id}".encode()).digest()[:24]
+        return MessageDescriptor(format=_FORMAT, correlation_id=name, persistence=Persistence.PERSISTENT)
+
+
+def _chunks(rows: Iterable[Mapping[str, Any]], most: int) -> Generator[list[Mapping[str, Any]], None, None]:
+    chunk: list[Mapping[str, Any]] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == most:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _in_order(chunk: Iterable[Mapping[str, Any]], seen: dict[str, Position]) -> None:
+    for row in chunk:
+        lane, at = row["lane"], _position(row)
+        if at <= seen.get(lane, (-1, -1)):
+            raise PipelineError(f"Lane {lane}: row {at} came after {seen[lane]}. A redrive takes rows in order, each once.")
+        seen[lane] = at
+
+
+def _is_done(marker: _Marker, row: Mapping[str, Any]) -> bool:
+    return _position(row) <= tuple(marker.done.get(row["lane"], (-1, -1)))
+
+
+def _position(row: Mapping[str, Any]) -> Position:
+    return (row["segment"], row["ordinal"])
