@@ -57,6 +57,11 @@ class CompiledRules(Struct, frozen=True):
 
     rules: tuple[Rule, ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rules look at, besides `has_dlh`."""
+        return tuple(sorted({COLUMNS[condition.field] for rule in self.rules for condition in rule.conditions}))
+
     def matches(self, number: int) -> "Column":
         """Whether the message matches this rule, whatever stands before it; never null."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional

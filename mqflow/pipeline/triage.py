@@ -51,6 +51,15 @@ class RuleUse(Struct, frozen=True, kw_only=True):
         """Whether messages match it, and rules before it take every one of them."""
         return self.matching > 0 and self.first == 0
 
+    @property
+    def note(self) -> str:
+        """What is odd about it, in words; empty where nothing is."""
+        if self.never_fires:
+            return "matches nothing"
+        if self.shadowed:
+            return f"never first: rules {', '.join(str(at) for at, _ in self.taken_by)} take all it matches"
+        return ""
+
 
 class Triage(Struct, frozen=True, kw_only=True):
     """What a table would do with the messages, first attempt each."""
@@ -158,10 +167,15 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
 
     masks = [mask.alias(f"mask_{at}") for at, mask in enumerate(compiled.masks())]
     names = [f"mask_{at}" for at in range(len(masks))]
-    asked = letters.select("has_dlh", *masks, f.col("msg_len").cast("long").alias("msg_len"), "dlh_put_ts")
+    length = f.col("msg_len").cast("long")
+    # Millions of dead letters are alike in what the rules look at: each kind is judged once.
+    kinds = letters.groupBy("has_dlh", *compiled.columns).agg(
+        f.count(f.lit(1)).alias("messages"), f.sum(length).alias("bytes"), f.min("dlh_put_ts").alias("oldest")
+    )
     rows = (
-        asked.groupBy("has_dlh", *names)
-        .agg(f.count(f.lit(1)).alias("messages"), f.sum("msg_len").alias("bytes"), f.min("dlh_put_ts").alias("oldest"))
+        kinds.select("has_dlh", *masks, "messages", "bytes", "oldest")
+        .groupBy("has_dlh", *names)
+        .agg(f.sum("messages").alias("messages"), f.sum("bytes").alias("bytes"), f.min("oldest").alias("oldest"))
         .collect()
     )
     return [

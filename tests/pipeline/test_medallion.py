@@ -1,6 +1,7 @@
 """Silver and gold say what plain Python counts over the same records; closed windows stay, and late rows are counted."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,14 @@ from mqflow.pipeline.tables import TableSet, TableVersionError
 from tests.pipeline import medallion_oracle as oracle
 
 START, MINUTE = oracle.START_US, oracle.MINUTE_US
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Small frames and many plans: compiling each plan to Java would take most of the time."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    yield
+    spark.conf.unset("spark.sql.codegen.wholeStage")
 
 
 @pytest.fixture(scope="module")

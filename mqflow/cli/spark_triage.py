@@ -1,0 +1,34 @@
+"""`mqflow spark triage`: what a rules table would do with landed dead letters."""
+
+from pathlib import Path
+
+import click
+
+from mqflow.cli.terminal import safe, show_table
+
+__all__ = ("command",)
+
+
+@click.command("triage")
+@click.option("--tables", type=click.Path(path_type=Path, file_okay=False), required=True, help="The folder of the tables.")
+@click.option(
+    "--against", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Another rules table: what differs."
+)
+@click.option("--master", metavar="MASTER", help="Where Spark runs: local[2], yarn, k8s://..., spark://...")
+@click.argument("rules", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def command(tables: Path, rules: Path, against: Path | None, master: str | None) -> None:
+    """Say what the table RULES would do with the dead letters in bronze. Moves none."""
+    from mqflow.pipeline import jobs, spark_session  # noqa: PLC0415 - loads Spark
+
+    spark = spark_session("mqflow spark triage", master=master)
+    try:
+        found = jobs.triage(spark, tables, rules.read_text("utf-8"), against.read_text("utf-8") if against else None)
+    finally:
+        spark.stop()
+    rows = [(f"line {use.line}", use.action, f"{use.first:,}", f"{use.matching:,}", use.note) for use in found.triage.rules]
+    show_table(("rule", "action", "messages", "would match", ""), rows, numbers=frozenset({2, 3}))
+    click.echo(f"{found.triage.unmatched:,} match no rule and {found.triage.strays:,} have no MQDLH: they would stay.")
+    for one in found.unmatched:
+        click.echo(safe("  " + "  ".join(f"{name}={value}" for name, value in one.columns.items() if value)))
+    for each in found.differences:
+        click.echo(safe(f"{each.messages:,} messages: {each.before} becomes {each.after} (as {each.example.hex()})"))

@@ -1,0 +1,68 @@
+"""What the commands of the pipeline do, on a folder of tables: `bronze/<kind>`, `silver` and `gold` in it.
+
+The same functions run under spark-submit: hand them a session. Knows where tables are; what is in them is others' business.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from mqflow.journal.schemas import Kind, ddl
+from mqflow.pipeline import medallion
+from mqflow.pipeline import triage as dry_run
+from mqflow.pipeline.report_data import gather
+from mqflow.pipeline.report_page import write_report
+from mqflow.pipeline.rules_columns import compile_rules
+from mqflow.pipeline.tables import TableSet
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ("Triaged", "gold", "report", "silver", "triage")
+
+
+class Triaged(Struct, frozen=True):
+    """What a rules table would do, with some of what it leaves, and what another one would do otherwise."""
+
+    triage: dry_run.Triage
+    unmatched: tuple[dry_run.Unmatched, ...]
+    differences: tuple[dry_run.Difference, ...]
+
+
+def silver(spark: "SparkSession", tables: Path, rules: str | None = None) -> None:
+    """Bring silver up to bronze. Raises `RulesError` for a rules table with errors, before anything is read."""
+    compiled = compile_rules(rules) if rules is not None else None
+    landed, letters = _bronze(spark, tables, Kind.DISPOSITION), _bronze(spark, tables, Kind.DEAD_LETTER)
+    medallion.run_silver(spark, TableSet(tables / "silver"), dispositions=landed, letters=letters, rules=compiled)
+
+
+def gold(spark: "SparkSession", tables: Path) -> medallion.Ran:
+    """Bring gold up to silver."""
+    landed = _bronze(spark, tables, Kind.DISPOSITION)
+    return medallion.run_gold(spark, TableSet(tables / "gold"), TableSet(tables / "silver"), landed)
+
+
+def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None = None) -> Triaged:
+    """Return what the table would do with the dead letters in bronze, and what the other one would do otherwise."""
+    compiled, letters = compile_rules(rules), _bronze(spark, tables, Kind.DEAD_LETTER)
+    differences = () if against is None else dry_run.differences(letters, compiled, compile_rules(against))
+    return Triaged(dry_run.triage(letters, compiled), dry_run.unmatched(letters, compiled), differences)
+
+
+def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None = None) -> Path:
+    """Bring silver and gold up to bronze, and write the report; return where its page is."""
+    silver(spark, tables, rules)
+    gold(spark, tables)
+    letters = _bronze(spark, tables, Kind.DEAD_LETTER)
+    tried = None if rules is None else dry_run.triage(letters, compile_rules(rules))
+    return write_report(gather(spark, TableSet(tables / "gold"), TableSet(tables / "silver"), tried), output)
+
+
+def _bronze(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame":
+    """The bronze table, in the columns of this mqflow; empty where nothing of the kind was ever landed."""
+    path = tables.absolute() / "bronze" / kind.value
+    if not path.exists():
+        return spark.createDataFrame([], ddl(kind))
+    form = "delta" if (path / "_delta_log").exists() else "parquet"
+    return spark.read.format(form).load(str(path))

@@ -1,0 +1,212 @@
+"""What the report says before it is drawn: bounded counts out of gold, sentences about them. Knows tables; draws nothing."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from mqflow.pipeline.tables import TableSet
+from mqflow.pipeline.triage import Triage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ("ROWS_MAX", "Report", "Row", "gather", "sentences")
+
+ROWS_MAX: Final = 2_000
+"""How many rows of one table are drawn at the most; the rest is counted, and the report says so."""
+_SHOWN: Final = 12
+
+Row = dict[str, Any]
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """Everything that is drawn, and nothing about how. Times are ISO 8601, UTC; identifiers hexadecimal."""
+
+    #: Of the events that were counted.
+    first: str
+    last: str
+    messages: int
+    poisoned: int
+    deliveries: int
+    #: Poison by hour and handler.
+    poison_by_hour: list[Row]
+    #: By queue, handler and exception, most first.
+    culprits: list[Row]
+    retry_curve: list[Row]
+    alerts: list[Row]
+    backout: list[Row]
+    delays: list[Row]
+    dead_letters: list[Row]
+    redrives: list[Row]
+    late_rows: int
+    triage: Triage | None = None
+    #: Tables of which not all rows are shown.
+    cut: list[str] = []
+
+
+def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Triage | None = None) -> Report:
+    """Return what the tables say now."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+
+    current, cut = gold.current(), list[str]()
+    hours = f.expr("window.end - window.start = interval 1 hour")
+
+    def rows(name: str, frame: "DataFrame") -> list[Row]:
+        found = frame.limit(ROWS_MAX + 1).collect()
+        if len(found) > ROWS_MAX:
+            cut.append(name)
+        return [_plain(row.asDict(recursive=True)) for row in found[:ROWS_MAX]]
+
+    rates = gold.read(spark, "poison_rate", current).where(hours)
+    whole, parts = rates.where("exc_class is null"), rates.where("exc_class is not null")
+    told, attempted = silver.read(spark, "message"), silver.read(spark, "attempt")
+    poison = f.count_if(f.col("final_outcome").isin("backed_out", "dead_lettered", "discarded"))
+    totals = told.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
+    span = attempted.agg(
+        f.min("event_ts").alias("first"), f.max("event_ts").alias("last"), f.count(f.lit(1)).alias("n")
+    ).collect()[0]
+    culprits = parts.groupBy("queue", "handler", "exc_class").agg(
+        f.sum("deliveries").alias("deliveries"), f.sum("poisoned").alias("poisoned"), f.min("window.start").alias("since")
+    )
+    letters = silver.read(spark, "dead_letter").where("has_dlh")
+    lettered = letters.groupBy("dlq", "reason_name", "reason_group", "dlh_dest_q").agg(
+        f.count(f.lit(1)).alias("messages"), f.min("dlh_put_ts").alias("oldest")
+    )
+    curve = (
+        gold.read(spark, "retry_curve", current)
+        .groupBy("queue", "handler", "attempt_no")
+        .agg(f.sum("entered").alias("entered"), f.sum("succeeded").alias("succeeded"))
+    )
+    late = (
+        gold.read(spark, "late_data", current)
+        .where("window.end - window.start = interval 5 minutes")
+        .agg(f.sum("rows").alias("n"))
+    )
+    return Report(
+        first=_plain_value(span["first"]) or "",
+        last=_plain_value(span["last"]) or "",
+        messages=totals["n"],
+        poisoned=totals["poisoned"],
+        deliveries=span["n"],
+        poison_by_hour=rows(
+            "poison_rate",
+            whole.select(
+                f.col("window.start").alias("hour"),
+                "queue",
+                "handler",
+                "messages",
+                "poisoned",
+                "poison_rate",
+                "retry_amplification",
+            ).orderBy("hour", "queue"),
+        ),
+        culprits=rows(
+            "culprits", culprits.orderBy(f.desc("poisoned"), f.desc("deliveries"), "queue", "exc_class").limit(_SHOWN)
+        ),
+        retry_curve=rows(
+            "retry_curve",
+            curve.withColumn("p_success", f.col("succeeded") / f.col("entered")).orderBy("queue", "handler", "attempt_no"),
+        ),
+        alerts=rows(
+            "poison_alert",
+            gold.read(spark, "poison_alert", current)
+            .where(hours)
+            .select(
+                f.col("window.start").alias("hour"),
+                "queue",
+                "handler",
+                "messages",
+                "poisoned",
+                "poison_rate",
+                "expected_rate",
+                "score",
+                "first_msg_id",
+                "first_ts",
+                "exc_class",
+            )
+            .orderBy("hour"),
+        ),
+        backout=rows(
+            "time_to_backout",
+            gold.read(spark, "time_to_backout", current)
+            .where(hours)
+            .select(f.col("window.start").alias("hour"), "queue", "n", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+            .orderBy("hour", "queue"),
+        ),
+        delays=rows(
+            "delay_accuracy",
+            gold.read(spark, "delay_accuracy", current)
+            .where(hours)
+            .select(f.col("window.start").alias("hour"), "queue", "n", "early", "p50_error_ms", "p99_error_ms", "max_error_ms")
+            .orderBy("hour", "queue"),
+        ),
+        dead_letters=rows("dead_letter", lettered.orderBy(f.desc("messages"), "reason_name", "dlh_dest_q").limit(_SHOWN)),
+        redrives=rows("redrive", gold.read(spark, "redrive", current).drop("p50_ms").orderBy("day", "queue")),
+        late_rows=late.collect()[0]["n"] or 0,
+        triage=dry_run,
+        cut=cut,
+    )
+
+
+def sentences(report: Report) -> list[str]:
+    """Return what somebody who reads nothing else should know."""
+    if not report.messages:
+        return ["No message was handled in this time, or no record of one has landed."]
+    share = report.poisoned / report.messages
+    said = [
+        f"{report.messages:,} messages were handled, and {report.poisoned:,} of them ({share:.2%}) were poison, and put aside.",
+        (
+            f"{max(0, report.deliveries - report.messages):,} deliveries were retries, "
+            f"{report.deliveries / report.messages:.2f} deliveries a message."
+        ),
+    ]
+    if report.culprits and report.culprits[0]["poisoned"]:
+        worst = report.culprits[0]
+        said.append(
+            f"Most of the poison, {worst['poisoned']:,} messages, is {worst['exc_class']} in handler {worst['handler']} on "
+            f"{worst['queue']}, since {_hour(worst['since'])}."
+        )
+    if report.alerts:
+        first = report.alerts[0]
+        said.append(
+            f"{len(report.alerts)} times a handler made more poison in an hour than its history lets expect; first "
+            f"{first['handler']} on {first['queue']} at {_hour(first['hour'])}, beginning with message {first['first_msg_id']}."
+        )
+    if report.dead_letters:
+        most = report.dead_letters[0]
+        count = sum(row["messages"] for row in report.dead_letters)
+        where = most["dlh_dest_q"] or "no queue"
+        said.append(f"{count:,} dead letters came; most often {most['reason_name']} for {where} ({most['messages']:,}).")
+    if report.triage is not None:
+        left, of = report.triage.unmatched + report.triage.strays, report.triage.messages
+        said.append(f"The rules would act on {of - left:,} of {of:,} dead letters; no rule takes the other {left:,}.")
+    if report.delays:
+        count, early = sum(row["n"] for row in report.delays), sum(row["early"] for row in report.delays)
+        worst_ms = max(row["max_error_ms"] for row in report.delays)
+        said.append(
+            f"{count:,} delayed messages were delivered, {early:,} of them early, the latest {worst_ms:,} ms after it was due."
+        )
+    if report.late_rows:
+        said.append(f"{report.late_rows:,} records landed after their windows were closed, and are not in the counts by time.")
+    return said
+
+
+def _hour(text: str) -> str:
+    return text[:16].replace("T", " ")
+
+
+def _plain(row: Row) -> Row:
+    return {name: _plain_value(value) for name, value in row.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    match value:
+        case datetime():
+            return value.replace(tzinfo=UTC).isoformat() if value.tzinfo is None else value.astimezone(UTC).isoformat()
+        case bytes() | bytearray():
+            return bytes(value).hex()
+        case None | int() | float() | str():
+            return value
+        case _:
+            return str(value)
