@@ -46,7 +46,34 @@ def test_a_topic_is_created_changed_inquired_and_deleted(commander: Commander) -
     assert (Reason.UNKNOWN_OBJECT_NAME, TOPIC_NAME) == commander.refused(CommandCode.INQUIRE_TOPIC, name)
 
 
+def test_a_topic_is_copied_with_what_the_command_says(commander: Commander) -> None:
+    commander.done(
+        CommandCode.CREATE_TOPIC, CFST(TOPIC_NAME, "PRICES"), CFST(TOPIC_STRING, "Prices"), CFST(TOPIC_DESCRIPTION, "one")
+    )
+
+    commander.done(CommandCode.COPY_TOPIC, CFST(3150, "PRICES"), CFST(3149, "OTHER"), CFST(TOPIC_STRING, "Others"))
+
+    (found,) = commander.done(CommandCode.INQUIRE_TOPIC, CFST(TOPIC_NAME, "OTHER"))
+    assert {TOPIC_NAME: "OTHER", TOPIC_STRING: "Others", TOPIC_DESCRIPTION: "one"}.items() <= found.items()
+    (names,) = commander.done(CommandCode.INQUIRE_TOPIC_NAMES, CFST(TOPIC_NAME, "*"))
+    assert {"OTHER", "PRICES"} <= set(names[3151])
+    refused = commander.refused(CommandCode.COPY_TOPIC, CFST(3150, "NONE"), CFST(3149, "MORE"))
+    assert (Reason.UNKNOWN_OBJECT_NAME, 3150) == refused
+
+
 # Subscriptions
+
+
+def test_a_subscription_is_copied_with_what_the_command_says(commander: Commander) -> None:
+    name, queue = CFST(SUB_NAME, "desk 1"), (CFIN(DESTINATION_CLASS, 2), CFST(DESTINATION, "Q"))
+    commander.done(CommandCode.CREATE_SUBSCRIPTION, name, CFST(TOPIC_STRING, "Prices/#"), *queue, CFST(3159, "mine"))
+
+    commander.done(CommandCode.COPY_SUBSCRIPTION, CFST(3163, "desk 1"), CFST(3164, "desk 2"), CFIN(1283, 4))
+
+    (found,) = commander.done(CommandCode.INQUIRE_SUBSCRIPTION, CFST(SUB_NAME, "desk 2"))
+    expected = {SUB_NAME: "desk 2", TOPIC_STRING: "Prices/#", DESTINATION: "Q", 3159: "mine", 1283: 4}
+    assert expected.items() <= found.items()
+    assert Reason.NO_SUBSCRIPTION == commander.refused(CommandCode.COPY_SUBSCRIPTION, CFST(3163, "no"), CFST(3164, "a"))[0]
 
 
 def test_a_subscription_is_created_changed_inquired_and_deleted(

@@ -18,7 +18,7 @@ from mqflow.embedded.pcf.request import Request, stranger
 from mqflow.embedded.pcf.selecting import responses, wanted
 from mqflow.embedded.pcf.values import value_from
 from mqflow.mqi.attributes import AttributeSpec
-from mqflow.mqi.pcf import CFBS, Parameter, PCFError
+from mqflow.mqi.pcf import CFBS, CFSL, Parameter, PCFError
 from mqflow.mqi.pcf_codes import ParameterId, PCFReason
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription_attributes import SUBSCRIPTION_ATTRIBUTES, row_of
@@ -28,15 +28,19 @@ __all__ = (
     "change_subscription",
     "change_topic",
     "clear_topic",
+    "copy_subscription",
+    "copy_topic",
     "create_subscription",
     "create_topic",
     "delete_subscription",
     "delete_topic",
     "inquire_subscription",
     "inquire_topic",
+    "inquire_topic_names",
 )
 
 TOPIC_NAME, TOPIC_STRING, SUB_NAME, SUB_ID, CORREL_ID = 2092, 2094, 3152, 7016, 7015
+_FROM_TOPIC, _TO_TOPIC, _TOPIC_NAMES, _FROM_SUB, _TO_SUB = 3150, 3149, 3151, 3163, 3164
 _SUB_NUMBERS: Final[Mapping[str, int]] = {
     "name": SUB_NAME, "topic_string": TOPIC_STRING, "topic_object": TOPIC_NAME, "destination": 3154,
     "destination_queue_manager": 3153, "destination_class": 1273, "expiry_tenths": 1244, "application_identity_data": 3135,
@@ -72,6 +76,18 @@ def create_topic(request: Request, administration: Administration) -> Iterable[R
     return ()
 
 
+def copy_topic(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_COPY_TOPIC: a topic object like another one, with what the command says of it."""
+    request.check((_FROM_TOPIC, _TO_TOPIC), None, filters=False)
+    source = request.name(_FROM_TOPIC)
+    found = next((each for each in administration.publishing.topics() if each.name == source), None)
+    if found is None:
+        raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=f"There is no topic {source}", parameter=_FROM_TOPIC)
+    values = {spec.field: getattr(found, spec.field) for spec in _SETTABLE_TOPIC.values()}
+    _define("TOPIC", request.name(_TO_TOPIC), request, administration, alters=False, like=values)
+    return ()
+
+
 def change_topic(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CHANGE_TOPIC."""
     request.check((TOPIC_NAME,), None, filters=False)
@@ -97,6 +113,16 @@ def inquire_topic(request: Request, administration: Administration) -> Iterable[
     return found
 
 
+def inquire_topic_names(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_INQUIRE_TOPIC_NAMES: all names in one response."""
+    request.check((TOPIC_NAME,), frozenset(), filters=False)
+    pattern = request.pattern(TOPIC_NAME)
+    names = tuple(each.name for each in administration.publishing.topics() if matches(pattern, each.name))
+    if not names:
+        raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=f"There is no topic {pattern}", parameter=TOPIC_NAME)
+    return ((CFSL(_TOPIC_NAMES, names),),)
+
+
 def clear_topic(request: Request, administration: Administration) -> Iterable[Row]:
     """MQCMD_CLEAR_TOPIC_STRING: what is retained there is forgotten."""
     request.check((TOPIC_STRING, _CLEAR_TYPE), {_CLEAR_SCOPE}, filters=False)
@@ -114,6 +140,21 @@ def create_subscription(request: Request, administration: Administration) -> Ite
     if not request.has(TOPIC_NAME) and not request.has(TOPIC_STRING):
         raise PCFError(PCFReason.PARM_MISSING, detail="A topic object or a topic string is required", parameter=TOPIC_STRING)
     _define("SUB", _sub_name(request), request, administration, alters=False)
+    return ()
+
+
+def copy_subscription(request: Request, administration: Administration) -> Iterable[Row]:
+    """MQCMD_COPY_SUBSCRIPTION: a subscription like another one, with what the command says of it."""
+    request.check((_FROM_SUB, _TO_SUB), None, filters=False)
+    source, target = request.text(_FROM_SUB), request.text(_TO_SUB)
+    found = next((each for each in administration.publishing.subscriptions() if each.attributes.name == source), None)
+    if found is None:
+        raise PCFError(Reason.NO_SUBSCRIPTION, detail=f"There is no subscription {source}", parameter=_FROM_SUB)
+    if not target:
+        raise PCFError(PCFReason.SUB_NAME_ERROR, detail="A subscription needs a name", parameter=_TO_SUB)
+    row = row_of(found.attributes)
+    values = {spec.field: row[spec.field] for spec in _SETTABLE_SUB.values() if row[spec.field] != ""}
+    _define("SUB", target, request, administration, alters=False, like=values)
     return ()
 
 
@@ -162,11 +203,21 @@ def inquire_subscription(request: Request, administration: Administration) -> It
 _DURABLE: Final = 1274
 
 
-def _define(noun: TopicNoun, name: str, request: Request, administration: Administration, *, alters: bool) -> None:
+def _define(
+    noun: TopicNoun,
+    name: str,
+    request: Request,
+    administration: Administration,
+    *,
+    alters: bool,
+    like: Mapping[str, Value] | None = None,
+) -> None:
     replacing = bool(request.choice(_P.REPLACE, (0, 1), 0, PCFReason.REPLACE_VALUE_ERROR))
-    own = {SUB_NAME, _P.REPLACE} if noun == "SUB" else {TOPIC_NAME, _P.REPLACE}
+    own = {_FROM_SUB, _TO_SUB, _FROM_TOPIC, _TO_TOPIC, _P.REPLACE}
+    if like is None or noun == "TOPIC":  # of a copy of a subscription the topic object may be another one
+        own |= {SUB_NAME} if noun == "SUB" else {TOPIC_NAME}
     settable = _SETTABLE_SUB if noun == "SUB" else _SETTABLE_TOPIC
-    values: dict[str, Value] = {}
+    values: dict[str, Value] = dict(like or {})
     for identifier, parameter in request.parameters.items():
         if identifier in own:
             continue
