@@ -89,7 +89,7 @@ def serve_command(name: str, folder: Path | None, listen: tuple[str, ...], stand
     Until SIGTERM or Ctrl-C, which end it immediately, or SIGHUP (controlled). Exits with 1 where its storage failed.
     """
     place = _folder(name, folder)
-    if not standby and not (place / "queue_manager.db").exists():
+    if not (place / "queue_manager.db").exists():
         raise ConfigurationError(f"There is no queue manager in {place}: mqflow qmgr create {name} makes one.")
     try:
         addresses = tuple(parse_address(text) for text in listen)
@@ -117,7 +117,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
     place = _folder(name, folder)
     words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
-    owner = owner_pid(prepare_folder(place, create=standby))
+    owner = owner_pid(prepare_folder(place, create=False))
     if owner is not None and not standby:
         raise click.ClickException(f"{name} is active already, as process {owner}. A second one stands by: --standby.")
     with (place / _LOG).open("ab") as log:

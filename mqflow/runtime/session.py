@@ -7,6 +7,7 @@ ibmmq), and one hand-over settles the last unit of work and gets the next. Decid
 
 import queue
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -19,6 +20,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
+from mqflow.policy.reconnection import Class, classify
 from mqflow.runtime.handover import Baton, Handover
 from mqflow.runtime.openings import Openings
 from mqflow.verbs import (
@@ -367,8 +369,14 @@ async def _in_time(answer: Baton, queue_manager: str) -> None:
 
 
 def _leave(connection: Connection) -> None:
-    for verb in (connection.backout, connection.disconnect):  # MQDISC alone would commit
-        try:
-            verb()
-        except MQIError:
-            continue  # the connection is gone: its queue manager backs the unit of work out
+    try:
+        connection.backout()  # MQDISC alone would commit
+    except MQIError as error:
+        if classify(int(error.reason)) is not Class.RECONNECT:
+            # What could not be backed out must not be committed: end it as a process that dies does, where that can be done.
+            abandon = getattr(connection, "abandon", None)
+            if abandon is not None:
+                abandon()
+            return
+    with suppress(MQIError):  # the connection is gone: its queue manager backs the unit of work out
+        connection.disconnect()
