@@ -1,5 +1,8 @@
 """What every test may ask for."""
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 
 
@@ -7,3 +10,12 @@ import pytest
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Both event loops for tests marked anyio, always: a missing trio is an error here, not a shorter run."""
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _the_log_is_as_it_was() -> Iterator[None]:
+    """A test that silences mqflow's log does so for itself."""
+    logger = logging.getLogger("mqflow")
+    level = logger.level
+    yield
+    logger.setLevel(level)

@@ -28,6 +28,8 @@ __all__ = ("Batch", "Message", "prepare", "put_batch", "put_plainly", "rows_per_
 _FORMAT: Final = "MFLSINK"
 """MQMD.Format of a marker: JSON in UTF-8."""
 _HEADER: Final = -1
+# A marker has no properties; should somebody give it some, they are not hidden.
+_AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 """The number that stands for the sink itself among its partitions."""
 _NONE_YET: Final = -1
 _MARKER_WAIT_MS: Final = 30_000
@@ -237,7 +239,7 @@ def _take(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marke
     got = connection.get(
         markers,
         GetOptions(
-            options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING,
+            options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
             wait_ms=_MARKER_WAIT_MS,
             match=MatchOption.CORREL_ID,
             correlation_id=_key(batch.sink, batch.partition),
@@ -294,7 +296,7 @@ def _make(connection: Connection, marker_queue: str, sink: str, partitions: int)
 
 def _look_here(connection: Connection, handle: ObjectHandle, sink: str) -> _Marker | None:
     options = GetOptions(
-        options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING,
+        options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
         match=MatchOption.CORREL_ID,
         correlation_id=_key(sink, _HEADER),
     )

@@ -29,6 +29,8 @@ __all__ = ("STATE_QUEUE", "TableRedriver", "Unit", "rows_of")
 STATE_QUEUE: Final = "MQFLOW.REDRIVE.STATE"
 """Where markers are: one message for each redrive, found by CorrelId."""
 _FORMAT: Final = "MFLREDR"
+# A marker has no properties; should somebody give it some, they are not hidden.
+_AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 _STATE: Final = OpenOption.INPUT_EXCLUSIVE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
@@ -116,7 +118,7 @@ class TableRedriver(Struct, kw_only=True):
     def _take_marker(self, state: Any) -> _Marker:
         """Get the marker of this redrive under syncpoint; one that says nothing is done where there is none."""
         asked = GetOptions(
-            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING,
+            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
             match=MatchOption.CORREL_ID,
             correlation_id=self._described().correlation_id,
         )

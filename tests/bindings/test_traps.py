@@ -364,12 +364,13 @@ def test_nothing_is_added_for_opentelemetry(program: Program) -> None:
     connection = connected(program)
     with TracerProvider().get_tracer("test").start_as_current_span("around"):
         put(connection, b"ours")
-        theirs = program.open(program.c.MQOO_OUTPUT)
-        theirs.put(b"theirs")
+        # Several, kept open: ibmmq remembers by the numbers of handles, and may take one for another that was closed.
+        for theirs in [program.open(program.c.MQOO_OUTPUT) for _ in range(5)]:
+            theirs.put(b"theirs")
 
-    first, second = got(connection), got(connection)
+    first, *others = (got(connection) for _ in range(6))
     assert (b"ours", "") == (first.body, first.descriptor.format)
-    assert b"traceparent" in second.body
+    assert any(b"traceparent" in each.body for each in others)
 
 
 @in_package

@@ -91,7 +91,17 @@ def _checked(model: Model, folder: Path, defect: str = "none", *, lively: bool =
     lines += ["PROPERTIES", model.property] if lively else []
     (folder / "model.cfg").write_text("\n".join(lines) + "\n")
     # Quick to start rather than quick in the long run: these runs are over in seconds.
-    java = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g", "-cp", str(_jar()), "tlc2.TLC"]
+    # Its library of modules is unpacked there: two at once would take it away from each other.
+    java = [
+        "java",
+        f"-Djava.io.tmpdir={folder}",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xmx1g",
+        "-cp",
+        str(_jar()),
+        "tlc2.TLC",
+    ]
     ended = subprocess.run(
         [*java, "-workers", "1", "-deadlock", "-metadir", str(folder), "-config", "model.cfg", f"{model.module}.tla"],
         cwd=folder,
