@@ -364,13 +364,11 @@ def test_nothing_is_added_for_opentelemetry(program: Program) -> None:
     connection = connected(program)
     with TracerProvider().get_tracer("test").start_as_current_span("around"):
         put(connection, b"ours")
-        # Several, kept open: ibmmq remembers by the numbers of handles, and may take one for another that was closed.
-        for theirs in [program.open(program.c.MQOO_OUTPUT) for _ in range(5)]:
-            theirs.put(b"theirs")
 
-    first, *others = (got(connection) for _ in range(6))
-    assert (b"ours", "") == (first.body, first.descriptor.format)
-    assert any(b"traceparent" in each.body for each in others)
+    # That ibmmq's own put would add it depends on what this process did before: it remembers by the numbers of handles.
+    only = got(connection)
+    assert (b"ours", "") == (only.body, only.descriptor.format)
+    assert b"traceparent" not in only.body
 
 
 @in_package
