@@ -3,6 +3,7 @@
 The only module (with the storage) that may read a clock, draw a random number or start a thread; a lint rule keeps it so.
 """
 
+import queue
 import random
 import threading
 import time
@@ -10,9 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
 
-__all__ = ("SYSTEM_CLOCK", "SYSTEM_RANDOM", "THREADS", "Clock", "Random", "Runner", "Running")
+__all__ = ("SYSTEM_CLOCK", "SYSTEM_RANDOM", "THREADS", "Clock", "Event", "Lock", "Mailbox", "Random", "Runner", "Running")
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -51,11 +55,81 @@ class Running(Protocol):
         ...
 
 
+class Event(Protocol):
+    """Something that happens once, until it is cleared; as `threading.Event`."""
+
+    def set(self) -> None:
+        """Let it have happened, and wake who waits."""
+        ...
+
+    def clear(self) -> None:
+        """Let it not have happened."""
+        ...
+
+    def is_set(self) -> bool:
+        """Whether it has happened."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has happened, or the time is over; return whether it has."""
+        ...
+
+
+class Lock(Protocol):
+    """One at a time; as `threading.Lock`, which any thread may release."""
+
+    def acquire(self, blocking: bool = True, /) -> bool:  # noqa: FBT001, FBT002 - as `threading.Lock`
+        """Take it, waiting for it if `blocking`; return whether it was taken."""
+        ...
+
+    def release(self) -> None:
+        """Let another have it."""
+        ...
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> object: ...
+
+
+class Mailbox(Protocol[T]):
+    """First in, first out, for any thread; as `queue.SimpleQueue`."""
+
+    def put(self, item: T) -> None:
+        """Put it in; never waits."""
+        ...
+
+    def get(self) -> T:
+        """Take the next out, waiting for one."""
+        ...
+
+    def empty(self) -> bool:
+        """Whether there is none now."""
+        ...
+
+    def qsize(self) -> int:
+        """How many there are now."""
+        ...
+
+
 class Runner(Protocol):
-    """Starts threads."""
+    """Starts threads, and makes what they wait with."""
 
     def start(self, target: Callable[[], None], name: str) -> Running:
-        """Run `target` beside everything else; a daemon, so a stuck one never keeps the process alive."""
+        """Run `target` beside everything else; a daemon, so a stuck one never keeps the process alive. Does not wait."""
+        ...
+
+    def event(self) -> Event:
+        """Return an event that its threads can wait for."""
+        ...
+
+    def lock(self) -> Lock:
+        """Return a lock that its threads can wait for."""
+        ...
+
+    def mailbox(self) -> Mailbox[Any]:
+        """Return a mailbox that its threads can wait at."""
         ...
 
 
@@ -79,6 +153,12 @@ def _start_of_this_machine() -> bytes:
 
 
 class _Threads:
+    event = staticmethod(threading.Event)
+    lock = staticmethod(threading.Lock)
+
+    def mailbox(self) -> Mailbox[Any]:
+        return queue.SimpleQueue()
+
     def start(self, target: Callable[[], None], name: str) -> Running:
         thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()

@@ -27,6 +27,8 @@ SEAMS = {
     "datetime.date.today": (),
     "threading.Thread": ("ambient.py",),
     "threading.Timer": (),
+    "queue.SimpleQueue": ("ambient.py", "app/decision_ledger.py"),
+    "select": ("embedded/signals.py",),
     "concurrent": (),
     "multiprocessing": (),
     "anyio.to_thread": ("app/handler.py",),

@@ -19,7 +19,7 @@ from mqflow.embedded.entrances import Entrance
 from mqflow.embedded.frames import FrameError, Frames, SilenceError
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.objects_served import ObjectQuestion, ask_objects, order_objects
-from mqflow.embedded.signals import Signal, wait_for
+from mqflow.embedded.signals import Signal
 from mqflow.embedded.topic_calls import TopicOrder, TopicQuestion
 from mqflow.embedded.topics_served import ask_topics, order_topics
 from mqflow.mqi.errors import MQIError, error_for
@@ -99,6 +99,7 @@ class Answering:
         clock: Clock,
         heart: Heart,
         over: Callable[["Answering"], None],
+        arrived: Signal,
     ) -> None:
         self._queue_manager = queue_manager
         self._raw = raw
@@ -110,7 +111,7 @@ class Answering:
         self._clock = clock
         self._heart = heart
         self._over = over
-        self._arrived = Signal()
+        self._arrived = arrived
         self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
         self._handles_made = 0
         self._ending = False
@@ -325,7 +326,8 @@ class Answering:
         while True:
             left_s = _left_s(ends_at, self._clock)
             silence_s = self._frames.silence_s
-            waited = wait_for(self._frames.socket, self._arrived, silence_s if left_s is None else min(left_s, silence_s))
+            wait_s = silence_s if left_s is None else min(left_s, silence_s)
+            waited = self._arrived.heard_beside(self._frames.socket, wait_s)
             stopped = self._ending and waited.signalled  # a queue manager that stops wakes first: the get will say why
             if waited.readable and not stopped:
                 self._frames.skip_heartbeats()

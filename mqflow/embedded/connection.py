@@ -4,7 +4,6 @@ Guards handles and state, names verb and object in what is refused, and waits: f
 is in `opening`, `putting`, `getting`, `inquiring` and `settling`.
 """
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -261,7 +260,7 @@ class EmbeddedConnection:
 
     def commit(self) -> None:
         """End the unit of work for good (MQCMIT): when this returns, it is durable."""
-        answer = settling.Answer()
+        answer = settling.Answer(self._machine.runner)
         if not self.begin_commit(answer):
             failure = answer.wait()
             if failure is not None:
@@ -396,7 +395,7 @@ class EmbeddedConnection:
 
     def _wait(self, handle: EmbeddedHandle, options: GetOptions, timeout_s: float | None) -> bool:
         """Wait until a get may find something; False where the time is over."""
-        woken = threading.Event()
+        woken = self._machine.runner.event()
         with self._machine.lock:
             withdraw_it = self.on_arrival(handle, options, woken.set)
             self._busy = withdraw_it is not None

@@ -2,11 +2,15 @@
 
 import socket
 import ssl
+from collections.abc import Callable
 
 from mqflow.embedded.addresses import Address, UnixAddress
 from mqflow.embedded.streams import Stream, TlsStream
 
-__all__ = ("dial",)
+__all__ = ("Dial", "dial")
+
+Dial = Callable[[Address, ssl.SSLContext | None, float], Stream]
+"""Gets to an address, within so many seconds; as `dial`."""
 
 
 def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:

@@ -3,7 +3,6 @@
 A handler that never yields does not stop it. Knows frames; knows nothing of what they are for.
 """
 
-import threading
 from typing import Final
 
 from mqflow.ambient import Runner
@@ -21,9 +20,9 @@ class Heart:
         self._runner = runner
         self.silence_s: Final = silence_s
         self._beat_s = silence_s / _BEATS_IN_A_SILENCE
-        self._guard = threading.Lock()
+        self._guard = runner.lock()
         self._beating: set[Frames] = set()
-        self._wake = threading.Event()
+        self._wake = runner.event()
         self._alive = False
 
     def add(self, frames: Frames) -> None:

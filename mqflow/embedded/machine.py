@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
-from mqflow.ambient import Clock
+from mqflow.ambient import THREADS, Clock, Runner
 from mqflow.embedded.authorizing import Authorities
 from mqflow.embedded.bodies import Bodies
 from mqflow.embedded.handle import Definition
@@ -46,7 +46,10 @@ class Machine:
         clock: Clock,
         snapshot: Snapshot,
         users: Users = THIS_USER_ONLY,
+        runner: Runner = THREADS,
     ) -> None:
+        #: Makes what its threads wait with.
+        self.runner = runner
         # Reentrant because a store may call back before its `write` returns.
         self.lock = threading.RLock()
         self.attributes = attributes

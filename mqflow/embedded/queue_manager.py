@@ -74,7 +74,8 @@ class EmbeddedQueueManager:
             detail = f"The store belongs to queue manager {known.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=detail)
         attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)
-        self._machine = Machine(attributes, store=store, clock=clock, snapshot=snapshot, users=Users(login(), groups))
+        users = Users(login(), groups)
+        self._machine = Machine(attributes, store=store, clock=clock, snapshot=snapshot, users=users, runner=runner)
         self._definitions = Definitions(self._machine)
         self._user = user or login()
         self._closed = False

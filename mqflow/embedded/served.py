@@ -21,7 +21,7 @@ from mqflow.embedded import calls
 from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.authorities_served import ServedAuthorities
-from mqflow.embedded.dialing import dial
+from mqflow.embedded.dialing import Dial, dial
 from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frames
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.objects_served import ServedObjects
@@ -93,7 +93,9 @@ class ServedQueueManager:
         tls: ssl.SSLContext | None = None,
         runner: Runner = THREADS,
         silence_s: float = SILENCE_S,
+        dial: Dial = dial,
     ) -> None:
+        self._dial = dial
         self._addresses: Final = _addresses(address)
         self._password = password
         self._tls = tls
@@ -139,7 +141,7 @@ class ServedQueueManager:
 
     def _line_to(self, address: Address, application_name: str, user: str) -> "_Line":
         try:
-            stream = dial(address, self._tls, self._heart.silence_s)
+            stream = self._dial(address, self._tls, self._heart.silence_s)
         except OSError as error:
             reason, said = _refusal(error)
             detail = f"{said} at {address} ({error.strerror or error})"

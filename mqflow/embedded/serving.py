@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
 
@@ -19,7 +20,7 @@ from mqflow.embedded.entrances import Entrance, Passwords, SameUser, WithPasswor
 from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.frames import SILENCE_S, FrameError, Frames
 from mqflow.embedded.heart import Heart
-from mqflow.embedded.signals import Signal, wait_for
+from mqflow.embedded.signals import Signal, SocketSignal
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
@@ -53,6 +54,7 @@ class Server:
         runner: Runner,
         clock: Clock,
         silence_s: float,
+        signals: Callable[[], Signal] = SocketSignal,
     ) -> None:
         #: Where it is served; the port is the one it got.
         self.address: Final = address
@@ -62,7 +64,8 @@ class Server:
         self._listener = listener
         self._runner = runner
         self._clock = clock
-        self._closing = Signal()
+        self._signals = signals
+        self._closing = signals()
         self._guard = threading.Lock()
         self._served: dict[Answering, Running] = {}
         self._heart = Heart(runner, silence_s=silence_s)
@@ -103,7 +106,7 @@ class Server:
         self.close()
 
     def _accept(self) -> None:
-        while not (waited := wait_for(self._listener, self._closing, self._patience_s())).signalled:
+        while not (waited := self._closing.heard_beside(self._listener, self._patience_s())).signalled:
             self._end_silent_strangers()
             if not waited.readable:
                 continue
@@ -127,7 +130,16 @@ class Server:
             raise
 
     def _answer(self, stream: socket.socket) -> None:
-        connection = Answering(self._queue_manager, stream, self._entrance, self._host, self._clock, self._heart, self._forget)
+        connection = Answering(
+            self._queue_manager,
+            stream,
+            self._entrance,
+            self._host,
+            self._clock,
+            self._heart,
+            self._forget,
+            self._signals(),
+        )
         try:
             with self._guard:
                 self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")

@@ -4,12 +4,12 @@ Nothing a unit of work did shows to others before the store has it on disk, and 
 store that refuses undoes the unit of work; a store that does not know stops the queue manager.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
+from mqflow.ambient import Runner
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
@@ -32,9 +32,9 @@ class Answer:
 
     __slots__ = ("_failure", "_outstanding")
 
-    def __init__(self) -> None:
+    def __init__(self, runner: Runner) -> None:
         # A lock that the answer opens: every commit makes one, and an Event costs more than the commit itself.
-        self._outstanding = threading.Lock()
+        self._outstanding = runner.lock()
         self._outstanding.acquire()  # no `with`: another thread releases it
         self._failure: Exception | None = None
 
@@ -82,7 +82,7 @@ def commit_alone(machine: Machine, unit: UnitOfWork) -> None:
 
     Raises what the store answered.
     """
-    answer = Answer()
+    answer = Answer(machine.runner)
     with machine.lock:
         if begin_commit(machine, unit, answer, counted=False):
             return
@@ -141,7 +141,7 @@ def make_durable(machine: Machine, changes: Sequence[Change], undo: Callable[[],
 
     Call it without the lock. It refuses with what the store answered; where the store refused, `undo` was called first.
     """
-    answer = Answer()
+    answer = Answer(machine.runner)
     machine.store.write(changes, answer)
 
     def wait_until_durable() -> None:

@@ -4,15 +4,13 @@ Implements `store.Store`. Decides when to sync, what to do when the disk is full
 becomes SQL is `rows`, how the file is opened is `database`, what it held is `loading`. Knows no rule of MQ.
 """
 
-import queue
 import sqlite3
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final, assert_never
 
-from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
+from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner
 from mqflow.embedded import rows
 from mqflow.embedded.database import PAGE_BYTES, is_full, open_database
 from mqflow.embedded.fence import Fence
@@ -61,12 +59,13 @@ class SqliteStore:
         #: None while calls are taken; then what every later one is answered.
         self._ended: MQIError | None = None
         #: Held to look at `_ended` and post, or to set it: nothing is posted that nobody would answer.
-        self._gate = threading.Lock()
-        self._mailbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._runner = runner
+        self._gate = runner.lock()
+        self._mailbox: Mailbox[Item] = runner.mailbox()
         self._lock = take_ownership(self._folder, self._disown)
         try:
             #: Held while the connection is used.
-            self._connection = threading.Lock()
+            self._connection = runner.lock()
             self._database = open_database(self._folder)
             self._fence = Fence(self._lock, self._folder)
             self._marks = InFlightMarks(self._folder.in_flight)
@@ -81,7 +80,7 @@ class SqliteStore:
         self._owed: list[Call] = []
         self._log_pages = 0
         #: Set when the writer has closed everything, or has stopped for good.
-        self._over = threading.Event()
+        self._over = runner.event()
         runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
 
     def load(self) -> Snapshot:
@@ -206,7 +205,7 @@ class SqliteStore:
 
     def _disown(self) -> None:
         """Take part in nothing: this is a forked child, without the writer's thread and without the lock."""
-        self._gate = threading.Lock()
+        self._gate = self._runner.lock()
         self._ended = self._interrupted("this process was forked from the owner and has no part in its folder")
 
     # ---- everything below runs in the writer's thread
@@ -387,7 +386,7 @@ class SqliteStore:
             if call.done is not None:
                 call.done(self._ended)
         self._over.set()
-        threading.Event().wait()
+        self._runner.event().wait()
 
     def _full(self, verb: str) -> MQIError:
         return error_for(Reason.STORAGE_MEDIUM_FULL, verb, detail=f"There is no room left in {self._folder.path}")

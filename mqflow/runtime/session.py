@@ -5,7 +5,6 @@ commit suspend. `ThreadedSession` gives a connection a thread of its own (whatev
 ibmmq), and one hand-over settles the last unit of work and gets the next. Decides nothing about messages.
 """
 
-import queue
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -15,7 +14,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
-from mqflow.ambient import Runner
+from mqflow.ambient import Mailbox, Runner
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -219,7 +218,7 @@ class ThreadedSession:
 
     def __init__(self, runner: Runner) -> None:
         self._handover = Handover()
-        self._requests: queue.SimpleQueue[tuple[Callable[[], object], Baton] | None] = queue.SimpleQueue()
+        self._requests: Mailbox[tuple[Callable[[], object], Baton] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
         self.generation = 0

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeVar, assert_never
 
 import anyio
 
-from mqflow.ambient import SYSTEM_CLOCK, Running
+from mqflow.ambient import SYSTEM_CLOCK, THREADS, Event, Lock, Mailbox, Running
 
 __all__ = (
     "PATIENCE_S",
@@ -146,6 +146,18 @@ class InlineRunner:
         """Run it now; return what is over."""
         target()
         return _Finished()
+
+    def event(self) -> Event:
+        """Return an event; nobody waits for it here."""
+        return THREADS.event()
+
+    def lock(self) -> Lock:
+        """Return a lock; nobody waits for it here."""
+        return THREADS.lock()
+
+    def mailbox(self) -> Mailbox[Any]:
+        """Return a mailbox; nobody waits at it here."""
+        return THREADS.mailbox()
 
 
 def run(

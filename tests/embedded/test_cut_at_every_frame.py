@@ -6,12 +6,13 @@ run each; then the same under a whole application on both event loops, which has
 
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -19,11 +20,13 @@ import pytest
 from mqflow import App, Context
 from mqflow.app.settings import ReconnectSettings, Settings
 from mqflow.embedded import served
+from mqflow.embedded.addresses import Address
 from mqflow.embedded.calls import Request
-from mqflow.embedded.dialing import dial
+from mqflow.embedded.dialing import Dial, dial
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedConnection, ServedQueueManager
 from mqflow.embedded.serving import Server, serve
+from mqflow.embedded.streams import Stream
 from mqflow.events import Event, InDoubt, Reconnected
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -62,8 +65,8 @@ class Cutter:
         self.how = how
         self.has_cut = False
 
-    def dial(self, *where: object) -> object:
-        return _Stream(dial(*where), self)  # type: ignore[arg-type]  # passed on as they are
+    def dial(self, address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
+        return cast("Stream", _Stream(dial(address, tls, timeout_s), self))  # what it lacks, it has from the whole one
 
 
 class _Stream:
@@ -108,10 +111,9 @@ class _Stream:
 
 
 @contextmanager
-def _served(at: int, how: Cut, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[EmbeddedQueueManager, Server, Cutter]]:
+def _served(at: int, how: Cut) -> Iterator[tuple[EmbeddedQueueManager, Server, Cutter]]:
     cutter = Cutter(at, how)
-    with monkeypatch.context() as patch, memory_folder() as folder, EmbeddedQueueManager("QM1") as owner:
-        patch.setattr(served, "dial", cutter.dial)
+    with memory_folder() as folder, EmbeddedQueueManager("QM1") as owner:
         for name in (IN, DONE):
             owner.administration.define(QueueAttributes(name=name, default_persistence=1))
         with serve(owner, folder / "qm") as server:
@@ -134,13 +136,14 @@ def _left(owner: EmbeddedQueueManager, server: Server) -> tuple[list[str], list[
 class _Script:
     """Puts, moves by each way there is to settle, and says what it is answered."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, dial: Dial) -> None:
         self.said: list[str] = []
         self._path = path
+        self._dial = dial
         self._made = 0
 
     def run(self) -> None:
-        manager = ServedQueueManager(self._path)
+        manager = ServedQueueManager(self._path, dial=self._dial)
         try:
             with suppress(ConnectionBrokenError, CallInterruptedError):
                 self._do(manager.connect())
@@ -198,18 +201,18 @@ class _Script:
         self.said.append(f"c {what}-done {' '.join(names)}")
 
 
-def _wrong_after(at: int, how: Cut, monkeypatch: pytest.MonkeyPatch) -> list[str] | None:
+def _wrong_after(at: int, how: Cut) -> list[str] | None:
     """Return what is wrong; None where there was no such frame to cut at."""
-    with _served(at, how, monkeypatch) as (owner, server, cutter):
-        script = _Script(server.path)
+    with _served(at, how) as (owner, server, cutter):
+        script = _Script(server.path, cutter.dial)
         script.run()
         _, wrong = violations(script.said, *_left(owner, server))
     return wrong if cutter.has_cut or wrong else None
 
 
 @pytest.mark.parametrize("how", Cut, ids=[each.value for each in Cut])
-def test_whatever_frame_is_cut_what_was_answered_is_true(how: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = [_wrong_after(at, how, monkeypatch) for at in range(1, MANY)]
+def test_whatever_frame_is_cut_what_was_answered_is_true(how: Cut) -> None:
+    wrong = [_wrong_after(at, how) for at in range(1, MANY)]
 
     assert FRAMES_OF_SCRIPT == wrong.count([])
     assert MANY - 1 - FRAMES_OF_SCRIPT == wrong.count(None)
@@ -224,10 +227,10 @@ def test_a_doubt_that_is_called_a_refusal_is_found(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(served._Line, "call", call)
 
-    assert any(_wrong_after(at, Cut.ANSWER_LOST, monkeypatch) for at in range(1, MANY))
+    assert any(_wrong_after(at, Cut.ANSWER_LOST) for at in range(1, MANY))
 
 
-async def _moves_everything(path: Path, owner: EmbeddedQueueManager) -> list[Event]:
+async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial) -> list[Event]:
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)
     events: list[Event] = []
 
@@ -245,7 +248,7 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager) -> list[Eve
     for number in range(MESSAGES):
         local.put1(IN, PERSISTENT, str(number).encode(), PutOption.NO_SYNCPOINT)
     local.disconnect()
-    async with app.running(ServedQueueManager(path)):
+    async with app.running(ServedQueueManager(path, dial=dial)):
         while owner.administration.queue_status(IN).depth:  # noqa: ASYNC110 - told by threads; the test's limit ends it
             await anyio.sleep(0.001)
     return events
@@ -258,8 +261,8 @@ def test_an_application_finishes_whatever_frame_is_cut(how: Cut, backend: str, m
     happened: list[Event] = []
     monkeypatch.setattr(session, "_THREADED_WAIT_MS", 10)  # a stop is heard when a wait is over
     for at in range(FIRST, MANY // 2):
-        with _served(at, how, monkeypatch) as (owner, server, cutter):
-            happened += anyio.run(_moves_everything, server.path, owner, backend=backend)
+        with _served(at, how) as (owner, server, cutter):
+            happened += anyio.run(_moves_everything, server.path, owner, cutter.dial, backend=backend)
             left, done = _left(owner, server)
         assert cutter.has_cut
         assert [] == left
