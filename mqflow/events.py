@@ -184,21 +184,30 @@ class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
-    """A connection was lost, or an attempt to get it back failed; the next is `delay_s` away."""
+    """A connection was lost and is to be had again (attempt 0), or an attempt at that failed."""
 
     queue_manager: str
+    #: Passes over all there is to try, from 1, since the connection was lost.
     attempt: int
     reason: int
+    #: How long was waited before this attempt.
     delay_s: float
+    #: How long ago the connection was lost.
+    lost_for_s: float = 0.0
 
 
 class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):
-    """An entry of a channel table was tried: one address, during a pass over all of them."""
+    """A connection was tried to be had, the first ones of an application too: one address of a channel table, or the URL."""
 
     queue_manager: str
-    channel: str
-    #: "mq.example(1414)".
-    address: str
+    #: The entry of the table; empty where a URL, or IBM's client, says where.
+    channel: str = ""
+    #: "mq.example(1414)"; empty as above.
+    address: str = ""
+    #: Which pass after a lost connection it belongs to, from 1; 0 where none is lost.
+    attempt: int = 0
+    #: How long was waited before that pass.
+    delay_s: float = 0.0
     #: 0 where the connection was had.
     reason: int = 0
     detail: str = ""
@@ -211,6 +220,8 @@ class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
     generation: int
     #: What is open again, in the order of first opening, each name once.
     objects: tuple[str, ...]
+    #: What some of them had and have no more: "Prices/#: publications since the connection was lost".
+    gone: tuple[str, ...] = ()
     attempts: int
     #: From the loss of the first connection until now.
     downtime_ms: float

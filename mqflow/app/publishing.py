@@ -19,6 +19,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import check_delay, delay_in_ms
+from mqflow.runtime.outputs import put_kept_open
 from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager
 from mqflow.verbs import Put
@@ -121,8 +122,7 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
     if message.queue_manager not in {"", connection.queue_manager_name}:
         manager = message.queue_manager
         return await session.call(connection.put1, message.queue, descriptor, data, _PUT, queue_manager=manager)
-    handle = await session.output(message.queue)
-    return await session.call(connection.put, handle, descriptor, data, _PUT)
+    return await put_kept_open(session, message.queue, descriptor, data, _PUT)
 
 
 def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:

@@ -37,6 +37,7 @@ from mqflow.runtime.runtime import Runtime
 from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
 from mqflow.runtime.subscriber import end_subscription
+from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import GetOptions, Got, Put, QueueManager
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Running:
             ],
         )
         if isinstance(queue_manager, _TellsAttempts):  # it goes through a channel table, on the threads of sessions
-            queue_manager.tell = _teller(self._broadcast, queue_manager.name)
+            queue_manager.tell = _teller(self._broadcast, self._runtime.supervisor)
         self._lasting: Final = LastingSession(self._runtime.supervisor, "puts outside of deliveries")
         self._turn = anyio.Lock()
 
@@ -295,16 +296,18 @@ class Running:
         return replace(spec, **changes)
 
 
-def _teller(broadcast: Broadcast, queue_manager: str) -> Callable[["Tried"], None]:
+def _teller(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"], None]:
     """Return what turns an attempt at an entry of a channel table into an event, on the event loop."""
     handover = Handover()
 
     def tell(tried: "Tried") -> None:
-        error = tried.error
+        error, (attempt, delay_s) = tried.error, supervisor.trying
         event = ConnectionTried(
-            queue_manager=queue_manager,
+            queue_manager=supervisor.queue_manager_name,
             channel=tried.attempt.channel.name,
             address=str(tried.attempt.address),
+            attempt=attempt,
+            delay_s=delay_s,
             reason=0 if error is None else int(error.reason),
             detail="" if error is None else str(error),
         )

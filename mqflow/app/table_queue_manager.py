@@ -89,6 +89,8 @@ class TableQueueManager:
         self.tell = tell
         #: DEFRECON of the channel by which a queue manager was reached last.
         self.default_reconnect = DefaultReconnect.NO
+        #: Whether a queue manager of that name ever answered: from then on a lost connection is got again.
+        self.reached = False
         self._trouble = trouble
         self._lock = threading.Lock()
         self._preference: Preference | None = None
@@ -166,6 +168,7 @@ class TableQueueManager:
         if wanted(self._name).refuses(reached):
             detail = f"The queue manager there is called {reached}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=self._name, detail=detail)
+        self.reached = True
         mode = self._mode(channel.default_reconnect) if callable(self._mode) else self._mode
         if mode is not ReconnectMode.Q_MGR:
             return

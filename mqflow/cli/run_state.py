@@ -48,8 +48,9 @@ class ReconnectLine:
         """Write it, or take it away."""
         match event:
             case Reconnecting():
+                away = f", {_duration(event.lost_for_s)} away" if event.attempt else ""
                 what = f"attempt {event.attempt} failed" if event.attempt else "the connection is lost"
-                self._shown = f"{event.queue_manager}: reconnecting; {what}, {reason_name(event.reason)}"
+                self._shown = f"{event.queue_manager}: reconnecting{away}; {what}, {reason_name(event.reason)}"
                 self._write(_CLEAR + self._shown)
             case Reconnected():
                 self._shown = ""
@@ -68,6 +69,14 @@ class ReconnectLine:
     def _write(self, text: str) -> None:
         self._terminal.write(text)
         self._terminal.flush()
+
+
+def _duration(seconds: float) -> str:
+    """Return it as a person says it: "8 s", "4 min", "2 h 5 min"."""
+    minutes, hours = int(seconds) // 60, int(seconds) // 3_600
+    if not minutes:
+        return f"{seconds:.0f} s"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
 
 
 def in_foreground(terminal: TextIO) -> bool:

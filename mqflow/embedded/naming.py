@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from mqflow.embedded.refusal import Refusal
-from mqflow.mqi.names import is_object_name, padded
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name, padded
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Identifiers", "Timestamps", "dynamic_queue_name")
+__all__ = ("Identifiers", "Timestamps", "dynamic_queue_name", "queue_manager_identifier")
 
 _DIGITS: Final = 16
 _MICROSECONDS: Final = 1_000_000
@@ -60,6 +60,17 @@ class Timestamps:
             self._time = moment.strftime("%H%M%S")
             self._second = second
         return self._date, f"{self._time}{int((wall_s - second) * 100):02d}"
+
+
+def queue_manager_identifier(name: str, date: str, time: str, wall_s: float) -> str:
+    """Return the QMID of a queue manager made at this moment: name, date and time, as IBM MQ's are, then the microseconds.
+
+    Those tell two apart that were made under one name in one second, as scripts and tests do. Of a long name the end is left
+    out: a QMID has 48 characters.
+    """
+    microseconds = int(wall_s * _MICROSECONDS) % _MICROSECONDS
+    moment = f"_{date}_{time}.{microseconds:06}"
+    return name[: OBJECT_NAME_CHARS_MAX - len(moment)] + moment
 
 
 def dynamic_queue_name(wanted: str, number: int) -> str:

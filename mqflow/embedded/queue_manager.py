@@ -18,6 +18,7 @@ from mqflow.embedded.defined_kinds import is_client, key_of
 from mqflow.embedded.definitions import Definitions
 from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.naming import queue_manager_identifier
 from mqflow.embedded.object_kinds import defined
 from mqflow.embedded.objects import records
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
@@ -33,7 +34,7 @@ from mqflow.embedded.waiting import told
 from mqflow.mqi.attributes import QueueManagerAttributes
 from mqflow.mqi.authorities import TO_CONNECT
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, is_object_name
+from mqflow.mqi.names import is_object_name
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.topic_attributes import TopicAttributes
 
@@ -198,10 +199,11 @@ class EmbeddedQueueManager:
 
     def _create(self) -> None:
         machine = self._machine
-        date, time = machine.now_as_text()
+        now_s = machine.clock.wall()
+        date, time = machine.as_text(now_s)
         machine.attributes = replace(
             machine.attributes,
-            identifier=f"{machine.name}_{date}_{time}"[:OBJECT_NAME_CHARS_MAX],
+            identifier=queue_manager_identifier(machine.name, date, time, now_s),
             creation_date=date,
             creation_time=time,
             alteration_date=date,

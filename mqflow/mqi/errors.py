@@ -32,7 +32,7 @@ __all__ = (
 ADVICE: Final[dict[int, str]] = {
     Reason.ALIAS_BASE_Q_TYPE_ERROR: "An alias may name a local queue only, not another alias: ALTER QALIAS ... TARGET(...).",
     Reason.BACKED_OUT: "The unit of work was backed out; its messages will be delivered again.",
-    Reason.CONNECTION_BROKEN: "The connection is gone; mqflow reconnects. Whether the call took effect is not known.",
+    Reason.CONNECTION_BROKEN: "The connection is gone. Whether the call took effect is not known.",
     Reason.DYNAMIC_Q_NAME_ERROR: "A dynamic queue's name is a full name, or a prefix of up to 32 characters and '*'.",
     Reason.EXPIRY_ERROR: "Expiry is in tenths of a second: more than 0, or -1 for unlimited.",
     Reason.GET_INHIBITED: "The queue is inhibited for gets. ALTER QLOCAL(...) GET(ENABLED) allows them again.",

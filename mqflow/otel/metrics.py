@@ -21,6 +21,7 @@ from mqflow.events import (
     HookFailed,
     InDoubt,
     ListenerPaused,
+    ReadinessChanged,
     Reconnected,
     Reconnecting,
     ReopenRefused,
@@ -50,6 +51,7 @@ _RECONNECTIONS: Final = "mqflow.reconnections"
 _ATTEMPTS: Final = "mqflow.reconnection_attempts"
 _CONNECTIONS_TRIED: Final = "mqflow.connections_tried"
 _REOPEN_REFUSALS: Final = "mqflow.reopen_refusals"
+_AWAY_S: Final = "mqflow.away.seconds"
 _DEAD_LETTERS: Final = "mqflow.dead_letters"
 _HOOK_FAILURES: Final = "mqflow.hook_failures"
 
@@ -66,10 +68,22 @@ _COUNTERS: Final = (
     (_STUCK, "{handler}", "Handlers reported as running too long"),
     (_RECONNECTIONS, "{connection}", "Connections that were lost and are back"),
     (_ATTEMPTS, "{attempt}", "Attempts to get a lost connection back that failed, by reason"),
-    (_CONNECTIONS_TRIED, "{attempt}", "Entries of a channel table that were tried, by channel, address and reason of failure"),
+    (_CONNECTIONS_TRIED, "{attempt}", "Connections that were tried, by entry of a channel table and reason of failure"),
+    (_AWAY_S, "s", "Seconds of all outages that are over"),
     (_REOPEN_REFUSALS, "{object}", "Objects that could not be opened again after an outage"),
     (_DEAD_LETTERS, "{attempt}", "What the DLQ handler did, by rule, action and reason of failure"),
     (_HOOK_FAILURES, "{failure}", "Hooks that raised"),
+)
+
+_AWAY: Final = "mqflow.away"
+_GENERATION: Final = "mqflow.generation"
+_READY: Final = "mqflow.ready"
+
+#: What is so at present: name, unit, meaning.
+_GAUGES: Final = (
+    (_AWAY, "s", "How long the connection has been lost, as of the latest attempt to get it back; 0 while there is one"),
+    (_GENERATION, "{generation}", "How often the connection was lost and is back"),
+    (_READY, "1", "1 while every listener has its queue open, 0 while one has not"),
 )
 
 
@@ -85,6 +99,7 @@ class Metrics:
         HookFailed,
         InDoubt,
         ListenerPaused,
+        ReadinessChanged,
         Reconnected,
         Reconnecting,
         ReopenRefused,
@@ -93,7 +108,8 @@ class Metrics:
     )
 
     def __init__(self, provider: MeterProvider | None = None) -> None:
-        self._counts: dict[str, defaultdict[_Labels, int]] = {name: defaultdict(int) for name, _, _ in _COUNTERS}
+        self._counts: dict[str, defaultdict[_Labels, float]] = {name: defaultdict(int) for name, _, _ in _COUNTERS}
+        self._levels: dict[str, dict[_Labels, float]] = {name: {} for name, _, _ in _GAUGES}
         #: How many handlings took so long, one count for each bound and one beyond; and their seconds.
         self._handled: defaultdict[_Labels, list[int]] = defaultdict(lambda: [0] * (len(DURATION_BOUNDS_S) + 1))
         self._handled_s: defaultdict[_Labels, float] = defaultdict(float)
@@ -117,12 +133,13 @@ class Metrics:
             case HandlerStuck():
                 self._add(_STUCK, _queue(event.queue))
             case Reconnected():
-                self._add(_RECONNECTIONS, (("mqflow.queue_manager", event.queue_manager),))
-            case Reconnecting() if event.attempt:
-                manager = ("mqflow.queue_manager", event.queue_manager)
-                self._add(_ATTEMPTS, (manager, ("error.type", _refusal(event.reason))))
+                self._reconnected(event)
+            case Reconnecting():
+                self._reconnecting(event)
+            case ReadinessChanged():
+                self._levels[_READY][()] = int(event.ready)
             case ConnectionTried():
-                where = (("mqflow.channel", event.channel), ("server.address", event.address))
+                where = (*_manager(event.queue_manager), ("mqflow.channel", event.channel), ("server.address", event.address))
                 self._add(_CONNECTIONS_TRIED, (*where, ("error.type", _refusal(event.reason))))
             case ReopenRefused():
                 self._add(_REOPEN_REFUSALS, (*_queue(event.object), ("error.type", _refusal(event.reason))))
@@ -154,6 +171,19 @@ class Metrics:
                 disposition = ("mqflow.backout.disposition", disposition_name(attempt.disposition))
                 self._add(_DISPOSITIONS, (*_queue(event.queue), destination, disposition))
 
+    def _reconnecting(self, event: Reconnecting) -> None:
+        manager = _manager(event.queue_manager)
+        self._levels[_AWAY][manager] = event.lost_for_s
+        if event.attempt:
+            self._add(_ATTEMPTS, (*manager, ("error.type", _refusal(event.reason))))
+
+    def _reconnected(self, event: Reconnected) -> None:
+        manager = _manager(event.queue_manager)
+        self._add(_RECONNECTIONS, manager)
+        self._counts[_AWAY_S][manager] += event.downtime_ms / 1_000
+        self._levels[_AWAY][manager] = 0.0
+        self._levels[_GENERATION][manager] = event.generation
+
     def _acted(self, event: DeadLetterActed) -> None:
         rule = (("mqflow.rule", event.rule or "none"), ("mqflow.action", type(event.intent).__name__.lower()))
         self._add(_DEAD_LETTERS, (*_queue(event.queue), *rule, ("error.type", _refusal(event.reason))))
@@ -164,6 +194,8 @@ class Metrics:
     def _hand_out(self, meter: Meter) -> None:
         for name, unit, description in _COUNTERS:
             meter.create_observable_counter(name, [_reader(self._counts[name])], unit, description)
+        for name, unit, description in _GAUGES:
+            meter.create_observable_gauge(name, [_reader(self._levels[name])], unit, description)
         seconds = _reader(self._handled_s)
         meter.create_observable_counter("mqflow.process.duration.sum", [seconds], "s", "Seconds spent handling units of work")
         meter.create_observable_counter(
@@ -180,6 +212,10 @@ class Metrics:
 
 def _queue(name: str) -> _Labels:
     return (("messaging.destination.name", name),)
+
+
+def _manager(name: str) -> _Labels:
+    return (("mqflow.queue_manager", name),)
 
 
 def _refusal(reason: int) -> str:

@@ -3,7 +3,7 @@
 The ledger is a record of handles in the order in which they were first opened; what a user holds is an entry's number, which
 stays valid. Knows records and numbers; opens nothing.
 Source: IBM, "Automatic client reconnection" (q017800), CLIENTRECONNECTOPTIONS (q111980) for 2546, and the pages of the reasons
-2547, 2548 and 2555 (q045460, q045470, q045540).
+2548 and 2555 (q045470, q045540).
 """
 
 from typing import Final, assert_never
@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import MatchOption, ObjectType, OpenOption, PutOption, SubscribeOption
+from mqflow.mqi.options import ObjectType, OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reason_classes import Class, classify
@@ -34,7 +34,6 @@ __all__ = (
     "admit",
     "after_refusal",
     "closed",
-    "dependents",
     "gone",
     "opened",
     "replay",
@@ -179,11 +178,6 @@ def replay(ledger: Ledger, session: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def dependents(ledger: Ledger, number: int) -> tuple[Subscription, ...]:
-    """Return the subscriptions whose publications go to that object: while it is not open again, they have to wait."""
-    return tuple(each for each in ledger.entries if isinstance(each, Subscription) and each.queue == number)
-
-
 def after_refusal(entry: Opened, error: MQIError) -> Again:
     """Return what follows where the step of an entry ended with this error.
 
@@ -219,28 +213,21 @@ def admit(mode: ReconnectMode, before: Reached, now: Reached) -> MQIError | None
     return None if same else error_for(Reason.RECONNECT_QMID_MISMATCH, "MQCONNX", queue_manager=now.name, detail=detail)
 
 
-def unreplayable(
-    mode: ReconnectMode,
-    *,
-    put: PutOption = PutOption.NONE,
-    match: MatchOption = MatchOption.NONE,
-    subscription: SubscribeOption = SubscribeOption.NONE,
-) -> Reason:
-    """Return the reason why a call with these options cannot be made on a connection that is got again, or `Reason.NONE`.
+def unreplayable(mode: ReconnectMode, subscription: SubscribeOption) -> Reason:
+    """Return the reason why such a subscription cannot be had where any queue manager will do (2555), or `Reason.NONE`.
 
-    Better told at the call than found out after a failover: order of segments and groups is kept by a connection (2547), and
-    tokens and durable subscriptions by one queue manager (2555).
+    Better told at the call than found out after a failover: a durable one belongs to one queue manager (q045540), and so does
+    the queue of a managed one, which the workers of a listener get from on connections of their own.
     """
-    if mode is ReconnectMode.NO:
-        return Reason.NONE
-    if put & PutOption.LOGICAL_ORDER:
-        return Reason.RECONNECT_INCOMPATIBLE
-    bound = bool(match & MatchOption.MSG_TOKEN) or bool(subscription & SubscribeOption.DURABLE)
+    bound = subscription & (SubscribeOption.DURABLE | SubscribeOption.MANAGED)
     return Reason.RECONNECT_Q_MGR_REQD if mode is ReconnectMode.ANY and bound else Reason.NONE
 
 
 def gone(entry: Opened) -> tuple[str, ...]:
-    """Return what the handle had and has no more once it is open again, for a person: an empty tuple for a plain one."""
+    """Return what the handle had and has no more once it is open again, for a person: an empty tuple for a plain one.
+
+    The context that the last get saved is not among it: it went with the unit of work, which is told.
+    """
     match entry:
         case Subscription():
             return () if entry.durable else ("publications since the connection was lost",)
@@ -255,7 +242,6 @@ def gone(entry: Opened) -> tuple[str, ...]:
 
 _GONE: Final = (
     (OpenOption.BROWSE, "the place of the browse cursor, with its lock and its marks"),
-    (OpenOption.SAVE_ALL_CONTEXT, "the context that the last get saved"),
     (OpenOption.READ_AHEAD, "messages that were read ahead"),
 )
 """What belongs to a connection and not to an object (q017800, and what is recalled of it)."""

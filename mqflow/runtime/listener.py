@@ -145,7 +145,7 @@ class Listener:
             started()
             await worker.run()
         except SessionLost as lost:
-            place.lose(lost.error, session)
+            self._lose(lost.error, session, place)
         except MQIError as error:
             self._refused(error, session, place)
 
@@ -168,11 +168,16 @@ class Listener:
         place.closed()
         match classify(int(error.reason)):
             case Class.RECONNECT:
-                place.lose(error, session)
+                self._lose(error, session, place)
             case Class.CONFIGURATION if not reopening:
                 raise error
             case Class.CONFIGURATION | Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
                 state.refuse(str(error), int(error.reason))
+
+    def _lose(self, error: MQIError, session: Session, place: "_Place") -> None:
+        place.lose(error, session)
+        if self._state.subscriber is not None:
+            self._state.subscriber.suspect()
 
     async def _warn_without_settings(self) -> None:
         """Warn where a poison message of this queue would be redelivered for ever, or would have nowhere of its own to go."""

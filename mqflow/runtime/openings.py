@@ -6,6 +6,7 @@ or the next: the words are what stays valid. Knows no event loop and no outage.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from typing import Final, assert_never
 
@@ -27,6 +28,7 @@ from mqflow.policy.ledger import (
     Subscription,
     TryAgain,
     after_refusal,
+    closed,
     opened,
     replay,
 )
@@ -77,6 +79,18 @@ class Openings:
             handle = self.hold(name, options | OpenOption.FAIL_IF_QUIESCING)
             self._outputs[name, options] = handle
         return handle
+
+    def output_again(self, name: str, options: OpenOption) -> ObjectHandle:
+        """Return the handle of that queue, opened anew: the one there was is of no use any more (2041, 2052)."""
+        stale = self._outputs.pop((name, options), None)
+        number = None if stale is None else self._number_of(stale)
+        if stale is not None and number is not None:
+            self._ledger = closed(self._ledger, number)
+            self._known = {words: known for words, known in self._known.items() if known != number}
+            del self._handles[number]
+            with suppress(MQIError):  # there is nothing behind it to close
+                self._connection.close(stale)
+        return self.output(name, options)
 
     def hold(
         self,

@@ -8,7 +8,7 @@ from typing import Final
 from mqflow.ambient import Clock
 from mqflow.events import Reconnected
 from mqflow.mqi.errors import MQIError
-from mqflow.policy.ledger import Opened
+from mqflow.policy.ledger import Opened, gone
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.openings import name_of
 from mqflow.runtime.session import Session
@@ -70,13 +70,15 @@ class Outage:
         since = self._untold_since
         if since is None or self._waiting or self.lasts:
             return
-        objects, attempts = self._objects, self._attempts
+        objects = [self._objects[number] for number in sorted(self._objects)]
+        attempts = self._attempts
         self._objects, self._attempts, self._untold_since = {}, 0, None
         self._broadcast(
             Reconnected(
                 queue_manager=queue_manager,
                 generation=generation,
-                objects=tuple(dict.fromkeys(name_of(objects[number]) for number in sorted(objects))),
+                objects=tuple(dict.fromkeys(name_of(each) for each in objects)),
+                gone=tuple(dict.fromkeys(f"{name_of(each)}: {what}" for each in objects for what in gone(each))),
                 attempts=attempts,
                 downtime_ms=(self._clock.monotonic() - since) * 1_000,
             )

@@ -35,6 +35,7 @@ from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, p
 from mqflow.runtime.delivery import Delivery
 from mqflow.runtime.disposal import Disposal
 from mqflow.runtime.listener_state import ListenerState
+from mqflow.runtime.outputs import put_kept_open
 from mqflow.runtime.session import Session
 
 __all__ = ("HEARTBEAT_S", "Recorder")
@@ -185,8 +186,7 @@ class Recorder:
 
     async def _put(self, session: Session, record: DispositionRecord) -> None:
         try:
-            handle = await session.output(self._queue)
-            await session.call(session.connection.put, handle, _DESCRIPTOR, disposition_record.to_bytes(record), _PUT)
+            await put_kept_open(session, self._queue, _DESCRIPTOR, disposition_record.to_bytes(record), _PUT)
         except MQIError as error:
             # A lost connection is found by the settlement that follows; whatever else it is, the message goes first.
             if not self._refused:

@@ -1,7 +1,8 @@
 """The attributes that backout decisions need: inquired when first needed, kept for one generation of the connection.
 
 Source: IBM q032280: the attributes are queried "the first time they detect a message that has a BackoutCount greater than zero"
-and "are then cached". They die with the connection: a failover may lead to a queue manager that says otherwise.
+and "are then cached". They die with the connection: a failover may lead to a queue manager that says otherwise. Where any of a
+group may answer, two connections of one generation may be to two of them: each has its own.
 """
 
 from typing import Final
@@ -36,22 +37,27 @@ class SettingsCache:
         self.queue = queue
         self._threshold: Final = threshold
         self._backout_queue: Final = backout_queue
-        self._kept: tuple[int, BackoutSettings] | None = None
+        #: By generation and the queue manager's name; the latest is last.
+        self._kept: dict[tuple[int, str], BackoutSettings] = {}
 
     async def get(self, session: Session, generation: int) -> BackoutSettings:
-        """Return the settings of this generation, inquired on this session where nobody has yet. Raises `MQIError`."""
-        if self._kept is None or self._kept[0] != generation:
-            self._kept = (generation, await self.inquire(session))
-        return self._kept[1]
+        """Return what holds at this session's queue manager, inquired once in a generation. Raises `MQIError`."""
+        key = (generation, session.connection.queue_manager_name)
+        settings = self._kept.get(key)
+        if settings is None:
+            settings = await self.inquire(session)
+            self._kept = {kept: known for kept, known in self._kept.items() if kept[0] == generation}
+            self._kept[key] = settings
+        return settings
 
     @property
     def known(self) -> BackoutSettings | None:
         """What was inquired last, if anything was; for who tells, not for who decides."""
-        return self._kept[1] if self._kept else None
+        return next(reversed(self._kept.values()), None)
 
     def forget(self) -> None:
         """Inquire again when next needed."""
-        self._kept = None
+        self._kept.clear()
 
     async def inquire(self, session: Session) -> BackoutSettings:
         """Return the settings as they are now, and keep nothing."""

@@ -9,9 +9,10 @@ from typing import Final
 import anyio
 from msgspec import Struct
 
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, SubscribeOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.policy.ledger import unreplayable
 from mqflow.policy.reason_classes import Class, classify
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
@@ -53,36 +54,66 @@ class Subscriber:
         #: What the next session takes over.
         self._lost: Session | None = None
         self._subscribed: Subscribed | None = None
+        #: What may be lost as well, since a worker lost its connection.
+        self._suspected: Session | None = None
+
+    def suspect(self) -> None:
+        """Note that a worker lost its connection, and so perhaps this one: an outage is not over before that is known."""
+        if self._session is not None and self._suspected is None:
+            self._suspected = self._session
+            self._supervisor.expects(self._session)
 
     async def queue(self) -> str:
         """Return the name of the queue where the publications come, subscribing where that is due.
 
-        Raises the `MQIError` of MQSUB: 2429 while another process holds the durable subscription.
+        Raises the `MQIError` of MQSUB: 2429 while another process holds the durable subscription, 2555 where the next
+        connection may be to another queue manager.
         """
         async with self._turn:
-            if self._session is not None and self._subscribed is not None:
-                try:
-                    # It may have died while the workers' sessions live: then the subscription, or its queue, is gone.
-                    return await _name(self._session, self._subscribed)
-                except MQIError as error:
-                    lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
-                    await self._let_go()
-                    self._lost = lost
-            owner = f"subscription to {self._wanted.topic}"
-            self._session = await self._supervisor.connect(owner=owner, before=self._lost)
-            self._lost = None
             try:
-                openings = self._session.openings
-                self._subscribed = await self._session.call(openings.subscribe, self._wanted.descriptor())
+                return await self._queue()
+            finally:
+                self._known_by_now()
+
+    async def _queue(self) -> str:
+        if self._session is not None and self._subscribed is not None:
+            try:
+                # It may have died while the workers' sessions live: then the subscription, or its queue, is gone.
                 return await _name(self._session, self._subscribed)
-            except BaseException:
+            except MQIError as error:
+                lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
                 await self._let_go()
-                raise
+                self._lost = lost
+        owner = f"subscription to {self._wanted.topic}"
+        self._session = await self._supervisor.connect(owner=owner, before=self._lost)
+        self._lost = None
+        try:
+            self._check()
+            openings = self._session.openings
+            self._subscribed = await self._session.call(openings.subscribe, self._wanted.descriptor())
+            return await _name(self._session, self._subscribed)
+        except BaseException:
+            await self._let_go()
+            raise
 
     async def close(self) -> None:
         """Let go of the subscription: a durable one goes on without its application, another one ends."""
         async with self._turn:
             await self._let_go()
+            self._known_by_now()
+
+    def _known_by_now(self) -> None:
+        suspected, self._suspected = self._suspected, None
+        self._supervisor.release(suspected)
+
+    def _check(self) -> None:
+        """Raise 2555 where the next connection may be to another queue manager, which has no such subscription."""
+        descriptor = self._wanted.descriptor()
+        reason = unreplayable(self._supervisor.mode, descriptor.options)
+        if reason:
+            said = "reconnect.mode lets any queue manager answer, and a subscription and its queue belong to one: set QMGR"
+            name = self._wanted.durable or self._wanted.topic
+            raise error_for(reason, "MQSUB", name, self._supervisor.queue_manager_name, detail=said)
 
     async def _let_go(self) -> None:
         session, self._session, self._subscribed = self._session, None, None

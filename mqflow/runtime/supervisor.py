@@ -12,7 +12,7 @@ from typing import Final
 import anyio
 
 from mqflow.ambient import Clock, Random, Runner
-from mqflow.events import Reconnecting, ReopenRefused
+from mqflow.events import ConnectionTried, Reconnecting, ReopenRefused
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy import reconnection
@@ -67,6 +67,7 @@ class Supervisor:
         self._outage = Outage(broadcast, clock)
         self._numbers = count(1)
         self._reached = False
+        self._trying = (0, 0.0)
         self._first: Reached | None = None
         self._stopping = anyio.Event()
         #: Counts the outages after which a connection was had again; cached attributes belong to one generation.
@@ -83,6 +84,8 @@ class Supervisor:
         What the session `before`, which was lost, had open is open on it, except what is refused and told. During an outage
         everybody waits here, and one of them walks the ladder.
 
+        A connection was had once MQCONNX was answered: what breaks after that, be it the question for the QMID, is an outage.
+
         Raises `MQIError` when nothing was ever reached, when the reason is one that no retry can change, when an embedded queue
         manager has stopped for good, the reason of the loss where reconnecting is switched off, 2546 where another queue
         manager answers, 2556 when the time limit is over, and 2202 when the application stops meanwhile.
@@ -90,14 +93,13 @@ class Supervisor:
         async with self._gate:
             if not self._outage.lasts:
                 try:
-                    session = await self._connect_once(user, owner, before)
+                    session = await self._try(user, owner, before)
                 except MQIError as error:
                     # Reached before, so this is an outage like any other: another one began before this caller was back.
-                    if not self._reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                    if not self._was_reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
                         raise
                     self.lost(error)
                 else:
-                    self._reached = True
                     self._outage.back(before, self.queue_manager_name, self.generation)
                     return session
             return await self._reconnect(user, owner, before)
@@ -111,10 +113,14 @@ class Supervisor:
             self._outage.waits(session)
             if session.generation < self.generation:
                 return
-        if self._outage.begins(error):
+        if self._outage.begins(error) and self.mode is not ReconnectMode.NO and not self._gone_for_good:
             self._broadcast(
                 Reconnecting(queue_manager=self.queue_manager_name, attempt=0, reason=int(error.reason), delay_s=0.0)
             )
+
+    def expects(self, session: Session) -> None:
+        """Note that this session may be lost as well: the outage is not over before its owner is back, or releases it."""
+        self._outage.waits(session)
 
     def release(self, session: Session | None) -> None:
         """Note that nobody comes back with this session."""
@@ -128,7 +134,22 @@ class Supervisor:
     @property
     def ended(self) -> bool:
         """Whether the connection is lost and is not to be got again."""
-        return self._outage.lasts and self._mode() is ReconnectMode.NO
+        return self._outage.lasts and self.mode is ReconnectMode.NO
+
+    @property
+    def mode(self) -> ReconnectMode:
+        """What is done when a connection is lost, as far as is known by now."""
+        return self._mode()
+
+    @property
+    def trying(self) -> tuple[int, float]:
+        """Which attempt is under way, 0 outside of outages, and how long was waited before it."""
+        return self._trying
+
+    @property
+    def _was_reached(self) -> bool:
+        """Whether a connection was ever had: MQCONNX was answered, even if what came next found it broken."""
+        return self._reached or getattr(self.queue_manager, "reached", False)
 
     @property
     def _gone_for_good(self) -> bool:
@@ -151,7 +172,7 @@ class Supervisor:
 
     async def _reconnect(self, user: str, owner: str, before: Session | None) -> Session:
         lost_at, error = self._outage.began
-        if self._mode() is ReconnectMode.NO:
+        if self.mode is ReconnectMode.NO:
             said = f"The connection was lost ({reason_name(int(error.reason))}), and is not to be got again: {error}"
             raise error_for(int(error.reason), "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
         attempt = 0
@@ -161,13 +182,17 @@ class Supervisor:
             if not self._gone_for_good:
                 await self._pause(delay_s)
             try:
-                session = await self._connect_once(user, owner, before, again=True)
+                session = await self._try(user, owner, before, attempt, delay_s)
             except MQIError as error:
                 if self._gone_for_good or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
                     raise
                 self._broadcast(
                     Reconnecting(
-                        queue_manager=self.queue_manager_name, attempt=attempt, reason=int(error.reason), delay_s=delay_s
+                        queue_manager=self.queue_manager_name,
+                        attempt=attempt,
+                        reason=int(error.reason),
+                        delay_s=delay_s,
+                        lost_for_s=self._clock.monotonic() - lost_at,
                     )
                 )
                 continue
@@ -176,9 +201,35 @@ class Supervisor:
             self._outage.back(before, self.queue_manager_name, self.generation)
             return session
 
-    async def _connect_once(self, user: str, owner: str, before: Session | None, *, again: bool = False) -> Session:
+    async def _try(self, user: str, owner: str, before: Session | None, attempt: int = 0, delay_s: float = 0.0) -> Session:
+        """As `_connect_once`, and tell how it went; an `attempt` above 0 makes a new generation."""
+        self._trying = (attempt, delay_s)
+        try:
+            session = await self._connect_once(user, owner, before, again=attempt > 0)
+        except MQIError as error:
+            self._tried(error)
+            raise
+        self._tried(None)
+        return session
+
+    def _tried(self, error: MQIError | None) -> None:
+        if hasattr(self.queue_manager, "tell") or not self._broadcast.wanted(ConnectionTried):  # a table tells by entry
+            return
+        attempt, delay_s = self._trying
+        self._broadcast(
+            ConnectionTried(
+                queue_manager=self.queue_manager_name,
+                attempt=attempt,
+                delay_s=delay_s,
+                reason=0 if error is None else int(error.reason),
+                detail="" if error is None else str(error),
+            )
+        )
+
+    async def _connect_once(self, user: str, owner: str, before: Session | None, *, again: bool) -> Session:
         """Return a session with what the one before had open; `again` where it is the first of a new generation."""
         session = await open_session(self.queue_manager, self._runner, self._name, user, owner=owner, numbers=self._numbers)
+        self._reached = True
         session.generation = self.generation + again
         try:
             await self._check(session, again=again)
@@ -210,7 +261,7 @@ class Supervisor:
         The QMID is asked for once in a generation: later connections go by the name, which costs nothing.
         """
         keeps_to_one = isinstance(self.queue_manager, InlineQueueManager) or hasattr(self.queue_manager, "default_reconnect")
-        if keeps_to_one or self._mode() is not ReconnectMode.Q_MGR:  # a channel table looks at the QMID itself, entry by entry
+        if keeps_to_one or self.mode is not ReconnectMode.Q_MGR:  # a channel table looks at the QMID itself, entry by entry
             return
         asked = again or self._first is None
         now = Reached(session.connection.queue_manager_name, await _identifier(session) if asked else "")

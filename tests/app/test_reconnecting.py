@@ -10,7 +10,16 @@ import anyio
 import pytest
 
 from mqflow import App, Context, MQIError
-from mqflow.events import InDoubt, ListenerPaused, ReadinessChanged, Reconnected, Reconnecting, ReopenRefused
+from mqflow.events import (
+    ConnectionTried,
+    InDoubt,
+    ListenerPaused,
+    ReadinessChanged,
+    Reconnected,
+    Reconnecting,
+    ReopenRefused,
+    Settled,
+)
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime import supervisor
@@ -344,3 +353,77 @@ async def test_a_reply_is_still_waited_for_after_an_outage_on_a_queue_of_the_sam
 
     assert "HELLO" == replied
     assert asked[0].startswith("AMQ.")
+
+
+# -- each attempt
+
+
+async def test_each_attempt_is_told_with_its_number_the_wait_before_it_and_its_reason(mq: QueueManagerKit) -> None:
+    async with mq.run(booking()):
+        await anyio.sleep(1)
+        with mq.faults.outage(Reason.HOST_NOT_AVAILABLE):
+            await anyio.sleep(10)
+        await anyio.sleep(SOON_S)
+
+    tried = mq.told(ConnectionTried)
+    attempts = [event for event in tried if event.attempt]
+    assert {0} == {event.reason for event in tried if not event.attempt}
+    assert [1, 2, 3, 4] == [event.attempt for event in attempts]
+    assert [2538, 2538, 2538, 0] == [event.reason for event in attempts]
+    for (fixed_s, random_s), event in zip([(1, 0.25), (2, 0.5), (4, 1), (8, 2)], attempts, strict=True):
+        assert fixed_s <= event.delay_s <= fixed_s + random_s
+    failed = [event for event in mq.told(Reconnecting) if event.attempt]
+    assert [event.delay_s for event in attempts[:-1]] == [event.delay_s for event in failed]
+    assert [0.0, *sorted(event.lost_for_s for event in failed)] == [event.lost_for_s for event in mq.told(Reconnecting)]
+    assert failed[-1].lost_for_s >= 7
+
+
+async def test_what_cannot_come_back_is_named(mq: QueueManagerKit) -> None:
+    app = booking()
+
+    @app.listener(topic="Prices/#")
+    async def book(body: str) -> None: ...
+
+    async with mq.run(app):
+        await out_and_back(mq)
+
+    [back] = mq.told(Reconnected)
+    assert ("Prices/#: publications since the connection was lost",) == back.gone
+
+
+# -- handles that became useless
+
+
+@pytest.mark.parametrize("reason", [Reason.OBJECT_CHANGED, Reason.Q_DELETED], ids=["2041", "2052"])
+async def test_an_output_queue_that_was_changed_under_its_handle_is_opened_again(mq: QueueManagerKit, reason: Reason) -> None:
+    async with mq.run(booking()):
+        await mq.put("IN", "1")
+        await mq.drain("AUDIT")
+        mq.faults.add(Fault(verb="MQPUT", object_name="OUT", reason=reason))
+        before = len(mq.faults.calls)
+        await mq.put("IN", "2")
+        [audited] = await mq.drain("AUDIT")
+        opened = opens_since(mq, before)
+        await mq.put("IN", "3")
+        await mq.drain("AUDIT")
+        await out_and_back(mq)
+
+    assert "2" == audited.text()
+    assert ["OUT"] == opened
+    assert [] == [event for event in mq.told(Settled) if event.settlement is Settlement.BACKOUT]
+    assert 3 == mq.depth("OUT")
+    [back] = mq.told(Reconnected)
+    assert ("IN", "SECOND", "AUDIT", "OUT") == back.objects  # OUT was opened last
+
+
+async def test_an_output_queue_that_is_gone_for_good_is_named_at_the_put(mq: QueueManagerKit) -> None:
+    app = App()
+    async with mq.run(app):
+        await app.put("OUT", "1")
+        mq.faults.add(Fault(verb="MQPUT", object_name="OUT", reason=Reason.Q_DELETED))
+        mq.faults.add(Fault(verb="MQOPEN", object_name="OUT", reason=Reason.UNKNOWN_OBJECT_NAME))
+        with pytest.raises(MQIError, match=r"MQOPEN on OUT .* \(2085\)"):
+            await app.put("OUT", "2")
+        await app.put("OUT", "3")
+
+    assert ["1", "3"] == [found.text() for found in mq.browse("OUT")]

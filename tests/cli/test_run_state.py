@@ -12,7 +12,7 @@ from mqflow.runtime.broadcast import LogEvents
 
 
 def attempt(number: int, reason: int = 2059) -> Reconnecting:
-    return Reconnecting(queue_manager="QM1", attempt=number, reason=reason, delay_s=25.0)
+    return Reconnecting(queue_manager="QM1", attempt=number, reason=reason, delay_s=25.0, lost_for_s=25.0 * number)
 
 
 BACK = Reconnected(queue_manager="QM1", generation=1, objects=("IN",), attempts=3, downtime_ms=1234.0)
@@ -35,7 +35,9 @@ def test_an_outage_of_a_thousand_attempts_is_one_row() -> None:
     for number in range(1, 1_001):
         line(attempt(number))
 
-    assert ["QM1: reconnecting; attempt 1000 failed, MQRC_Q_MGR_NOT_AVAILABLE (2059)"] == rows(terminal.getvalue())
+    assert ["QM1: reconnecting, 6 h 56 min away; attempt 1000 failed, MQRC_Q_MGR_NOT_AVAILABLE (2059)"] == rows(
+        terminal.getvalue()
+    )
 
 
 def test_what_is_logged_meanwhile_stands_above_the_line_and_the_line_goes_at_the_end() -> None:
@@ -48,7 +50,7 @@ def test_what_is_logged_meanwhile_stands_above_the_line_and_the_line_goes_at_the
     line(BACK)
     line.write("and on\n")
 
-    assert ["something else", "QM1: reconnecting; attempt 1 failed, MQRC_Q_MGR_NOT_AVAILABLE (2059)"] == during
+    assert ["something else", "QM1: reconnecting, 25 s away; attempt 1 failed, MQRC_Q_MGR_NOT_AVAILABLE (2059)"] == during
     assert ["something else", "and on", ""] == rows(terminal.getvalue())
 
 

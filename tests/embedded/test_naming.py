@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.embedded.naming import Identifiers, Timestamps, dynamic_queue_name
+from mqflow.embedded.naming import Identifiers, Timestamps, dynamic_queue_name, queue_manager_identifier
 from mqflow.mqi.names import is_object_name
 
 
@@ -45,3 +45,22 @@ def test_every_prefix_that_is_short_enough_makes_a_name(prefix: str, number: int
 
     assert is_object_name(made)
     assert made.startswith(prefix)
+
+
+@given(
+    name=st.text("ABZaz09._/%", min_size=1, max_size=48),
+    microseconds=st.lists(st.integers(0, 4_000_000_000_000_000), min_size=2, max_size=2, unique=True),
+)
+def test_two_queue_managers_of_one_name_differ_in_their_qmid(name: str, microseconds: list[int]) -> None:
+    made = [
+        queue_manager_identifier(name, date, time, moment / 1_000_000)
+        for moment in microseconds
+        for date, time in [Timestamps().of(moment // 1_000_000)]
+    ]
+
+    assert made[0] != made[1]
+    assert all(len(each) <= 48 for each in made)
+
+
+def test_a_qmid_begins_as_those_of_ibm_mq_do() -> None:
+    assert "QM1_2026-11-21_10.14.22.250000" == queue_manager_identifier("QM1", "2026-11-21", "10.14.22", 1_795_256_062.25)

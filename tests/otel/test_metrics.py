@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.events import (
     Attempt,
+    ConnectionTried,
     Delivered,
     Disposed,
     Event,
@@ -13,6 +15,7 @@ from mqflow.events import (
     HookFailed,
     InDoubt,
     ListenerPaused,
+    ReadinessChanged,
     Reconnected,
     Reconnecting,
     ReopenRefused,
@@ -105,6 +108,59 @@ def test_what_belongs_to_no_queue_is_counted_under_its_own_name(event: Event, na
     telemetry.hook(event)
 
     assert {frozenset({attribute}): 1} == telemetry.metrics[name]
+
+
+QM1 = ("mqflow.queue_manager", "QM1")
+LOST = Reconnecting(queue_manager="QM1", attempt=0, reason=2009, delay_s=0.0)
+STILL_LOST = Reconnecting(queue_manager="QM1", attempt=2, reason=2059, delay_s=2.0, lost_for_s=3.5)
+BACK = Reconnected(queue_manager="QM1", generation=3, objects=(), attempts=3, downtime_ms=8_000.0)
+
+
+@pytest.mark.parametrize(
+    ("happened", "away_s", "generation", "away_in_all_s"),
+    [
+        ((LOST,), 0.0, None, None),
+        ((LOST, STILL_LOST), 3.5, None, None),
+        ((LOST, STILL_LOST, BACK), 0.0, 3, 8.0),
+        ((LOST, BACK, LOST, BACK), 0.0, 3, 16.0),
+    ],
+    ids=["lost", "still lost", "back", "twice"],
+)
+def test_how_long_the_connection_is_away_and_how_often_it_came_back_are_shown(
+    happened: tuple[Event, ...], away_s: float, generation: int | None, away_in_all_s: float | None
+) -> None:
+    telemetry = Telemetry()
+
+    for event in happened:
+        telemetry.hook(event)
+
+    found, here = telemetry.metrics, frozenset({QM1})
+    assert {here: away_s} == found["mqflow.away"]
+    assert generation == found.get("mqflow.generation", {}).get(here)
+    assert away_in_all_s == found.get("mqflow.away.seconds", {}).get(here)
+
+
+def test_whether_the_application_is_ready_is_shown() -> None:
+    telemetry = Telemetry()
+    shown: list[float] = []
+
+    for ready in (True, False, True):
+        telemetry.hook(ReadinessChanged(ready=ready))
+        shown += telemetry.metrics["mqflow.ready"].values()
+
+    assert [1, 0, 1] == shown
+
+
+def test_every_attempt_to_connect_is_counted_by_where_and_why_it_failed() -> None:
+    telemetry = Telemetry()
+    failed_once = ConnectionTried(queue_manager="QM1", channel="A", address="mq1(1414)", attempt=1, delay_s=1.0, reason=2538)
+
+    for event in (ConnectionTried(queue_manager="QM1"), failed_once, replace(failed_once, attempt=2)):
+        telemetry.hook(event)
+
+    where = (QM1, ("mqflow.channel", "A"), ("server.address", "mq1(1414)"))
+    failed = frozenset((*where, ("error.type", "MQRC_HOST_NOT_AVAILABLE (2538)")))
+    assert {frozenset({QM1}): 1, failed: 2} == telemetry.metrics["mqflow.connections_tried"]
 
 
 @pytest.mark.anyio

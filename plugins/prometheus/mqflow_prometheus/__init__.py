@@ -3,11 +3,13 @@
 Knows mqflow's events and prometheus-client; serves nothing over a network, `prometheus_client.start_http_server` does.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, assert_never
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
 from mqflow.events import (
+    ConnectionTried,
     Delivered,
     Disposed,
     Event,
@@ -17,6 +19,10 @@ from mqflow.events import (
     ListenerResumed,
     ListenerStarted,
     ListenerStopped,
+    ReadinessChanged,
+    Reconnected,
+    Reconnecting,
+    ReopenRefused,
     Settled,
 )
 from mqflow.mqi.reason_codes import reason_name
@@ -31,6 +37,7 @@ class PrometheusMetrics:
     """
 
     wants: Final = (
+        ConnectionTried,
         Delivered,
         Disposed,
         HandlerStuck,
@@ -39,12 +46,19 @@ class PrometheusMetrics:
         ListenerResumed,
         ListenerStarted,
         ListenerStopped,
+        ReadinessChanged,
+        Reconnected,
+        Reconnecting,
+        ReopenRefused,
         Settled,
     )
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         def counter(name: str, meaning: str, *labels: str) -> Counter:
             return Counter(f"mqflow_{name}", meaning, labels, registry=registry)
+
+        def gauge(name: str, meaning: str, *labels: str) -> Gauge:
+            return Gauge(f"mqflow_{name}", meaning, labels, registry=registry)
 
         self._delivered = counter("messages_delivered", "Messages got for a handler", "queue")
         self._units = counter("units_of_work", "Units of work settled", "queue", "settlement", "outcome")
@@ -53,10 +67,11 @@ class PrometheusMetrics:
         self._in_doubt = counter("commits_in_doubt", "Commits without an answer", "queue", "reason")
         self._stuck = counter("handlers_stuck", "Handlers reported as running too long", "queue")
         self._handling = Histogram("mqflow_handling_seconds", "Time handlers took", ("queue", "outcome"), registry=registry)
-        self._running = Gauge("mqflow_listener_running", "1 from start to stop", ("queue", "listener"), registry=registry)
-        self._paused = Gauge("mqflow_listener_paused", "1 while it pauses", ("queue", "listener"), registry=registry)
+        self._running = gauge("listener_running", "1 from start to stop", "queue", "listener")
+        self._paused = gauge("listener_paused", "1 while it pauses", "queue", "listener")
+        self._reconnects = _Reconnects(counter, gauge)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:  # noqa: C901 - one case for each class of event, each a line
         """Count it."""
         match event:
             case Delivered():
@@ -78,6 +93,8 @@ class PrometheusMetrics:
                 self._paused.labels(event.queue, event.listener).set(1)
             case ListenerResumed():
                 self._paused.labels(event.queue, event.listener).set(0)
+            case ConnectionTried() | Reconnecting() | Reconnected() | ReopenRefused() | ReadinessChanged():
+                self._reconnects(event)
             case _:
                 return
 
@@ -95,3 +112,42 @@ class PrometheusMetrics:
             else:
                 kind = type(attempt.disposition).__name__.lower()
                 self._dispositions.labels(event.queue, kind, destination).inc()
+
+
+class _Reconnects:
+    """What is counted of lost connections."""
+
+    def __init__(self, counter: Callable[..., Counter], gauge: Callable[..., Gauge]) -> None:
+        tried = ("queue_manager", "channel", "address", "reason")
+        self._tried = counter("connections_tried", "Connections that were tried; no reason where they were had", *tried)
+        self._failed = counter("reconnect_attempts", "Attempts to get one back that failed", "queue_manager", "reason")
+        self._refused = counter("reopen_refusals", "Objects not open again after an outage", "object", "owner", "reason")
+        self._back = counter("reconnections", "Connections that were lost and are back", "queue_manager")
+        self._were_away = counter("outages_seconds", "Seconds of all outages that are over", "queue_manager")
+        self._away = gauge("away_seconds", "How long it is lost, as of the latest attempt; else 0", "queue_manager")
+        self._generation = gauge("generation", "How often the connection was lost and is back", "queue_manager")
+        self._ready = gauge("ready", "1 while every listener has its queue open")
+
+    def __call__(self, event: ConnectionTried | Reconnecting | Reconnected | ReopenRefused | ReadinessChanged) -> None:
+        match event:
+            case ConnectionTried():
+                self._tried.labels(event.queue_manager, event.channel, event.address, _reason(event.reason)).inc()
+            case Reconnecting():
+                self._away.labels(event.queue_manager).set(event.lost_for_s)
+                if event.attempt:
+                    self._failed.labels(event.queue_manager, _reason(event.reason)).inc()
+            case Reconnected():
+                self._back.labels(event.queue_manager).inc()
+                self._were_away.labels(event.queue_manager).inc(event.downtime_ms / 1_000)
+                self._away.labels(event.queue_manager).set(0)
+                self._generation.labels(event.queue_manager).set(event.generation)
+            case ReopenRefused():
+                self._refused.labels(event.object, event.owner, _reason(event.reason)).inc()
+            case ReadinessChanged():
+                self._ready.set(event.ready)
+            case _:
+                assert_never(event)
+
+
+def _reason(reason: int) -> str:
+    return reason_name(reason) if reason else ""

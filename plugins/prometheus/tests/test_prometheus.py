@@ -5,10 +5,12 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from mqflow.events import (
     Attempt,
+    ConnectionTried,
     Delivered,
     Disposed,
     Event,
@@ -18,6 +20,10 @@ from mqflow.events import (
     ListenerResumed,
     ListenerStarted,
     ListenerStopped,
+    ReadinessChanged,
+    Reconnected,
+    Reconnecting,
+    ReopenRefused,
     Settled,
 )
 from mqflow.policy.disposition import Completed, Failed, Requeue, Return, Settlement
@@ -116,6 +122,44 @@ def test_commits_in_doubt_and_stuck_handlers_are_counted() -> None:
     unknown = IN | {"reason": "MQRC_CALL_INTERRUPTED (2549)"}
     assert 1 == registry.get_sample_value("mqflow_commits_in_doubt_total", unknown)
     assert 1 == registry.get_sample_value("mqflow_handlers_stuck_total", IN)
+
+
+def test_an_outage_is_seen_while_it_lasts_and_counted_when_it_is_over() -> None:
+    lost = Reconnecting(queue_manager="QM1", attempt=0, reason=2009, delay_s=0.0)
+    failed = Reconnecting(queue_manager="QM1", attempt=1, reason=2059, delay_s=1.0, lost_for_s=1.5)
+    back = Reconnected(queue_manager="QM1", generation=1, objects=("ORDERS.IN",), attempts=2, downtime_ms=4_000.0)
+    here = {"queue_manager": "QM1"}
+
+    during, after = told(lost, failed), told(lost, failed, back)
+
+    assert (1.5, 0.0) == tuple(each.get_sample_value("mqflow_away_seconds", here) for each in (during, after))
+    assert (None, 1.0) == tuple(each.get_sample_value("mqflow_generation", here) for each in (during, after))
+    assert 4.0 == after.get_sample_value("mqflow_outages_seconds_total", here)
+    assert 1 == after.get_sample_value("mqflow_reconnections_total", here)
+    unavailable = here | {"reason": "MQRC_Q_MGR_NOT_AVAILABLE (2059)"}
+    assert 1 == after.get_sample_value("mqflow_reconnect_attempts_total", unavailable)
+
+
+def test_every_attempt_to_connect_is_counted_and_every_object_that_is_not_open_again() -> None:
+    refused_by_host = ConnectionTried(queue_manager="QM1", channel="A", address="mq1(1414)", reason=2538)
+    entry = {"queue_manager": "QM1", "channel": "A", "address": "mq1(1414)"}
+    refused = ReopenRefused(queue_manager="QM1", object="ORDERS.IN", owner="listener orders (0)", reason=2548)
+
+    registry = told(refused_by_host, replace(refused_by_host, reason=0), refused)
+
+    counted = "mqflow_connections_tried_total"
+    assert 1 == registry.get_sample_value(counted, entry | {"reason": "MQRC_HOST_NOT_AVAILABLE (2538)"})
+    assert 1 == registry.get_sample_value(counted, entry | {"reason": ""})
+    whose = {"object": "ORDERS.IN", "owner": "listener orders (0)", "reason": "MQRC_RECONNECT_FAILED (2548)"}
+    assert 1 == registry.get_sample_value("mqflow_reopen_refusals_total", whose)
+
+
+def test_readiness_is_a_gauge_that_begins_at_0() -> None:
+    ready, not_ready = ReadinessChanged(ready=True), ReadinessChanged(ready=False, missing=("ORDERS.IN",))
+
+    shown = [told(*events).get_sample_value("mqflow_ready") for events in ((), (ready,), (ready, not_ready))]
+
+    assert [0, 1, 0] == shown
 
 
 def test_the_entry_point_names_the_hook() -> None:

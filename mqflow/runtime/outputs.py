@@ -1,0 +1,30 @@
+"""Puts on queues that stay open on their session, and opens again one that was changed or deleted under its handle.
+
+Decides nothing: which reasons ask for another handle is in the table of reason codes.
+"""
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.policy.reason_classes import Class, classify
+from mqflow.runtime.session import Session
+from mqflow.verbs import Put
+
+__all__ = ("put_kept_open",)
+
+
+async def put_kept_open(session: Session, queue: str, descriptor: MessageDescriptor, body: bytes, options: PutOption) -> Put:
+    """Put the message on a queue that is kept open for output.
+
+    A handle that is of no use any more (2041, 2052) is got anew, once: such a put has had no effect. Raises `MQIError`, 2085
+    where the queue is gone.
+    """
+    put = session.connection.put
+    handle = await session.output(queue)
+    try:
+        return await session.call(put, handle, descriptor, body, options)
+    except MQIError as error:
+        if classify(int(error.reason)) is not Class.REOPEN:
+            raise
+    again = await session.call(session.openings.output_again, queue, OpenOption.OUTPUT)
+    return await session.call(put, again, descriptor, body, options)
