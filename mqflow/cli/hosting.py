@@ -3,9 +3,9 @@
 An active one and a standby are the same thing at different times. Knows the parts and puts them together.
 """
 
+import os
 import signal
 import ssl
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -16,35 +16,35 @@ from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
 from mqflow.app.locate import SERVED_SOCKET
+from mqflow.cli import rehearsal
 from mqflow.cli.exits import sentence_of
 from mqflow.embedded import calls
 from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
+from mqflow.embedded.database import check_version
 from mqflow.embedded.ending import End, Manner, reason_of
-from mqflow.embedded.folder import FolderError, FolderInUseError, prepare_folder
+from mqflow.embedded.folder import DataFolder, FolderError, FolderInUseError, prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.serving import Server, serve, serve_tcp
 from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.standby import standby_pid, standing_by
+from mqflow.embedded.standby import LockWait, first_in_line, standby_pid, until_free
 from mqflow.embedded.users_file import UsersFile
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.broadcast import Broadcast, LogEvents
 from mqflow.runtime.delay_processor import DelayProcessor
+from mqflow.runtime.handover import Handover
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE
 from mqflow.runtime.supervisor import Supervisor
 
-__all__ = ("Hosting", "StandbyExistsError", "StoppedByItselfError", "host")
+__all__ = ("Hosting", "StoppedByItselfError", "host")
 
 _LOOK_S: Final = 0.01
-"""How often a standby looks whether the folder is free: what a takeover takes at least."""
+"""How often it looks for what nobody tells: that the queue manager has stopped by itself, that connections have ended."""
+_MOMENT_S: Final = 0.05
 _GRACE_S: Final = 2.0
 """How long applications may take, once it has stopped, to hear why."""
 
 Say = Callable[[str], None]
-
-
-class StandbyExistsError(Exception):
-    """Another process stands by already. The sentence says which."""
 
 
 class StoppedByItselfError(Exception):
@@ -95,20 +95,28 @@ class _Ending:
 
     def __init__(self) -> None:
         self.how = End(Manner.IMMEDIATE)
-        self._said = threading.Event()
-
-    @property
-    def said(self) -> bool:
-        return self._said.is_set()
+        self.said = False
+        self._handover = Handover()
+        self._changed = anyio.Event()
 
     def say(self, how: End) -> None:
         self.how = how
-        self._said.set()
+        self.said = True
+        self.look_again()
 
-    async def wait(self, stopped: Callable[[], bool]) -> None:
-        """Return when it was said, or the queue manager has stopped by itself."""
-        while not self.said and not stopped():  # noqa: ASYNC110 - said by threads, which have no event of this loop
-            await anyio.sleep(_LOOK_S)
+    def look_again(self) -> None:
+        """Something has changed that somebody may wait for. From any thread."""
+        self._handover(self._wake)
+
+    async def wait(self, until: Callable[[], bool], look_s: float | None = None) -> None:
+        """Return when it was said, or this is so: looked at after each change, and every `look_s` seconds."""
+        while not self.said and not until():
+            self._changed = anyio.Event()
+            with anyio.move_on_after(look_s):
+                await self._changed.wait()
+
+    def _wake(self) -> None:
+        self._changed.set()  # of the event there is when this runs on the loop, not when a thread asked for it
 
 
 async def _listen_for_signals(ended: _Ending) -> None:
@@ -121,21 +129,32 @@ async def _owned(wanted: Hosting, ended: _Ending, say: Say) -> SqliteStore | Non
     """Return the storage once it is this process's; None where it was told to end before."""
     if not wanted.standby:
         return SqliteStore(wanted.folder)
-    with standing_by(prepare_folder(wanted.folder, create=True)) as alone:
-        if not alone:
-            raise StandbyExistsError(
-                f"Process {standby_pid(prepare_folder(wanted.folder, create=True))} stands by for {wanted.folder} already."
-            )
+    folder = prepare_folder(wanted.folder, create=True)
+    with first_in_line(folder, THREADS, ended.look_again) as turn:
+        await _wait_for_the_turn(wanted, folder, turn, ended, say)
         waits = False
         while not ended.said:
             try:
                 return SqliteStore(wanted.folder)
             except FolderInUseError as error:
                 if not waits:
+                    check_version(folder)
+                    rehearsal.rehearse(wanted.name)
                     say(f"{wanted.name} stands by: process {error.pid} is the active one.")
                     waits = True
-                await anyio.sleep(_LOOK_S)
+            with until_free(folder, THREADS, ended.look_again) as free:
+                await ended.wait(lambda: free.held)
     return None
+
+
+async def _wait_for_the_turn(wanted: Hosting, folder: DataFolder, turn: LockWait, ended: _Ending, say: Say) -> None:
+    """Return when nobody stands by before this process."""
+    with anyio.move_on_after(_MOMENT_S):  # whoever only looks who stands by has the lock for a moment too
+        await ended.wait(lambda: turn.held)
+    first = standby_pid(folder)
+    if not turn.held and first not in {None, 0, os.getpid()}:
+        say(f"{wanted.name} stands by in line: process {first} comes before.")
+    await ended.wait(lambda: turn.held)
 
 
 async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) -> None:
@@ -160,7 +179,7 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
         async with anyio.create_task_group() as group:
             processor = _delay_processor(queue_manager)
             group.start_soon(processor.run)
-            await ended.wait(lambda: queue_manager.stopped)
+            await ended.wait(lambda: queue_manager.stopped, _LOOK_S)
             say(f"{wanted.name} {f'ends ({ended.how.manner.value})' if ended.said else 'has stopped by itself'}.")
             processor.stop()
             await _end(queue_manager, servers, ended)

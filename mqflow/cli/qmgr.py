@@ -121,10 +121,11 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
     if owner is not None and not standby:
         raise click.ClickException(f"{name} is active already, as process {owner}. A second one stands by: --standby.")
     with (place / _LOG).open("ab") as log:
+        said_before = log.tell()
         process = subprocess.Popen(  # noqa: S603 - our own command
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=Path.cwd()
         )
-    click.echo(_until_ready(process, name, place, standby=standby))
+    click.echo(_until_ready(process, name, place, said_before))
     note(f"Applications of this user reach it by embedded+unix:{place / SERVED_SOCKET}?qmgr={name}")
 
 
@@ -238,17 +239,20 @@ def user_command(name: str, user: str, folder: Path | None, remove: bool, passwo
     click.echo(f"{user} has a password.")
 
 
-def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, *, standby: bool) -> str:
-    """Return what it has become. Raises `ConfigurationError` where it has ended, or says nothing for too long."""
+def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, said_before: int) -> str:
+    """Return what it has become. Raises `ConfigurationError` where it has ended, or says nothing for too long.
+
+    `said_before` is how long its log was when it was started.
+    """
     data = prepare_folder(place, create=True)
     ready_by = SYSTEM_CLOCK.monotonic() + _START_S
     while SYSTEM_CLOCK.monotonic() < ready_by:
         code = process.poll()
+        said = (place / _LOG).read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
         if code is not None:
-            said = (place / _LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise ConfigurationError(f"{name} did not start (exit code {code}): {said[-1] if said else 'it said nothing'}")
+            raise ConfigurationError(f"{name} did not start (exit code {code}): {(said or ['it said nothing'])[-1]}")
         active = owner_pid(data) == process.pid and (place / SERVED_SOCKET).is_socket()
-        if active or (standby and standby_pid(data) == process.pid):
+        if active or any(f"{name} stands by" in line for line in said):
             process.returncode = 0  # it outlives this command, and nobody waits for it
             return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
         anyio.run(anyio.sleep, 0.05)

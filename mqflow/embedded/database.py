@@ -12,11 +12,13 @@ from mqflow.embedded.folder import DamagedFolderError, DataFolder, FolderVersion
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "is_full", "open_database")
+__all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "check_version", "is_full", "open_database")
 
 APPLICATION_ID: Final = int.from_bytes(b"mqfl")
 FORMAT_VERSION: Final = 2
 PAGE_BYTES: Final = 4096
+# Where the header of an SQLite file has its user_version (SQLite's file format, 1.3).
+_VERSION_AT: Final = 60
 
 # One connection, which nobody else may have beside it: SQLite before 3.51.3 can corrupt a write-ahead log that two connections
 # checkpoint at once. No automatic checkpoint, because it hides a failed sync; no mmap, because a failed read would be a signal.
@@ -89,6 +91,20 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def check_version(folder: DataFolder) -> None:
+    """Raise `FolderVersionError` where the file is a newer mqflow's, as far as it says while its owner uses it.
+
+    Its header says so once the owner has copied its log; what is only in the log is found by `open_database`.
+    """
+    descriptor = os.open(folder.database, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = int.from_bytes(os.pread(descriptor, 4, _VERSION_AT))
+    finally:
+        os.close(descriptor)
+    if found > FORMAT_VERSION:
+        raise FolderVersionError(folder.path, found, FORMAT_VERSION)
 
 
 def is_full(error: sqlite3.Error) -> bool:

@@ -23,6 +23,8 @@ _SLOT = struct.Struct("<QII")
 _EMPTY = bytes(_SLOT.size)
 _SLOTS_PER_CHUNK = 16_384
 _CHUNK_BYTES = _SLOTS_PER_CHUNK * _SLOT.size  # a multiple of every page size in use
+_PAGE_BYTES = 4096
+_EMPTY_PAGE = bytes(_PAGE_BYTES)
 
 
 class InFlightMarks:
@@ -49,8 +51,8 @@ class InFlightMarks:
 
     def clear(self) -> None:
         """Forget every note, and have room for new ones. Called once what the old ones say is durable elsewhere."""
-        for chunk in self._chunks:
-            chunk[:] = bytes(_CHUNK_BYTES)
+        for chunk, start in self._used_pages():
+            chunk[start : start + _PAGE_BYTES] = _EMPTY_PAGE
         self._free = deque(range(len(self._chunks) * _SLOTS_PER_CHUNK))
         if not self._chunks:
             self._grow()
@@ -83,8 +85,15 @@ class InFlightMarks:
         os.close(self._descriptor)
 
     def _slots(self) -> Iterator[tuple[int, int, int]]:
+        for chunk, start in self._used_pages():
+            yield from _SLOT.iter_unpack(chunk[start : start + _PAGE_BYTES])
+
+    def _used_pages(self) -> Iterator[tuple[mmap.mmap, int]]:
+        """Give the pages that say something: few of them do, and a standby that takes over is in a hurry."""
         for chunk in self._chunks:
-            yield from _SLOT.iter_unpack(chunk)
+            for start in range(0, _CHUNK_BYTES, _PAGE_BYTES):
+                if chunk[start : start + _PAGE_BYTES] != _EMPTY_PAGE:
+                    yield chunk, start
 
     def _take(self) -> int:
         while True:

@@ -1,53 +1,110 @@
-"""Who else is ready to own a folder: a standby waits for its lock, and says that it is there.
+"""Who else is ready to own a folder: who stands by waits for its turn, and then for the owner's lock.
 
-Knows locks and files; knows no queue manager.
+A lock that is waited for is given in the moment its holder lets go of it or dies: nobody looks again and again. Knows locks and
+files; knows no queue manager.
 """
 
 import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Final, Self
 
-from mqflow.embedded.folder import DataFolder
+from mqflow.ambient import Runner
+from mqflow.embedded.folder import DataFolder, UnsafeFolderError
 
-__all__ = ("owner_pid", "standby_pid", "standing_by")
+__all__ = ("LockWait", "first_in_line", "owner_pid", "standby_pid", "until_free")
 
-_ATTEMPTS = 10
-_MOMENT_S = 0.002
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-@contextmanager
-def standing_by(folder: DataFolder) -> Iterator[bool]:
-    """Say inside that this process stands by; gives False where another one does already."""
-    descriptor = os.open(_path(folder), _FLAGS, 0o600)
-    try:
-        if not _locked(descriptor):
-            yield False
-            return
-        os.pwrite(descriptor, f"{os.getpid():<19}\n".encode(), 0)
-        yield True
-    finally:
-        os.close(descriptor)
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _locked(descriptor: int) -> bool:
-    """Lock it; False where another process has it and keeps it. Whoever only looks has it for a moment too."""
-    for _ in range(_ATTEMPTS):
+class LockWait:
+    """A lock on a file, being waited for or held, until `release`, the end of the process, or a fork (in the child).
+
+    A wait for flock cannot be called off, so it has a thread of its own, and what comes after `release` is let go at once.
+    """
+
+    def __init__(self, path: Path, runner: Runner, changed: Callable[[], None], *, signed: bool = False) -> None:
+        self._descriptor = os.open(path, _FLAGS, 0o600)
+        self._folder = path.parent
+        self._changed = changed
+        self._signed = signed
+        self._guard = threading.Lock()
+        self._wanted = True
+        self._held = False
+        self._failure: UnsafeFolderError | None = None
+        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # cannot be taken back: holds nothing
+        runner.start(self._wait, f"mqflow-standby-{path.parent.name}")
+
+    @property
+    def held(self) -> bool:
+        """Whether it is this process's. Raises `UnsafeFolderError` where the file system cannot wait for it."""
+        if self._failure is not None:
+            raise self._failure
+        return self._held
+
+    def release(self) -> None:
+        """Let go of it, now or as soon as it comes."""
+        with self._guard:
+            self._wanted = False
+            if self._held:
+                self._let_go()
+
+    def disown(self) -> None:
+        """Hold nothing, as a forked child, which shares the lock: closed, not unlocked, which would free the parent's."""
+        self._guard = threading.Lock()
+        self._wanted = False
+        self._let_go()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _wait(self) -> None:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            threading.Event().wait(_MOMENT_S)
-        else:
-            return True
-    return False
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            self._failure = UnsafeFolderError(
+                self._folder, f"a lock cannot be waited for: {error.strerror}", "Use a local disk"
+            )
+        self._comes()
+        self._changed()
+
+    def _comes(self) -> None:
+        with self._guard:
+            self._held = self._failure is None
+            if not self._wanted:
+                self._let_go()
+                return
+            if self._signed:
+                with contextlib.suppress(OSError):  # a full disk: nobody will be told who it is
+                    os.pwrite(self._descriptor, f"{os.getpid():<19}\n".encode(), 0)
+
+    def _let_go(self) -> None:
+        self._held = False
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def first_in_line(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
+    """Wait to be the one that stands by; `changed` is called, on another thread, once it is."""
+    return LockWait(_path(folder), runner, changed, signed=True)
+
+
+def until_free(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
+    """Wait for the owner to be gone; `changed` is called, on another thread, once it is. Release it, and open the store."""
+    return LockWait(folder.lock, runner, changed)
 
 
 def standby_pid(folder: DataFolder) -> int | None:
-    """Return the process that stands by, None where none does."""
+    """Return the process that stands by, the first where there are several, and None where none does."""
     return _holder(_path(folder))
 
 
@@ -58,6 +115,12 @@ def owner_pid(folder: DataFolder) -> int | None:
 
 def _path(folder: DataFolder) -> Path:
     return folder.path / "standby.lock"
+
+
+def _disown(wait: "weakref.ref[LockWait]") -> None:
+    waiting = wait()
+    if waiting is not None:
+        waiting.disown()
 
 
 def _holder(path: Path) -> int | None:

@@ -1,13 +1,16 @@
 """A queue manager in a process of its own: created, started, taken over, ended, copied, served to users with a password."""
 
+import fcntl
 import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -170,11 +173,73 @@ def test_who_starts_it_twice_hears_that_it_is_active(run: Run) -> None:
     assert f"QM1 is active already, as process {pid}." in again.stderr
 
 
-def test_two_standbys_are_one_too_many(run: Run) -> None:
-    started(run)
-    started(run, "--standby")
+def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
+    owners = [started(run), *(started(run, "--standby") for _ in range(3))]
+    lines = Path("QM1/qmgr.log").read_text().splitlines()
+    assert [
+        f"QM1 stands by: process {owners[0]} is the active one.",
+        f"QM1 stands by in line: process {owners[1]} comes before.",
+        f"QM1 stands by in line: process {owners[1]} comes before.",
+    ] == lines[1:]
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
 
-    assert "stands by for" in run("qmgr", "start", "QM1", "--standby").stderr
+    assert 0 == run("qmgr", "stop", "QM1", "-s").exit_code
+    first = active_after(run, owners[0])
+    run("put", "Q1", "an order")
+    os.kill(owners[1], signal.SIGKILL)
+    second = active_after(run, owners[1])
+
+    assert owners[1] == first["process"]
+    assert {second["process"]} < set(owners[2:])
+    assert "an order\n" == run("get", "Q1").stdout
+    while row(run)["standby"] not in set(owners[2:]) - {second["process"]}:
+        threading.Event().wait(0.01)
+
+
+def sql(*statements: str) -> None:
+    with closing(sqlite3.connect("QM1/queue_manager.db")) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+@contextmanager
+def active_elsewhere() -> Iterator[None]:
+    """Hold the lock that the owner holds."""
+    with Path("QM1/owner.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def test_a_standby_refuses_the_folder_of_a_newer_mqflow_before_it_is_needed(run: Run) -> None:
+    sql("PRAGMA user_version = 99")
+
+    with active_elsewhere():
+        refused = run("qmgr", "serve", "QM1", "--standby")
+
+    assert 0 != refused.exit_code
+    assert "has format version 99; this mqflow knows versions up to 2. Nothing was changed." in refused.stderr
+
+
+def test_a_standby_ends_where_a_newer_mqflow_has_taken_the_folder_meanwhile(run: Run) -> None:
+    with active_elsewhere():
+        started(run, "--standby")
+        sql("PRAGMA user_version = 99")
+
+    while row(run)["standby"]:
+        threading.Event().wait(0.02)
+    assert "has format version 99" in Path("QM1/qmgr.log").read_text()
+    assert "ended" == row(run)["status"]
+
+
+def test_a_newer_standby_goes_on_with_the_folder_of_an_older_mqflow(run: Run) -> None:
+    sql("DROP TABLE object", "PRAGMA user_version = 1")
+    with active_elsewhere():
+        standby = started(run, "--standby")
+
+    assert standby == active_after(run, 0)["process"]
+    assert 0 == run("qmgr", "stop", "QM1", "-i").exit_code
+    with closing(sqlite3.connect("QM1/queue_manager.db")) as database:
+        assert [(2,)] == database.execute("PRAGMA user_version").fetchall()
 
 
 @pytest.mark.parametrize("active", [True, False], ids=["while it runs", "while it does not"])

@@ -19,6 +19,7 @@ import anyio
 from mqflow import App, Context
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.settings import ReconnectSettings, Settings
+from mqflow.cli import rehearsal
 from mqflow.cli.hosting import Hosting, host
 from mqflow.embedded import calls
 from mqflow.embedded.ending import End, Manner
@@ -32,7 +33,19 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.embedded.storing import say
 
-__all__ = ("BUSY_MS", "DONE", "IN", "SOCKET", "application", "collector", "mover", "owner", "producer", "switch_over")
+__all__ = (
+    "BUSY_MS",
+    "DONE",
+    "IN",
+    "SOCKET",
+    "application",
+    "collector",
+    "mover",
+    "owner",
+    "prepare",
+    "producer",
+    "switch_over",
+)
 
 IN, DONE, SOCKET = "ORDERS.IN", "ORDERS.DONE", "served.sock"
 _FOR_DELIVERY: Final = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=50)
@@ -42,6 +55,16 @@ _AGAIN_S: Final = 0.003
 _HANDLING_S: Final = 0.001
 BUSY_MS: Final = 1.5
 """How long a producer rests between two messages: the queues must stay short, or it is loading them that is measured."""
+
+
+def prepare() -> None:
+    """Rehearse a takeover here, once, and in no owner that is forked from this process: each of them would do it again."""
+    rehearsal.rehearse("QM1")
+    rehearsal.rehearse = _rehearsed
+
+
+def _rehearsed(name: str) -> None:
+    del name
 
 
 def owner(folder: Path) -> None:

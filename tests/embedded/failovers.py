@@ -162,6 +162,7 @@ class _Run:
 
 def fail_over(count: int, *, seed: int, paced: bool = False, defect: str = "none", patience_s: float = _PATIENCE_S) -> Result:
     """Do so many failovers, and return what was seen."""
+    failing_over.prepare()
     DEFECTS[defect]()
     result = Result()
     folder = Path(tempfile.mkdtemp(prefix="mqflow-failovers-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes die, not the machine
