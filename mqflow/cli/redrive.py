@@ -21,15 +21,15 @@ from mqflow.mqi.options import OpenOption
 from mqflow.runtime.redriver import Moved, Redriver, Target
 from mqflow.verbs import Connection, Got
 
-__all__ = ("command",)
+__all__ = ("ORIGIN", "command", "per_second")
 
 ORIGIN: Final = "origin"
 _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
 
 
-def _rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float:
-    """Return messages a second: ``50/s``, ``600/m``, ``50``."""
+def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float:
+    """Return messages a second: ``50/s``, ``600/m``, ``50``; an option's callback."""
     if value is None:
         return 0.0
     number, _, unit = value.partition("/")
@@ -46,7 +46,7 @@ def _rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> fl
 @click.argument("queue")
 @click.option("--to", "to", required=True, metavar="origin|QUEUE", help="Where each came from, as it says itself; or a queue.")
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only messages like this, as `mqflow browse` has it.")
-@click.option("--rate", callback=_rate, metavar="N/s", help="How many a second at most: 50/s, 600/m.")
+@click.option("--rate", callback=per_second, metavar="N/s", help="How many a second at most: 50/s, 600/m.")
 @click.option("--limit", type=click.IntRange(1), help="How many at most.")
 @click.option("--dry-run", is_flag=True, help="Say what would be moved, and move nothing.")
 @click.option(

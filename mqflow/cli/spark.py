@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,7 +17,7 @@ from mqflow.cli.terminal import Progress, note, progress, show_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("command", "spark_options", "started", "told")
+__all__ = ("command", "rules_option", "spark_options", "started", "tables_option", "told")
 
 _COMMANDS: Final = {
     "bronze": "A journal into tables, each message once.",
@@ -61,6 +62,12 @@ def command() -> None:
     """
 
 
+_FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+_FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+tables_option: Final = click.option("--tables", type=_FOLDER, required=True, help="The folder of the tables.")
+rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
+
+
 def spark_options(function: Any) -> Any:
     """Give the command the options that say where Spark runs, as `master`, `remote` and `conf`."""
     for option in (
@@ -74,10 +81,18 @@ def spark_options(function: Any) -> Any:
 
 @contextmanager
 def started(name: str, *, master: str | None, remote: str | None, conf: tuple[str, ...]) -> Iterator["SparkSession"]:
-    """Give a session with mqflow's formats, stopped at the end. Raises what `spark_session` does."""
-    from mqflow.pipeline import spark_session  # noqa: PLC0415 - loads Spark
+    """Give a session with mqflow's formats: the one that runs already, or a new one that is stopped at the end.
+
+    Raises what `spark_session` does.
+    """
+    from mqflow.pipeline import register, spark_session  # noqa: PLC0415 - only who asks pays
 
     settings = dict(_setting(text) for text in conf)
+    there = _running()
+    if there is not None:
+        register(there)
+        yield there
+        return
     note("Starting Spark ...")
     session = spark_session(f"mqflow spark {name}", master=master, remote=remote, config=settings)
     try:
@@ -86,6 +101,12 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
         yield session
     finally:
         session.stop()
+
+
+def _running() -> "SparkSession | None":
+    """Return the session of the program that runs this command as a function; None for a command that was typed."""
+    loaded = sys.modules.get("pyspark.sql")
+    return None if loaded is None else loaded.SparkSession.getActiveSession()
 
 
 @contextmanager
@@ -116,8 +137,8 @@ def _reached(bar: Progress, rows: int) -> None:
 
 
 @click.command("bronze")
-@click.option("--journal", type=click.Path(path_type=Path, file_okay=False), required=True, help="The journal to read.")
-@click.option("--tables", type=click.Path(path_type=Path, file_okay=False), required=True, help="The folder of the tables.")
+@click.option("--journal", type=_FOLDER, required=True, help="The journal to read.")
+@tables_option
 @click.option("--kind", multiple=True, help="disposition, dead_letter, backout_message or payload; all there are otherwise.")
 @click.option("--format", "form", type=click.Choice(["parquet", "delta"]), default="parquet", show_default=True)
 @click.option("--payload", default="full", show_default=True, help="How much of the bodies: none, hash, head:N or full.")

@@ -1,26 +1,25 @@
 """`mqflow spark gold`: silver into rates, curves and alerts."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from mqflow.cli.spark import spark_options, started, tables_option, told
 from mqflow.cli.terminal import note
 
 __all__ = ("command",)
 
 
 @click.command("gold")
-@click.option("--tables", type=click.Path(path_type=Path, file_okay=False), required=True, help="The folder of the tables.")
-@click.option("--master", metavar="MASTER", help="Where Spark runs: local[2], yarn, k8s://..., spark://...")
-def command(tables: Path, master: str | None) -> None:
+@tables_option
+@spark_options
+def command(tables: Path, **options: Any) -> None:
     """Count silver in windows: poison rates and alerts, retries, times to backout, redrives, delays, dead letters, lag."""
-    from mqflow.pipeline import jobs, spark_session  # noqa: PLC0415 - loads Spark
+    from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
-    spark = spark_session("mqflow spark gold", master=master)
-    try:
+    with started("gold", **options) as spark, told():
         ran = jobs.gold(spark, tables)
-    finally:
-        spark.stop()
     closed = (
         "no window is closed yet" if ran.watermark is None else f"windows up to {ran.watermark:%Y-%m-%d %H:%M} UTC are closed"
     )

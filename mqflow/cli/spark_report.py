@@ -1,25 +1,51 @@
-"""`mqflow spark report`: a page that shows what became of the messages."""
+"""`mqflow spark report`: a page that shows what became of the messages; with queues and a journal, all the way to it."""
 
 from pathlib import Path
+from typing import Any
 
 import click
+
+from mqflow.cli import land
+from mqflow.cli.spark import bronze, rules_option, spark_options, started, tables_option, told
+from mqflow.cli.target import url_option
 
 __all__ = ("command",)
 
 
 @click.command("report")
-@click.option("--tables", type=click.Path(path_type=Path, file_okay=False), required=True, help="The folder of the tables.")
-@click.option(
-    "--rules", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="A rules table to try on dead letters."
-)
+@click.argument("queues", nargs=-1, metavar="[QUEUE[:KIND]]...")
+@click.option("--journal", type=click.Path(path_type=Path, file_okay=False), help="First copy what is new in it to the tables.")
+@tables_option
+@rules_option
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), default=Path("report"), show_default=True)
-@click.option("--master", metavar="MASTER", help="Where Spark runs: local[2], yarn, k8s://..., spark://...")
-def command(tables: Path, rules: Path | None, output: Path, master: str | None) -> None:
-    """Bring silver and gold up to bronze, and write report.html, report.json and pictures. Needs mqflow[report]."""
-    from mqflow.pipeline import jobs, spark_session  # noqa: PLC0415 - loads Spark
+@url_option
+@spark_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    queues: tuple[str, ...],
+    journal: Path | None,
+    tables: Path,
+    rules: Path | None,
+    output: Path,
+    url: str | None,
+    **options: Any,
+) -> None:
+    """Bring silver and gold up to bronze, and write report.html, report.json and pictures. Needs mqflow[report].
 
-    spark = spark_session("mqflow spark report", master=master)
-    try:
+    With --journal bronze is brought up to the journal first; with QUEUEs, what is on them now is landed there before, as by
+    `mqflow land --once`: one command from queues to the page.
+    """
+    if queues and journal is None:
+        raise click.UsageError("QUEUEs are landed in a journal: --journal says which.")
+    from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
+
+    if queues:
+        asked = [*queues, "--journal", str(journal), "--once", *(("--url", url) if url else ())]
+        with land.command.make_context("land", asked, parent=ctx) as landing:
+            land.command.invoke(landing)
+    with started("report", **options) as spark, told():
+        if journal is not None:
+            ctx.invoke(bronze, journal=journal, tables=tables, **options)
         click.echo(str(jobs.report(spark, tables, output, rules.read_text("utf-8") if rules else None)))
-    finally:
-        spark.stop()

@@ -1,30 +1,29 @@
 """`mqflow spark triage`: what a rules table would do with landed dead letters."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from mqflow.cli.spark import spark_options, started, tables_option, told
 from mqflow.cli.terminal import safe, show_table
 
 __all__ = ("command",)
 
 
 @click.command("triage")
-@click.option("--tables", type=click.Path(path_type=Path, file_okay=False), required=True, help="The folder of the tables.")
+@tables_option
 @click.option(
     "--against", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Another rules table: what differs."
 )
-@click.option("--master", metavar="MASTER", help="Where Spark runs: local[2], yarn, k8s://..., spark://...")
 @click.argument("rules", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-def command(tables: Path, rules: Path, against: Path | None, master: str | None) -> None:
+@spark_options
+def command(tables: Path, rules: Path, against: Path | None, **options: Any) -> None:
     """Say what the table RULES would do with the dead letters in bronze. Moves none."""
-    from mqflow.pipeline import jobs, spark_session  # noqa: PLC0415 - loads Spark
+    from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
-    spark = spark_session("mqflow spark triage", master=master)
-    try:
+    with started("triage", **options) as spark, told():
         found = jobs.triage(spark, tables, rules.read_text("utf-8"), against.read_text("utf-8") if against else None)
-    finally:
-        spark.stop()
     rows = [(f"line {use.line}", use.action, f"{use.first:,}", f"{use.matching:,}", use.note) for use in found.triage.rules]
     show_table(("rule", "action", "messages", "would match", ""), rows, numbers=frozenset({2, 3}))
     click.echo(f"{found.triage.unmatched:,} match no rule and {found.triage.strays:,} have no MQDLH: they would stay.")

@@ -19,7 +19,7 @@ from mqflow.pipeline.tables import TableSet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("Triaged", "gold", "report", "silver", "triage")
+__all__ = ("Triaged", "bronze_table", "gold", "report", "silver", "triage")
 
 
 class Triaged(Struct, frozen=True):
@@ -33,19 +33,19 @@ class Triaged(Struct, frozen=True):
 def silver(spark: "SparkSession", tables: Path, rules: str | None = None) -> None:
     """Bring silver up to bronze. Raises `RulesError` for a rules table with errors, before anything is read."""
     compiled = compile_rules(rules) if rules is not None else None
-    landed, letters = _bronze(spark, tables, Kind.DISPOSITION), _bronze(spark, tables, Kind.DEAD_LETTER)
-    medallion.run_silver(spark, TableSet(tables / "silver"), dispositions=landed, letters=letters, rules=compiled)
+    landed, letters = bronze_table(spark, tables, Kind.DISPOSITION), bronze_table(spark, tables, Kind.DEAD_LETTER)
+    medallion.run_silver(spark, _set(tables, "silver"), dispositions=landed, letters=letters, rules=compiled)
 
 
 def gold(spark: "SparkSession", tables: Path) -> medallion.Ran:
     """Bring gold up to silver."""
-    landed = _bronze(spark, tables, Kind.DISPOSITION)
-    return medallion.run_gold(spark, TableSet(tables / "gold"), TableSet(tables / "silver"), landed)
+    landed = bronze_table(spark, tables, Kind.DISPOSITION)
+    return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)
 
 
 def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None = None) -> Triaged:
     """Return what the table would do with the dead letters in bronze, and what the other one would do otherwise."""
-    compiled, letters = compile_rules(rules), _bronze(spark, tables, Kind.DEAD_LETTER)
+    compiled, letters = compile_rules(rules), bronze_table(spark, tables, Kind.DEAD_LETTER)
     differences = () if against is None else dry_run.differences(letters, compiled, compile_rules(against))
     return Triaged(dry_run.triage(letters, compiled), dry_run.unmatched(letters, compiled), differences)
 
@@ -54,13 +54,17 @@ def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None 
     """Bring silver and gold up to bronze, and write the report; return where its page is."""
     silver(spark, tables, rules)
     gold(spark, tables)
-    letters = _bronze(spark, tables, Kind.DEAD_LETTER)
+    letters = bronze_table(spark, tables, Kind.DEAD_LETTER)
     tried = None if rules is None else dry_run.triage(letters, compile_rules(rules))
-    return write_report(gather(spark, TableSet(tables / "gold"), TableSet(tables / "silver"), tried), output)
+    return write_report(gather(spark, _set(tables, "gold"), _set(tables, "silver"), tried), output)
 
 
-def _bronze(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame":
-    """The bronze table, in the columns of this mqflow; empty where nothing of the kind was ever landed."""
+def _set(tables: Path, name: str) -> TableSet:
+    return TableSet(tables.absolute() / name)  # the folder that Java works in is that of its start
+
+
+def bronze_table(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame":
+    """Return the bronze table, in the columns of this mqflow; empty where nothing of the kind was ever landed."""
     path = tables.absolute() / "bronze" / kind.value
     if not path.exists():
         return spark.createDataFrame([], ddl(kind))

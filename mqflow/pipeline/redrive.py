@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mqflow.ambient import Clock
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
 from mqflow.pipeline.errors import PipelineError
+from mqflow.pipeline.redrive_plan import NO_ORIGIN, NOT_WHOLE
 from mqflow.policy.redriving import restored
 from mqflow.verbs import Connection, GetOptions
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 __all__ = ("STATE_QUEUE", "TableRedriver", "Unit", "rows_of")
 
@@ -40,10 +42,11 @@ _COLUMNS: Final = ("lane", "segment", "ordinal", "mqmd", "body", "body_truncated
 Position = tuple[int, int]
 
 
-class _Marker(Struct, frozen=True):
+class _Marker(Struct, frozen=True, omit_defaults=True):
     redrive: str
     #: By lane: segment and ordinal of the last row that was put.
     done: dict[str, Position] = field(default_factory=dict[str, Position])
+    of: str = ""
 
 
 class Unit(Struct, frozen=True, kw_only=True):
@@ -56,9 +59,9 @@ class Unit(Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()
 
 
-def rows_of(letters: "DataFrame", condition: "Column | str") -> "Iterable[Mapping[str, Any]]":
-    """Return the rows of `bronze.dead_letter` or `bronze.backout_message` that the condition holds for, in order of landing."""
-    wanted = letters.where(condition).select(*_COLUMNS).orderBy("lane", "segment", "ordinal")
+def rows_of(chosen: "DataFrame") -> "Iterable[Mapping[str, Any]]":
+    """Return these rows of `bronze.dead_letter` or `bronze.backout_message`, in the order in which they were landed."""
+    wanted = chosen.select(*_COLUMNS).orderBy("lane", "segment", "ordinal")
     return (row.asDict() for row in wanted.toLocalIterator(prefetchPartitions=True))
 
 
@@ -68,6 +71,8 @@ class TableRedriver(Struct, kw_only=True):
     connection: Connection
     #: Names this redrive: the same id goes on, another begins anew.
     redrive_id: str
+    #: Which rows these are, in words: the same id with other words is refused, since positions would mean other rows.
+    of: str = ""
     #: Where to, whatever a message says; empty for where each came from.
     to: str = ""
     #: Messages a second at most; 0 for as fast as it goes.
@@ -83,7 +88,8 @@ class TableRedriver(Struct, kw_only=True):
         """Yield what each unit of work put, after its commit. Rows must come in order within their lanes.
 
         Raises `MQIError` where a queue refuses: the unit under way is backed out then, or its commit got no answer; either way
-        starting again with the same id goes on rightly. Raises `PipelineError` for rows out of order.
+        starting again with the same id goes on rightly. Raises `PipelineError` for rows out of order, and where the id was
+        begun with other rows: what is before its last position would be taken for put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:
@@ -110,7 +116,7 @@ class TableRedriver(Struct, kw_only=True):
                 due = max(due, self.clock.monotonic()) + len(left) / self.rate
             self._take_marker(state)
             refused = [said for row in left if (said := self._put(row))]
-            marker = _Marker(self.redrive_id, marker.done | {row["lane"]: _position(row) for row in left})
+            marker = replace(marker, done=marker.done | {row["lane"]: _position(row) for row in left})
             self.connection.put(state, self._described(), msgspec.json.encode(marker), _PUT_MARKER)
             self.connection.commit()
             yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
@@ -123,17 +129,25 @@ class TableRedriver(Struct, kw_only=True):
             correlation_id=self._described().correlation_id,
         )
         got = self.connection.get(state, asked)
-        return _Marker(self.redrive_id) if got is None else msgspec.json.decode(got.body, type=_Marker)
+        if got is None:
+            return _Marker(self.redrive_id, of=self.of)
+        marker = msgspec.json.decode(got.body, type=_Marker)
+        if marker.of != self.of:
+            raise PipelineError(
+                f"Redrive {self.redrive_id} was begun with {marker.of or 'rows that were not told'}, and now it is {self.of}. "
+                "Nothing was put: positions of the one say nothing of the other. Give this one an id of its own."
+            )
+        return marker
 
     def _put(self, row: Mapping[str, Any]) -> str:
         """Put the message as it was; return why not, where it cannot be."""
         where = f"{row['lane']} {row['segment']}/{row['ordinal']}"
         if row["mqmd"] is None or row["body"] is None or row["body_truncated"]:
-            return f"{where}: the table does not hold all of its data."
+            return f"{where}: {NOT_WHOLE}."
         before = restored(MessageDescriptor.from_bytes(row["mqmd"]), bytes(row["body"]))
         target = (self.to, "") if self.to else (before.origin_queue, before.origin_queue_manager)
         if not target[0]:
-            return f"{where}: it does not say where it came from."
+            return f"{where}: {NO_ORIGIN}."
         handle = self._targets.get(target)
         if handle is None:
             handle = self._targets[target] = self.connection.open(target[0], _TARGET, queue_manager=target[1])
