@@ -4,6 +4,11 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+#: No example has a time by the clock of the wall: the machine may be busy.
+settings.register_profile("mqflow", deadline=None)
+settings.load_profile("mqflow")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
