@@ -8,7 +8,7 @@ so an event loop may call them directly. Knows the ground floor only; no thread,
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,7 +38,9 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 
 __all__ = (
+    "UNIT_BYTES_MAX",
     "WAIT_UNLIMITED",
+    "BatchConnection",
     "Connection",
     "Exchange",
     "FusedConnection",
@@ -47,18 +49,25 @@ __all__ = (
     "InlineConnection",
     "InlineQueueManager",
     "Inquired",
+    "ManyPut",
     "ObjectHandle",
     "Put",
     "QueueManager",
     "Subscribed",
     "SubscriptionHandle",
+    "ends_unit",
+    "following",
+    "get_many",
     "inquire_base_queue",
     "inquire_queue_manager",
+    "put_many",
     "take_unit",
     "without_wait",
 )
 
 WAIT_UNLIMITED = -1
+UNIT_BYTES_MAX = 32 * 1024 * 1024
+"""What several messages got in one call may have together; one alone may be longer."""
 
 
 class GetOptions(Struct, frozen=True, kw_only=True):
@@ -117,6 +126,14 @@ class Inquired(Struct, frozen=True):
 
     values: Mapping[int, int | str]
     reason: int = Reason.NONE
+
+
+class ManyPut(Struct, frozen=True):
+    """What became of several puts: those that were made, in order, and why the next was not."""
+
+    puts: Sequence[Put]
+    #: None where all were made. Those before it stand: under syncpoint the caller commits or backs them out.
+    error: MQIError | None = None
 
 
 class Exchange(Struct, frozen=True):
@@ -297,6 +314,25 @@ class InlineConnection(Connection, Protocol):
 
 
 @runtime_checkable
+class BatchConnection(Connection, Protocol):
+    """A connection with verbs for many messages. Others have the same by the functions `get_many` and `put_many`."""
+
+    def get_many(self, handle: Any, options: GetOptions, most: int) -> list[Got]:
+        """Return what as many gets would, one after the other: only the first waits, BROWSE_FIRST goes on with BROWSE_NEXT.
+
+        Up to `most` messages and `UNIT_BYTES_MAX`; fewer where nothing more is there, or a get is refused (that one the next
+        call meets again). `ends_unit` says what comes alone, or last. Raises what the first get does.
+        """
+        ...
+
+    def put_many(
+        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+    ) -> ManyPut:
+        """Put the messages one after the other, up to the first that is refused. Never raises that `MQIError`."""
+        ...
+
+
+@runtime_checkable
 class FusedConnection(Connection, Protocol):
     """A connection whose queue manager is far away: settling a unit of work and getting the next is one way there and back."""
 
@@ -343,6 +379,7 @@ class InlineQueueManager(Protocol):
         ...
 
 
+_BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
 _QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
 # Not the version: nothing here decides by it, and a queue manager without that selector would refuse them all (2067).
 _QUEUE_MANAGER_SELECTORS = tuple(
@@ -350,26 +387,78 @@ _QUEUE_MANAGER_SELECTORS = tuple(
 )
 
 
+def get_many(connection: Connection, handle: Any, options: GetOptions, most: int) -> list[Got]:
+    """Return what `BatchConnection.get_many` does, over any connection."""
+    if (many := getattr(connection, "get_many", None)) is not None:
+        return cast("list[Got]", many(handle, options, most))
+    first = connection.get(handle, options)
+    return [] if first is None else take_unit(connection, handle, first, following(options), most)
+
+
+def put_many(
+    connection: Connection,
+    handle: Any,
+    messages: Sequence[tuple[MessageDescriptor, bytes]],
+    options: PutOption,
+    *,
+    context: Any = None,
+) -> ManyPut:
+    """Return what `BatchConnection.put_many` does, over any connection."""
+    if (many := getattr(connection, "put_many", None)) is not None:
+        return cast("ManyPut", many(handle, messages, options, context=context))
+    puts: list[Put] = []
+    try:
+        for descriptor, body in messages:
+            puts.append(connection.put(handle, descriptor, body, options, context=context))
+    except MQIError as error:
+        return ManyPut(tuple(puts), error)
+    return ManyPut(tuple(puts))
+
+
 def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptions, most: int) -> list[Got]:
     """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last."""
     unit = [first]
-    if first.descriptor.backout_count:
+    if len(unit) >= most or ends_unit(first, options):
         return unit
+    if (many := getattr(connection, "get_many", None)) is not None:
+        return unit + cast("list[Got]", many(handle, options, most - 1))
+    left_bytes = UNIT_BYTES_MAX - len(first.body)
     get = connection.get
-    while len(unit) < most:
+    while len(unit) < most and left_bytes > 0:
         got = get(handle, options)
         if got is None:
             break
         unit.append(got)
-        if got.descriptor.backout_count:
+        left_bytes -= len(got.body)
+        if ends_unit(got, options):
             break
     return unit
+
+
+def ends_unit(got: Got, options: GetOptions) -> bool:
+    """Return whether nothing may be got after it in the same call.
+
+    That is a message delivered before (redelivery goes one by one, so that one that fails takes no other along), and one that
+    stayed where it is because it is too long (2080): it would be got again and again.
+    """
+    if got.reason == Reason.TRUNCATED_MSG_FAILED:
+        return True
+    return got.descriptor.backout_count > 0 and not options.options & _BROWSES
 
 
 @lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
 def without_wait(options: GetOptions) -> GetOptions:
     """Return the same options for a get that does not wait."""
     return replace(options, options=options.options & ~GetOption.WAIT) if options.options & GetOption.WAIT else options
+
+
+@lru_cache(maxsize=64)
+def following(options: GetOptions) -> GetOptions:
+    """Return the options of the gets that follow a first one in the same call: they do not wait, and browse on."""
+    at_once = without_wait(options)
+    if not options.options & GetOption.BROWSE_FIRST:
+        return at_once
+    return replace(at_once, options=at_once.options & ~GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT)
 
 
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:

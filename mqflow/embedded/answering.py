@@ -7,6 +7,7 @@ that died: its unit of work is backed out. Knows the seam and the records of `ca
 import contextlib
 import socket
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Protocol, assert_never, cast
 
 import msgspec
@@ -27,11 +28,13 @@ from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, P
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import (
     WAIT_UNLIMITED,
+    BatchConnection,
     GetOptions,
     Got,
     InlineConnection,
     ObjectHandle,
     SubscriptionHandle,
+    following,
     take_unit,
     without_wait,
 )
@@ -42,7 +45,7 @@ __all__ = ("Answering", "Host", "Servable", "ServableConnection", "no_host")
 _NO_HANDLE: Final = object()
 
 
-class ServableConnection(InlineConnection, Protocol):
+class ServableConnection(InlineConnection, BatchConnection, Protocol):
     """A connection whose application may die."""
 
     @property
@@ -114,6 +117,7 @@ class Answering:
         self._arrived = arrived
         self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
         self._handles_made = 0
+        self._decoded = calls.Decoded()
         self._ending = False
 
     def run(self) -> None:
@@ -129,7 +133,7 @@ class Answering:
             self.unknown_since = None
             while connection is not None and not self._ending and (frame := self._frames.receive()) is not None:
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
-                answer = calls.encode(self._answered(connection, calls.decode_request(frame)))
+                answer = calls.encode(self._answered(connection, self._decoded(frame)))
                 self._frames.beating = False
                 self._frames.send(answer)
         except (OSError, FrameError, msgspec.MsgspecError):
@@ -183,6 +187,8 @@ class Answering:
             return calls.Reply(calls.failure_of(error))
 
     def _perform(self, connection: ServableConnection, request: calls.Request) -> object:
+        if isinstance(request, calls.Exchange):  # first, because there is one for each unit of work of a consumer
+            return self._exchange(connection, request)
         if isinstance(request, calls.VerbQuestion):
             return self._ask(connection, request)
         if isinstance(request, calls.VerbOrder):
@@ -203,6 +209,8 @@ class Answering:
             case calls.Put():
                 handle, context = self._handle(request.handle), self._handle(request.context)
                 return connection.put(handle, request.descriptor, request.body, PutOption(request.options), context=context)
+            case calls.PutMany():
+                return self._put_many(connection, request)
             case calls.Put1():
                 return connection.put1(
                     request.name,
@@ -221,8 +229,8 @@ class Answering:
                 return connection.request_publications(self._handle(number), SubscriptionRequestOption(options))
             case calls.Get():
                 return self._get(connection, self._handle(request.handle), request.options)
-            case calls.Exchange():
-                return self._exchange(connection, request)
+            case calls.GetMany():
+                return self._get_many(connection, request)
             case calls.Inquire():
                 return connection.inquire(self._handle(request.handle), request.selectors)
             case _:
@@ -288,7 +296,7 @@ class Answering:
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return connection.get(handle, options)
-        at_once = msgspec.structs.replace(options, wait_ms=0)
+        at_once = _at_once(options)
         ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
         while (got := connection.get(handle, at_once)) is None:
             withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
@@ -312,14 +320,24 @@ class Answering:
             return calls.Exchanged(settle=calls.failure_of(error))
         handle, options = self._handle(request.handle), without_wait(request.options)
         try:
-            first = connection.get(handle, options)
-            if first is None and options is not request.options:
+            unit = connection.get_many(handle, options, request.most)
+            if not unit and options is not request.options:
                 self._frames.send(calls.encode(calls.Reply(None, calls.Exchanged(waits=True))))
                 first = self._get(connection, handle, request.options)
-            unit = () if first is None else take_unit(connection, handle, first, options, request.most)
+                unit = [] if first is None else take_unit(connection, handle, first, options, request.most)
         except MQIError as error:
             return calls.Exchanged(get=calls.failure_of(error))
         return calls.Exchanged(unit=tuple(unit))
+
+    def _get_many(self, connection: ServableConnection, request: calls.GetMany) -> list[Got]:
+        handle = self._handle(request.handle)
+        first = self._get(connection, handle, request.options)
+        return [] if first is None else take_unit(connection, handle, first, following(request.options), request.most)
+
+    def _put_many(self, connection: ServableConnection, request: calls.PutMany) -> calls.PutManyAnswer:
+        handle, context = self._handle(request.handle), self._handle(request.context)
+        put = connection.put_many(handle, request.messages, PutOption(request.options), context=context)
+        return calls.PutManyAnswer(tuple(put.puts), None if put.error is None else calls.failure_of(put.error))
 
     def _arrives_within(self, ends_at: float | None) -> bool:
         """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
@@ -345,6 +363,11 @@ class Answering:
 
 def _sent(number: int, handle: ObjectHandle) -> calls.Opened:
     return calls.Opened(number, handle.name, handle.options, handle.resolved_queue)
+
+
+@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
+def _at_once(options: GetOptions) -> GetOptions:
+    return msgspec.structs.replace(options, wait_ms=0)
 
 
 def _left_s(ends_at: float | None, clock: Clock) -> float | None:

@@ -3,7 +3,7 @@
 Shared by both ends of a served queue manager. Knows no socket and no rule of MQ.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -25,7 +25,7 @@ from mqflow.mqi.options import ObjectType
 from mqflow.mqi.reason_codes import CompletionCode
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.mqi.topic_attributes import TopicAttributes
-from mqflow.verbs import GetOptions, Got, Inquired
+from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, Inquired
 from mqflow.verbs import Put as PutAnswer
 
 __all__ = (
@@ -43,6 +43,7 @@ __all__ = (
     "Clear",
     "Close",
     "Commit",
+    "Decoded",
     "Define",
     "Delete",
     "DeleteAuthority",
@@ -52,6 +53,7 @@ __all__ = (
     "Exchanged",
     "Failure",
     "Get",
+    "GetMany",
     "Hello",
     "HostOrder",
     "Inquire",
@@ -59,6 +61,8 @@ __all__ = (
     "Opened",
     "Put",
     "Put1",
+    "PutMany",
+    "PutManyAnswer",
     "ReadAuthorities",
     "ReadHeld",
     "ReadQueue",
@@ -80,11 +84,18 @@ __all__ = (
     "encode",
     "error_of",
     "failure_of",
+    "in_frames",
 )
 
-PROTOCOL_VERSION: Final = 2
+PROTOCOL_VERSION: Final = 3
 NO_HANDLE: Final = -1
 """Stands for something that is no handle of the connection; the queue manager says what that is called."""
+
+# More than a descriptor takes with every field filled in.
+_DESCRIPTOR_BYTES: Final = 1024
+# A request for a message has some 300 bytes.
+_REPEATED_BYTES_MAX: Final = 512
+_REPEATED_MAX: Final = 16
 
 T = TypeVar("T")
 
@@ -157,6 +168,22 @@ class Put1(Struct, frozen=True, tag=True):
     object_string: str = ""
 
 
+class PutMany(Struct, frozen=True, tag=True):
+    """MQPUT for each of these, up to the first that is refused; `context` is a handle."""
+
+    handle: int
+    messages: tuple[tuple[MessageDescriptor, bytes], ...]
+    options: int
+    context: int | None
+
+
+class PutManyAnswer(Struct, frozen=True):
+    """The reply to `PutMany`: what was put, and why the next was not."""
+
+    puts: tuple[PutAnswer, ...]
+    failure: "Failure | None" = None
+
+
 class Subscribe(Struct, frozen=True, tag=True):
     """MQSUB; `queue` is a handle."""
 
@@ -186,6 +213,14 @@ class Get(Struct, frozen=True, tag=True):
 
     handle: int
     options: GetOptions
+
+
+class GetMany(Struct, frozen=True, tag=True):
+    """MQGET, and more of what is there at once."""
+
+    handle: int
+    options: GetOptions
+    most: int
 
 
 class Exchange(Struct, frozen=True, tag=True):
@@ -324,7 +359,7 @@ class RefreshAuthorities(Struct, frozen=True, tag=True):
     """`AuthorityAdministration.refresh`."""
 
 
-VerbQuestion = Open | Put | Put1 | Get | Exchange | Inquire | Subscribe | RequestPublications
+VerbQuestion = Open | Put | PutMany | Put1 | Get | GetMany | Inquire | Subscribe | RequestPublications
 VerbOrder = Close | Set | Commit | Backout | Disconnect
 
 
@@ -355,7 +390,7 @@ AdministrationRequest = (
     | ObjectQuestion
     | ObjectOrder
 )
-Request = Hello | VerbQuestion | VerbOrder | AdministrationRequest | HostOrder
+Request = Hello | Exchange | VerbQuestion | VerbOrder | AdministrationRequest | HostOrder
 """Questions have an answer; an order is obeyed or refused."""
 
 
@@ -386,7 +421,9 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     Open: _reply(Opened),
     Put: _reply(PutAnswer),
     Put1: _reply(PutAnswer),
+    PutMany: _reply(PutManyAnswer),
     Get: _reply(Got),
+    GetMany: _reply(tuple[Got, ...]),
     Exchange: _reply(Exchanged),
     Inquire: _reply(Inquired),
     Subscribe: _reply(Subscribed),
@@ -413,6 +450,46 @@ def decode_reply(request: Request, data: bytes) -> Reply[Any]:
     """Return the reply to this request. Raises `msgspec.MsgspecError` where it is none."""
     reply: Reply[Any] = _REPLIES.get(type(request), _OBEYED).decode(data)
     return reply
+
+
+_REPEATED: Final = (Get, GetMany, Exchange, Commit, Backout)
+
+
+class Decoded:
+    """Requests by their bytes, each decoded once: a consumer asks for the next message in the same words again and again.
+
+    Bounded in number and in bytes: what is longer, and so carries a message, is decoded each time.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Request] = {}
+
+    def __call__(self, data: bytes) -> Request:
+        """Return the request. Raises `msgspec.MsgspecError` where it is none."""
+        known = self._known.get(data) if len(data) <= _REPEATED_BYTES_MAX else None
+        if known is not None:
+            return known
+        request: Request = decode_request(data)
+        if len(data) <= _REPEATED_BYTES_MAX and isinstance(request, _REPEATED):
+            if len(self._known) >= _REPEATED_MAX:
+                self._known.clear()
+            self._known[data] = request
+        return request
+
+
+def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[tuple[tuple[MessageDescriptor, bytes], ...]]:
+    """Give the messages in parts that each fit into a frame; one that is longer by itself alone."""
+    part: list[tuple[MessageDescriptor, bytes]] = []
+    part_bytes = 0
+    for message in messages:
+        message_bytes = len(message[1]) + _DESCRIPTOR_BYTES
+        if part and part_bytes + message_bytes > UNIT_BYTES_MAX:
+            yield tuple(part)
+            part, part_bytes = [], 0
+        part.append(message)
+        part_bytes += message_bytes
+    if part:
+        yield tuple(part)
 
 
 def failure_of(error: MQIError) -> Failure:

@@ -4,11 +4,13 @@ Guards handles and state, names verb and object in what is refused, and waits: f
 is in `opening`, `putting`, `getting`, `inquiring` and `settling`.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from mqflow.embedded import getting, opening, settling, subscribing
 from mqflow.embedded.get_rules import GetPlan, Reach, plan_get
+from mqflow.embedded.getting_many import get_plain
 from mqflow.embedded.grouping import planned_get, warn_incomplete
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.inquiring import inquire_object, set_object
@@ -25,7 +27,17 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import GetOptions, Got, Inquired, Put, Subscribed
+from mqflow.verbs import (
+    UNIT_BYTES_MAX,
+    GetOptions,
+    Got,
+    Inquired,
+    ManyPut,
+    Put,
+    Subscribed,
+    ends_unit,
+    following,
+)
 
 __all__ = ("EmbeddedConnection",)
 
@@ -115,6 +127,28 @@ class EmbeddedConnection:
             raise refusal.on("MQPUT", _name_of(handle), self.queue_manager_name) from None
         return put
 
+    def put_many(
+        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+    ) -> ManyPut:
+        """Put the messages in order; in one step under syncpoint, where none waits for the disk."""
+        puts: list[Put] = []
+        try:
+            if not int(options) & PutOption.SYNCPOINT:
+                for descriptor, body in messages:
+                    puts.append(self.put(handle, descriptor, body, options, context=context))
+                return ManyPut(tuple(puts))
+            with self._machine.lock:
+                self._check_usable()
+                self._check_handle(handle)
+                plan = plan_put(int(options))
+                for descriptor, body in messages:
+                    puts.append(put_message(self._machine, handle, descriptor, body, plan, context)[0])
+        except Refusal as refusal:
+            return ManyPut(tuple(puts), refusal.on("MQPUT", _name_of(handle), self.queue_manager_name))
+        except MQIError as error:
+            return ManyPut(tuple(puts), error)
+        return ManyPut(tuple(puts))
+
     def put1(
         self,
         name: str,
@@ -166,6 +200,27 @@ class EmbeddedConnection:
         except Refusal as refusal:
             raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
         return got
+
+    def get_many(self, handle: Any, options: GetOptions, most: int) -> list[Got]:
+        """Return up to `most` messages, in few steps; waits, and raises, for the first one only."""
+        unit = self._get_plain(handle, options, most)
+        if not unit:
+            first = self.get(handle, options)
+            if first is None:
+                return []
+            unit.append(first)
+        if len(unit) == most:
+            return unit
+        left_bytes = UNIT_BYTES_MAX - sum(len(got.body) for got in unit)
+        again = following(options)
+        with contextlib.suppress(MQIError, Refusal):  # what was got is got: the next call meets it again
+            while len(unit) < most and not ends_unit(unit[-1], options):
+                more = self._get_more(handle, again, most - len(unit), left_bytes)
+                if not more:
+                    break
+                unit += more
+                left_bytes -= sum(len(got.body) for got in more)
+        return unit
 
     def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Ask to be woken when a get with these options may find something; None where it may already."""
@@ -243,11 +298,7 @@ class EmbeddedConnection:
             done(None if error is None else self._not_committed(error))
 
         with self._machine.lock:
-            try:
-                self._check_usable()
-            except Refusal as refusal:
-                raise self._not_begun(refusal) from None
-            if settling.commit_in_memory(self._machine, self.unit_of_work):
+            if self._commit_in_memory():
                 return True
             self._committing = True
             try:
@@ -260,6 +311,8 @@ class EmbeddedConnection:
 
     def commit(self) -> None:
         """End the unit of work for good (MQCMIT): when this returns, it is durable."""
+        if self._commit_in_memory():
+            return
         answer = settling.Answer(self._machine.runner)
         if not self.begin_commit(answer):
             failure = answer.wait()
@@ -379,6 +432,42 @@ class EmbeddedConnection:
             got, alone = getting.get_message(self._machine, handle, plan)
             self._busy = alone is not None
             return got, alone, plan
+
+    def _commit_in_memory(self) -> bool:
+        with self._machine.lock:
+            try:
+                self._check_usable()
+            except Refusal as refusal:
+                raise self._not_begun(refusal) from None
+            return settling.commit_in_memory(self._machine, self.unit_of_work)
+
+    def _get_plain(self, handle: Any, options: GetOptions, most: int) -> list[Got]:
+        """Return the plain messages that are there at once; maybe none."""
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                self._check_handle(handle)
+                return get_plain(self._machine, handle, _plan(handle, options), most, UNIT_BYTES_MAX)
+        except Refusal as refusal:
+            raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
+
+    def _get_more(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
+        """Return what is there at once: several plain messages, or one; none that is longer than `bytes_max`."""
+        machine = self._machine
+        with machine.lock:
+            self._check_usable()
+            self._check_handle(handle)
+            plan = _plan(handle, options)
+            if plain := get_plain(machine, handle, plan, most, bytes_max):
+                return plain
+            message = getting.find(machine, handle, getting.check_get(machine, handle, plan), plan)
+            if message is None or message.body_bytes > bytes_max:
+                return []
+            got, alone = getting.get_message(machine, handle, plan)
+            self._busy = alone is not None
+        if alone is not None:
+            self._commit_alone(alone)
+        return [] if got is None else [got]
 
     def _get_waiting(self, handle: EmbeddedHandle, options: GetOptions, wait_ms: int) -> Got | None:
         """Get again whenever something may be there, until the wait is over."""

@@ -76,9 +76,10 @@ class Frames:
         Raises `OSError` where the peer is gone, `FrameError` where it went in the middle, announced too long a frame, or was
         not heard of.
         """
-        while (frame := self._next()) == b"":
-            pass
-        return frame
+        while True:
+            frame = self._next() if self._received else self._first()
+            if frame != b"":
+                return frame
 
     def exchange(self, frame: bytes) -> bytes:
         """Send it and return the frame that answers it. Raises `OSError` or `FrameError` where none does."""
@@ -104,6 +105,16 @@ class Frames:
             raise FrameError("the peer went away, or spoke out of turn")
         del self._received[:beats]
 
+    def _first(self) -> bytes | None:
+        """Return the next frame where nothing of it is there yet: mostly it comes whole, and alone."""
+        data = self._more(_READ_BYTES)
+        if int.from_bytes(data[:_LENGTH_BYTES]) == len(data) - _LENGTH_BYTES:
+            return data[_LENGTH_BYTES:]
+        if not data:
+            return None
+        self._received += data
+        return self._next()
+
     def _next(self) -> bytes | None:
         if not self._read_up_to(_LENGTH_BYTES):
             if self._received:
@@ -119,20 +130,26 @@ class Frames:
         return frame
 
     def _read_up_to(self, wanted_bytes: int) -> bool:
-        while len(self._received) < wanted_bytes:
-            try:
-                more = self.socket.recv(max(_READ_BYTES, min(wanted_bytes - len(self._received), 16 * _READ_BYTES)))
-            except BlockingIOError:
-                raise SilenceError(self.silence_s) from None
+        while (missing := wanted_bytes - len(self._received)) > 0:
+            more = self._more(max(_READ_BYTES, min(missing, 16 * _READ_BYTES)))
             if not more:
                 return False
             self._received += more
         return True
 
+    def _more(self, most: int) -> bytes:
+        try:
+            return self.socket.recv(most)
+        except BlockingIOError:
+            raise SilenceError(self.silence_s) from None
+
     def _send_all(self, data: bytes) -> None:
-        rest = memoryview(data)
+        rest: bytes | memoryview = data
         while rest:
             try:
-                rest = rest[self.socket.send(rest) :]
+                sent = self.socket.send(rest)
             except BlockingIOError:
                 raise SilenceError(self.silence_s) from None
+            if sent == len(rest):
+                return
+            rest = memoryview(rest)[sent:]

@@ -27,7 +27,7 @@ from mqflow.mqi.property_headers import Parted, PropertyControl, part, projected
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import Got
 
-__all__ = ("check_get", "find", "get_message")
+__all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message")
 
 # Plain numbers: the bits of a flag are slow to test.
 _BROWSE: Final = int(OpenOption.BROWSE)
@@ -35,7 +35,7 @@ _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _DELIVERY: Final = int(Report.COD_MASK)
 _EXPIRATION: Final = int(Report.EXPIRATION_MASK)
 _PERSISTENT: Final = int(Persistence.PERSISTENT)
-_MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
+MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
 
 
 def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
@@ -183,7 +183,7 @@ def _discard(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> Non
 
 def _handed_out(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
     descriptor, body, warning, properties = _aged(machine, message), message.body or b"", int(Reason.NONE), b""
-    if descriptor.format in _MAY_HAVE_PROPERTIES:
+    if descriptor.format in MAY_HAVE_PROPERTIES:
         parted = _parted(machine, handle, queue, descriptor, body, plan)
         descriptor, body, warning = parted.descriptor, parted.body, parted.reason
         properties = to_header(parted.properties)

@@ -10,6 +10,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ from mqflow.mqi.options import (
 )
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import Exchange, GetOptions, Got, Inquired, Put, Subscribed
+from mqflow.verbs import Exchange, GetOptions, Got, Inquired, ManyPut, Put, Subscribed
 
 __all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager")
 
@@ -162,6 +163,7 @@ class ServedConnection:
 
     def __init__(self, line: "_Line") -> None:
         self._line = line
+        self._last_exchange: tuple[calls.Exchange, bytes] | None = None
 
     @property
     def queue_manager_name(self) -> str:
@@ -197,6 +199,27 @@ class ServedConnection:
         answer: Put = self._line.call(request, "MQPUT", _name_of(handle), unknown=_durable(descriptor, options))
         return answer
 
+    def put_many(
+        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+    ) -> ManyPut:
+        """Put the messages in order, in as few ways there and back as frames allow."""
+        puts: list[Put] = []
+        number, passed_on, name = self._number(handle), self._context(context), _name_of(handle)
+        try:
+            sound = tuple(takewhile(lambda message: isinstance(message[1], bytes), messages))
+            for some in calls.in_frames(sound):
+                request = calls.PutMany(number, some, int(options), passed_on)
+                unknown = any(_durable(descriptor, options) for descriptor, _ in some)
+                answer: calls.PutManyAnswer = self._line.call(request, "MQPUT", name, unknown=unknown)
+                puts += answer.puts
+                if answer.failure is not None:
+                    return ManyPut(tuple(puts), calls.error_of(answer.failure))
+            if len(sound) < len(messages):
+                self._check_body(messages[len(sound)][1], "MQPUT", name)
+        except MQIError as error:
+            return ManyPut(tuple(puts), error)
+        return ManyPut(tuple(puts))
+
     def put1(
         self,
         name: str,
@@ -224,16 +247,28 @@ class ServedConnection:
         answer: Got | None = self._line.call(calls.Get(self._number(handle), options), "MQGET", _name_of(handle))
         return answer
 
+    def get_many(self, handle: Any, options: GetOptions, most: int) -> list[Got]:
+        """Return up to `most` messages, one way there and back; waits for the first one only."""
+        answer: tuple[Got, ...] | None = self._line.call(
+            calls.GetMany(self._number(handle), options, most), "MQGET", _name_of(handle)
+        )
+        return list(answer or ())
+
     def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
         """Settle and get the next, one way there and back. A settlement without an answer may have taken effect."""
-        request = calls.Exchange(self._number(handle), options, commit, most)
+        request, frame = self._exchange_request(self._number(handle), options, commit, most)
         settled = commit is None
+        verb = "MQGET" if settled else "MQCMIT" if commit else "MQBACK"
+        line, name = self._line, _name_of(handle)
         try:
-            verb = "MQGET" if settled else "MQCMIT" if commit else "MQBACK"
-            answer: calls.Exchanged = self._line.call(request, verb, _name_of(handle), unknown=commit is True)
-            settled = settled or answer.settle is None
-            if answer.waits:
-                answer = self._line.follow(request, "MQGET", _name_of(handle))
+            line.take(verb, name)
+            try:
+                answer: calls.Exchanged = line.reply(request, frame, verb, name, unknown=commit is True)
+                settled = settled or answer.settle is None
+                if answer.waits:  # the line is not free yet: another call would be given this one's answer
+                    answer = line.reply(request, None, "MQGET", name)
+            finally:
+                line.give_back()
         except MQIError as error:
             return Exchange(get_error=error) if settled else Exchange(settle_error=error)
         return Exchange(
@@ -241,6 +276,23 @@ class ServedConnection:
             unit=answer.unit,
             get_error=None if answer.get is None else calls.error_of(answer.get),
         )
+
+    def _exchange_request(
+        self,
+        number: int,
+        options: GetOptions,
+        commit: bool | None,  # noqa: FBT001 - as it was given
+        most: int,
+    ) -> tuple[calls.Exchange, bytes]:
+        """Return the request and its bytes: those of the last one where it is the same, as a consumer's mostly is."""
+        last = self._last_exchange
+        if last is not None:
+            request = last[0]
+            if request.options is options and request.handle == number and request.commit is commit and request.most == most:
+                return last
+        request = calls.Exchange(number, options, commit, most)
+        self._last_exchange = request, calls.encode(request)
+        return self._last_exchange
 
     def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ)."""
@@ -386,7 +438,7 @@ class _Line:
         self._frames: Final = Frames(stream, silence_s=heart.silence_s)
         self._heart = heart
         heart.add(self._frames)
-        self._busy = threading.Lock()
+        self._free = threading.Lock()
         #: Why no call is possible any more: 2018 after `close`, 2009 once the socket was lost.
         self._ended = 0
 
@@ -400,21 +452,37 @@ class _Line:
         if len(frame) > FRAME_BYTES_MAX:
             detail = f"{len(frame)} bytes do not fit into a frame of {FRAME_BYTES_MAX}"
             raise error_for(Reason.MSG_TOO_BIG_FOR_Q_MGR, verb, object_name, self.queue_manager_name, detail)
-        return self._reply(request, frame, verb, object_name, unknown=unknown)
-
-    def follow(self, request: calls.Request, verb: str, object_name: str = "") -> Any:
-        """Return the value of the reply that follows the first one. Raises what `call` does."""
-        return self._reply(request, None, verb, object_name, unknown=False)
-
-    def _reply(self, request: calls.Request, frame: bytes | None, verb: str, object_name: str, *, unknown: bool) -> Any:
-        if not self._busy.acquire(blocking=False):
-            raise error_for(Reason.CALL_IN_PROGRESS, verb, object_name, self.queue_manager_name)
+        self.take(verb, object_name)
         try:
-            if self._ended:
-                raise error_for(self._ended, verb, object_name, self.queue_manager_name)
-            reply = self._exchange(request, frame, verb, object_name, unknown=unknown)
+            return self.reply(request, frame, verb, object_name, unknown=unknown)
         finally:
-            self._busy.release()
+            self.give_back()
+
+    def take(self, verb: str, object_name: str) -> None:
+        """Have the line for one call, up to its last reply. Raises 2219 where another thread is in a call."""
+        if not self._free.acquire(blocking=False):
+            raise error_for(Reason.CALL_IN_PROGRESS, verb, object_name, self.queue_manager_name)
+
+    def give_back(self) -> None:
+        """Let the next call have the line."""
+        self._free.release()
+
+    def reply(
+        self, request: calls.Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
+    ) -> Any:
+        """Return the value of the reply to the frame; without one, of a reply that follows. Raises what `call` does.
+
+        Between `take` and `give_back` only.
+        """
+        if self._ended:
+            raise error_for(self._ended, verb, object_name, self.queue_manager_name)
+        try:
+            answer = self._frames.answer() if frame is None else self._frames.exchange(frame)
+            reply = calls.decode_reply(request, answer)
+        except (OSError, FrameError, msgspec.MsgspecError) as error:
+            self._end(Reason.CONNECTION_BROKEN)
+            reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
+            raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error
         if reply.failure is not None:
             raise calls.error_of(reply.failure)
         return reply.value
@@ -430,17 +498,6 @@ class _Line:
             self._frames.socket.shutdown(socket.SHUT_RDWR)  # closing alone would not end a call under way in another thread
         self._frames.socket.close()
         self._over(self)
-
-    def _exchange(
-        self, request: calls.Request, frame: bytes | None, verb: str, object_name: str, *, unknown: bool
-    ) -> calls.Reply[Any]:
-        try:
-            answer = self._frames.answer() if frame is None else self._frames.exchange(frame)
-            return calls.decode_reply(request, answer)
-        except (OSError, FrameError, msgspec.MsgspecError) as error:
-            self._end(Reason.CONNECTION_BROKEN)
-            reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
-            raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error
 
 
 def _addresses(address: Path | Address | Sequence[Address]) -> Sequence[Address]:

@@ -76,6 +76,10 @@ class UnitOfWork:
         del self.puts[message.key]
         self._own_keys[queue].remove(message.key)
 
+    def holds_puts_to(self, queue: LocalQueue) -> bool:
+        """Whether a get from the queue may find a put of this unit of work."""
+        return bool(self._own_keys.get(queue))
+
     def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
         """Return the first put of this unit of work to the queue that matches, behind the place `after`."""
         keys = self._own_keys.get(queue)

@@ -14,6 +14,7 @@ from mqflow.embedded.served import ServedConnection, ServedQueueManager
 from mqflow.embedded.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import FusedConnection, GetOptions
@@ -107,6 +108,63 @@ def test_a_get_that_is_refused_is_told_apart_from_the_settlement(
 
     assert exchange.get_error is not None
     assert (None, Reason.GET_INHIBITED) == (exchange.settle_error, exchange.get_error.reason)
+
+
+def test_a_unit_ends_before_it_is_too_long_for_a_frame(
+    owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.connection.UNIT_BYTES_MAX", 10)
+    put(owner, b"12345", b"1234", b"12", b"longer than all may be", b"1")
+    handle = connection.open(QUEUE, BOTH)
+
+    units = [connection.exchange(handle, AT_ONCE, commit=True, most=100).unit for _ in range(4)]
+
+    assert [[5, 4], [2], [22], [1]] == [[len(got.body) for got in unit] for unit in units]
+
+
+def test_several_puts_are_parted_into_frames(
+    owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.calls.UNIT_BYTES_MAX", 3_000)  # a descriptor counts for a kilobyte
+    asked: list[object] = []
+    encode = calls.encode
+
+    def noting(request: object) -> bytes:
+        asked.append(request)
+        return encode(request)
+
+    monkeypatch.setattr(calls, "encode", noting)
+    messages = [(MessageDescriptor(), bytes(size)) for size in (10, 900, 5_000, 10)]
+
+    made = connection.put_many(connection.open(QUEUE, BOTH), messages, PutOption.SYNCPOINT)
+    connection.commit()
+
+    assert (4, None) == (len(made.puts), made.error)
+    assert [2, 1, 1] == [len(each.messages) for each in asked if isinstance(each, calls.PutMany)]
+
+
+def test_another_thread_is_kept_off_the_line_until_the_last_reply(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = cut_after(folder, lambda frames: frames.send(calls.encode(calls.Reply(None, calls.Exchanged()))))
+    told: list[int] = []
+
+    class FirstReply:
+        """Between this reply and the next, as another thread would, it tries to commit."""
+
+        settle = get = None
+        unit = ()
+
+        @property
+        def waits(self) -> bool:
+            try:
+                connection.commit()
+            except MQIError as error:
+                told.append(error.reason)
+            return False
+
+    monkeypatch.setattr(calls, "decode_reply", lambda *_: calls.Reply(None, FirstReply()))
+    connection.exchange(None, PATIENT, commit=True, most=1)
+
+    assert [Reason.CALL_IN_PROGRESS] == told
 
 
 Script = Callable[[Frames], None]

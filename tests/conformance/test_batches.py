@@ -1,0 +1,183 @@
+"""Many messages in one call: what is got and put is what as many single calls get and put. Source: `verbs.BatchConnection`."""
+
+from typing import Any
+
+import pytest
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import BatchConnection, Connection, GetOptions, Got, get_many, put_many
+from tests.conformance.programs import Program
+from tests.conformance.under_test import QueueManagerUnderTest, refused
+
+UNIT = GetOptions(options=GetOption.SYNCPOINT)
+
+
+class OneByOne:
+    """A connection without verbs for many messages: what they come to is what this one's loop comes to."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.get = connection.get
+        self.put = connection.put
+
+
+def bodies(unit: list[Got]) -> list[bytes]:
+    return [got.body for got in unit]
+
+
+def test_as_many_as_are_there_are_got(queue: str, program: Program) -> None:
+    for number in range(5):
+        program.put(queue, b"%d" % number)
+
+    assert [b"0", b"1", b"2"] == bodies(get_many(program.connection, program.handle(queue), UNIT, 3))
+    assert [b"3", b"4"] == bodies(get_many(program.connection, program.handle(queue), UNIT, 3))
+    assert [] == get_many(program.connection, program.handle(queue), UNIT, 3)
+
+
+def test_many_messages_are_one_unit_of_work(queue: str, program: Program, other: Program) -> None:
+    for number in range(3):
+        program.put(queue, b"%d" % number)
+
+    get_many(program.connection, program.handle(queue), UNIT, 3)
+    unseen = other.seen(queue)
+    program.backout()
+
+    assert ([], [b"0", b"1", b"2"]) == (unseen, other.seen(queue))
+
+
+def test_a_message_delivered_before_comes_alone_or_last(queue: str, program: Program) -> None:
+    for number in range(4):
+        program.put(queue, b"%d" % number)
+    get_many(program.connection, program.handle(queue), UNIT, 2)
+    program.backout()
+
+    units = [bodies(get_many(program.connection, program.handle(queue), UNIT, 4)) for _ in range(3)]
+
+    assert [[b"0"], [b"1"], [b"2", b"3"]] == units
+
+
+def test_only_the_first_is_waited_for(queue: str, program: Program) -> None:
+    program.put(queue, b"1")
+    patient = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=600_000)
+
+    assert [b"1"] == bodies(get_many(program.connection, program.handle(queue), patient, 10))
+
+
+def test_a_browse_goes_on_from_the_first_and_leaves_all(queue: str, program: Program) -> None:
+    for number in range(4):
+        program.put(queue, b"%d" % number)
+    handle = program.open(queue, OpenOption.BROWSE)
+
+    def look(options: GetOption) -> list[bytes]:
+        return bodies(get_many(program.connection, handle, GetOptions(options=options), 3))
+
+    assert [b"0", b"1", b"2"] == look(GetOption.BROWSE_FIRST)
+    assert [b"3"] == look(GetOption.BROWSE_NEXT)
+    assert [b"0", b"1", b"2"] == look(GetOption.BROWSE_FIRST)
+
+
+def test_a_message_that_stays_because_it_is_too_long_ends_the_unit(queue: str, program: Program) -> None:
+    for body in (b"1", b"too long", b"3"):
+        program.put(queue, body)
+    short = GetOptions(options=GetOption.SYNCPOINT, buffer_bytes_max=2)
+
+    unit = get_many(program.connection, program.handle(queue), short, 10)
+
+    assert [Reason.NONE, Reason.TRUNCATED_MSG_FAILED] == [got.reason for got in unit]
+
+
+def test_more_than_maxumsgs_are_not_got(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 2})
+    for number in range(3):
+        program.put(queue, b"%d" % number)
+    if not isinstance(program.connection, BatchConnection):
+        pytest.skip("one by one, the third get is refused with what the first two got")
+
+    unit = get_many(program.connection, program.handle(queue), UNIT, 10)
+
+    assert [b"0", b"1"] == bodies(unit)
+    with refused(Reason.SYNCPOINT_LIMIT_REACHED):
+        get_many(program.connection, program.handle(queue), UNIT, 10)
+
+
+def test_what_the_first_get_is_refused_with_is_raised(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    handle = program.handle(queue)
+    queue_manager.administration.alter(queue, {"get_inhibited": True})
+
+    with refused(Reason.GET_INHIBITED):
+        get_many(program.connection, handle, UNIT, 10)
+
+
+# Each is put before, between and after plain messages: whether it is got in one step with them or not, it comes to the same.
+_SPECIAL: dict[str, dict[str, Any]] = {
+    "nothing special": {},
+    "a report of delivery": {"report": Report.COD},
+    "an expiry": {"expiry_tenths": 6_000},
+    "persistent": {"persistence": 1},
+    "a priority": {"priority": 9},
+    "a correlation": {"correlation_id": b"c" * 24},
+    "a format": {"format": "MQSTR", "ccsid": 1208},
+}
+_ASKED: dict[str, GetOptions] = {
+    "in a unit of work": UNIT,
+    "outside one": GetOptions(options=GetOption.NO_SYNCPOINT),
+    "if persistent": GetOptions(options=GetOption.SYNCPOINT_IF_PERSISTENT),
+    "converted": GetOptions(options=GetOption.SYNCPOINT | GetOption.CONVERT, ccsid=819),
+    "cut": GetOptions(options=GetOption.SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=3),
+    "of one correlation": GetOptions(options=GetOption.SYNCPOINT, match=MatchOption.CORREL_ID, correlation_id=b"c" * 24),
+}
+
+
+@pytest.mark.parametrize("asked", _ASKED)
+@pytest.mark.parametrize("special", _SPECIAL)
+def test_many_are_got_as_one_by_one(queue_manager: QueueManagerUnderTest, program: Program, special: str, asked: str) -> None:
+    queues = [queue_manager.define(name, max_depth=100) for name in ("MANY", "EACH")]
+    for name in queues:
+        replies = queue_manager.define(f"{name}.REPLIES")
+        for number, fields in enumerate(({}, _SPECIAL[special], {}, {}, _SPECIAL[special])):
+            program.put(name, b"order %d" % number, reply_to_queue=replies, **fields)
+
+    many = get_many(program.connection, program.handle("MANY"), _ASKED[asked], 10)
+    each = get_many(OneByOne(program.connection), program.handle("EACH"), _ASKED[asked], 10)  # type: ignore[arg-type]  # it gets
+    program.commit()
+
+    told = [[(got.body, got.reason, got.data_bytes, got.descriptor.expiry_tenths) for got in unit] for unit in (many, each)]
+    assert told[1] == told[0]
+    assert queue_manager.depth("EACH") == queue_manager.depth("MANY")
+    assert queue_manager.depth("EACH.REPLIES") == queue_manager.depth("MANY.REPLIES")
+
+
+def test_many_are_put_in_their_order(queue: str, program: Program, other: Program) -> None:
+    messages = [(MessageDescriptor(), b"%d" % number) for number in range(5)]
+
+    made = put_many(program.connection, program.handle(queue), messages, PutOption.SYNCPOINT)
+    before = other.seen(queue)
+    program.commit()
+
+    assert made.error is None
+    assert 5 == len({put.descriptor.message_id for put in made.puts})
+    assert ([], [b"0", b"1", b"2", b"3", b"4"]) == (before, other.seen(queue))
+
+
+@pytest.mark.parametrize("options", [PutOption.SYNCPOINT, PutOption.NO_SYNCPOINT], ids=["in a unit of work", "outside one"])
+def test_what_was_put_before_the_one_that_is_refused_stands(
+    queue_manager: QueueManagerUnderTest, program: Program, options: PutOption
+) -> None:
+    queue = queue_manager.define("SMALL", max_depth=2)
+    messages = [(MessageDescriptor(), b"%d" % number) for number in range(3)]
+
+    made = put_many(program.connection, program.handle(queue), messages, options)
+    program.commit()
+
+    assert made.error is not None
+    assert (2, Reason.Q_FULL) == (len(made.puts), made.error.reason)
+    assert [b"0", b"1"] == program.seen(queue)
+
+
+def test_nothing_is_put_where_there_is_nothing_to_put(queue: str, program: Program) -> None:
+    made = put_many(program.connection, program.handle(queue), (), PutOption.SYNCPOINT)
+
+    assert ((), None) == (tuple(made.puts), made.error)
