@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
-from mqflow.app.locate import locate
+from mqflow.app.locate import SERVED_SOCKET, locate
 from mqflow.app.settings import LedgerSettings
 from mqflow.events import (
     DeadLetterActed,
@@ -172,11 +172,20 @@ class DecisionLedger:
 
 
 def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
-    """Return where the ledger of a queue manager is: as set, or beside the data; None for data that is kept nowhere."""
+    """Return where the ledger of a queue manager is: as set, or beside the data; None for data that is not in a folder here.
+
+    A queue manager that is served on the socket in its folder has its data there too: all applications on it share one ledger.
+    """
     if settings.file:
         return Path(settings.file)
     location = locate(url)
-    return location.path / LEDGER_FILE if location.kind == "embedded" and location.path else None
+    match location.kind:
+        case "embedded" if location.path:
+            return location.path / LEDGER_FILE
+        case "served" if location.path and location.path.name == SERVED_SOCKET:
+            return location.path.parent / LEDGER_FILE
+        case _:
+            return None
 
 
 def open_ledger(

@@ -44,12 +44,12 @@ def run_check(rules: Path, against: str | None, url: str | None, *, each: bool) 
     table = parse(text)
     if not isinstance(table, RulesTable):
         tell_problems(table)
-        note(f"{rules}: {len(table)} errors. The DLQ handler would touch no message.")
+        note(f"{rules}: {'1 error' if len(table) == 1 else f'{len(table)} errors'}. The DLQ handler would touch no message.")
         return EXIT_FAILED
     captured = Path(against) if against and Path(against).is_file() else None
     for finding in lint(table, text, queue="" if captured else against or ""):
         click.echo(safe(str(finding)))
-    note(f"{rules}: no errors in {len(table.rules)} rules.")
+    note(f"{rules}: no errors in {'1 rule' if len(table.rules) == 1 else f'{len(table.rules)} rules'}.")
     if captured is not None:
         _against(table, ((one.descriptor, one.data) for one in read_captures(captured)), lambda _: "", each=each)
     elif against:
@@ -84,7 +84,8 @@ def _against(table: RulesTable, found: Messages, trouble: Callable[[Redirect], s
     rows = [(name, f"{tally.messages:,}", _targets(tally.targets)) for name, tally in tallies.items()]
     show_table(("rule", "messages", "what would happen first"), rows, numbers=frozenset({1}))
     if strays:
-        click.echo(f"{strays:,} messages do not begin with an MQDLH, and would stay.")
+        begin = "1 message does" if strays == 1 else f"{strays:,} messages do"
+        click.echo(f"{begin} not begin with an MQDLH, and would stay.")
     for target, said in troubles.items():
         if said:
             click.echo(safe(f"{target}: {said}"))

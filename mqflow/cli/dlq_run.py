@@ -6,9 +6,10 @@ Source: IBM q083420 (invocation), q005670 (INPUTQ, INPUTQM); facts 1.1 and 1.7.
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event as Waiting
 from types import FrameType
 from typing import Final
 
@@ -16,19 +17,24 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.locate import locate, reach_queue_manager, served_url
-from mqflow.app.settings import Secret, load
+from mqflow.app.locate import is_client_url, locate, reach_queue_manager, served_url
+from mqflow.app.reconnecting import client_configuration, reconnection
+from mqflow.app.settings import ReconnectSettings, Secret, load
+from mqflow.cli.link import Link
 from mqflow.cli.terminal import note, safe
 from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import reason_name
+from mqflow.policy.client_configuration import ClientConfiguration
 from mqflow.policy.dead_letter_actions import Ignore, matchers
 from mqflow.policy.dead_letter_rules import Problem, RulesTable, parse
+from mqflow.policy.reconnect_mode import ReconnectMode
+from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
-from mqflow.verbs import Connection, QueueManager, inquire_queue_manager
+from mqflow.verbs import Connection, InlineQueueManager, QueueManager, inquire_queue_manager
 
 __all__ = ("EndedError", "Wishes", "exit_code_of", "read_table", "run_handler", "tell_problems")
 
@@ -43,6 +49,7 @@ _NOT_GOT: Final = 8748
 _NOT_SETTLED: Final = 8749
 _ERRORS: Final = 8758
 _LOOK_AT_FILE_EVERY_S: Final = 1.0
+_LOOK_AT_SIGNALS_EVERY_S: Final = 0.1
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
@@ -79,8 +86,9 @@ def run_handler(wishes: Wishes) -> int:
     try:
         with ExitStack() as stack:
             table = read_table(text)
-            connection = stack.enter_context(_connected(wishes, table, password))
-            _handle(wishes, table, connection)
+            stopping = stack.enter_context(_signals())
+            link = stack.enter_context(_connected(wishes, table, password, stopping))
+            _handle(wishes, table, link, stopping)
     except EndedError as ended:
         _say(ended.number, ended.text)
         return exit_code_of(ended.number)
@@ -109,7 +117,7 @@ def tell_problems(problems: tuple[Problem, ...]) -> None:
 
 
 @contextmanager
-def _connected(wishes: Wishes, table: RulesTable, password: str) -> Iterator[Connection]:
+def _connected(wishes: Wishes, table: RulesTable, password: str, stopping: list[int]) -> Iterator[Link]:
     """Give the connection. Raises `EndedError` where there is none to be had, or it is to another queue manager."""
     settings = load({"url": wishes.url})
     if wishes.user:
@@ -124,24 +132,39 @@ def _connected(wishes: Wishes, table: RulesTable, password: str) -> Iterator[Con
     except MQIError as error:
         raise EndedError(_NOT_CONNECTED, str(error)) from error
     try:
-        connection = _connect(queue_manager, wishes.user)
+        link = _link(queue_manager, wishes.user, settings.reconnect, url, stopping)
         try:
-            wanted = wishes.queue_manager or table.control.input_queue_manager
-            if wanted and wanted != connection.queue_manager_name:
-                said = f"{url} leads to the queue manager {connection.queue_manager_name}, not to {wanted}: --url says where."
+            wanted, name = wishes.queue_manager or table.control.input_queue_manager, link.connection.queue_manager_name
+            if wanted and wanted != name:
+                said = f"{url} leads to the queue manager {name}, not to {wanted}: --url says where."
                 raise EndedError(_NOT_CONNECTED, said)
-            yield connection
+            yield link
         finally:
-            with suppress(MQIError):  # it may be lost
-                connection.backout()  # MQDISC would commit (q101800)
-                connection.disconnect()
+            link.leave()
     finally:
         queue_manager.close()
 
 
-def _connect(queue_manager: QueueManager, user: str) -> Connection:
+def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, url: str, stopping: list[int]) -> Link:
+    configuration = client_configuration() if is_client_url(url) else ClientConfiguration()
+    how = reconnection(settings, queue_manager, configuration)
+    if isinstance(queue_manager, InlineQueueManager):  # it lives in this process: when it is gone, it is gone for good
+        how = replace(how, mode=lambda: ReconnectMode.NO)
+
+    def pause(seconds: float) -> bool:
+        until = SYSTEM_CLOCK.monotonic() + seconds
+        while not stopping and (left_s := until - SYSTEM_CLOCK.monotonic()) > 0:
+            Waiting().wait(min(left_s, _LOOK_AT_SIGNALS_EVERY_S))
+        return not stopping
+
     try:
-        return queue_manager.connect(application_name="mqflow dlq", user=user)
+        return Link(
+            lambda: queue_manager.connect(application_name="mqflow dlq", user=user),
+            how,
+            clock=SYSTEM_CLOCK,
+            random=SYSTEM_RANDOM,
+            pause=pause,
+        )
     except MQIError as error:
         raise EndedError(_NOT_CONNECTED, str(error)) from error
 
@@ -162,24 +185,51 @@ def _queue(wishes: Wishes, table: RulesTable, connection: Connection) -> str:
     return queue
 
 
-def _handle(wishes: Wishes, table: RulesTable, connection: Connection) -> None:
-    queue = _queue(wishes, table, connection)
+def _handle(wishes: Wishes, table: RulesTable, link: Link, stopping: list[int]) -> None:
+    queue = _queue(wishes, table, link.connection)
     report = _Report()
     handler = DeadLetterHandler(_rules(table), queue, clock=SYSTEM_CLOCK, broadcast=Broadcast((report,)))
     try:
-        handler.open(connection)
+        handler.open(link.connection)
     except MQIError as error:
         raise EndedError(_NOT_OPENED, str(error)) from error
-    _say(_STARTED, f"Handling {queue} of {connection.queue_manager_name}.")
+    name = link.connection.queue_manager_name
+    _say(_STARTED, f"Handling {queue} of {name}.")
     watched = _Watched(wishes.rules, handler) if wishes.reloads and wishes.rules else None
-    with _signals() as stopping:
-        try:
-            run_to_end(handler, connection, stopping=lambda: _stops(stopping, watched))
-        except MQIError as error:
-            raise EndedError(_NOT_SETTLED if error.verb in {"MQCMIT", "MQBACK"} else _NOT_GOT, str(error)) from error
+    _over_outages(handler, link, lambda: _stops(stopping, watched))
     for line in report.summary():
         note(line)
-    _say(_ENDING, f"{queue} of {connection.queue_manager_name} is left as it is now.")
+    _say(_ENDING, f"{queue} of {name} is left as it is now.")
+
+
+def _over_outages(handler: DeadLetterHandler, link: Link, stops: Callable[[], bool]) -> None:
+    """Handle messages to the end, on one connection after another. Raises `EndedError` for what is no outage."""
+    lost: MQIError | None = None
+    while True:
+        try:
+            if lost is not None:
+                handler.open(link.connection)
+                note(f"{link.connection.queue_manager_name} is reached again: the handler goes on, from the head of the queue.")
+                lost = None
+            run_to_end(handler, link.connection, stopping=stops)
+        except MQIError as error:
+            if lost is None and classify(int(error.reason)) is Class.RECONNECT:
+                doubt = f" The message under way is moved, or still on {handler.queue}." if leaves_in_doubt(error) else ""
+                note(safe(f"The connection is lost.{doubt} {error}"))
+            lost = error
+            if not _again(link, error):
+                return
+        else:
+            return
+
+
+def _again(link: Link, error: MQIError) -> bool:
+    try:
+        return link.again(error)
+    except MQIError as final:
+        if final is not error:
+            raise EndedError(_NOT_CONNECTED, str(final)) from final
+        raise EndedError(_NOT_SETTLED if error.verb in {"MQCMIT", "MQBACK"} else _NOT_GOT, str(error)) from error
 
 
 def _rules(table: RulesTable) -> Rules:
@@ -271,7 +321,9 @@ class _Report:
     def summary(self) -> Iterator[str]:
         """Yield a line for each rule that was applied."""
         for rule in sorted({*self._held, *self._refused}):
-            yield f"{rule}: {self._held.get(rule, 0):,} messages, {self._refused.get(rule, 0):,} failed attempts"
+            held, refused = self._held.get(rule, 0), self._refused.get(rule, 0)
+            messages = "1 message" if held == 1 else f"{held:,} messages"
+            yield f"{rule}: {messages}, {refused:,} failed attempt{'' if refused == 1 else 's'}"
 
     def _tell(self, event: DeadLetterActed) -> None:
         where = "" if isinstance(event.intent, Ignore) else f", attempt {event.attempt}"

@@ -1,7 +1,7 @@
 """`mqflow explain`: what applies to each listener of an application, and where it was set."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -25,6 +25,8 @@ from mqflow.runtime.subscriber import TopicSubscription
 from mqflow.verbs import Connection, inquire_base_queue
 
 __all__ = ("command",)
+
+_NOT_SET: Final = "not set"
 
 
 class _Row(Struct, frozen=True):
@@ -167,9 +169,16 @@ def _settings(settings: Settings, above: str = "", record: Struct | None = None)
             yield from _settings(settings, f"{key}.", value)
         elif name == "listeners":
             for listener, said in value.items():
-                yield from (row for row in _settings(settings, f"{key}.{listener}.", said) if row.value != "None")
+                yield from (row for row in _settings(settings, f"{key}.{listener}.", said) if row.value != _NOT_SET)
         else:
-            yield _Row(key, str(value), settings.sources.get(key, "default"))
+            yield _Row(key, _shown(value), settings.sources.get(key, "default"))
+
+
+def _shown(value: object) -> str:
+    """Return the value as mqflow.toml would have it; one word for all that says nothing."""
+    if value is None or value == "":
+        return _NOT_SET
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _url_source(app: App, settings: Settings) -> str:

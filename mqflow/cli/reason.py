@@ -101,5 +101,7 @@ def _reason(text: str) -> Reason:
     known = {each.name: each for each in Reason} | {str(int(each)): each for each in Reason}
     if name in known:
         return known[name]
+    if name.isdecimal():  # the number that looks most alike means something else entirely
+        raise click.BadParameter(f"{text!r} is no reason code that is known here; `mqflow reason --page` lists those that are.")
     close = difflib.get_close_matches(name, known, n=1)
     raise click.BadParameter(f"{text!r} is no reason code." + (f" Did you mean {close[0]}?" if close else ""))

@@ -148,4 +148,4 @@ def _tell(counts: Counter[tuple[str, str]], *, dry_run: bool) -> None:
         return
     done = "would be moved" if dry_run else "moved"
     rows = [(target, f"{count:,}", why or done) for (target, why), count in sorted(counts.items())]
-    show_table(("to", "messages", ""), rows, numbers=frozenset({1}))
+    show_table(("to", "messages", "what became of them"), rows, numbers=frozenset({1}))

@@ -11,7 +11,7 @@ from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.application import App
 from mqflow.app.captures import Captured, read_captures
 from mqflow.cli.applications import application
-from mqflow.cli.exits import EXIT_FAILED
+from mqflow.cli.exits import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.story_view import sentences
 from mqflow.cli.target import connected, url_option
 from mqflow.cli.terminal import note, safe
@@ -53,8 +53,12 @@ def command(
     if (to is None) == (target is None):
         raise click.UsageError("Give either --to QUEUE or --app MODULE:APP.")
     captures = list(read_captures(file))
+    if not captures:
+        note(f"There is no message in {safe(str(file))}.")
+        sys.exit(EXIT_NOTHING)
     if to is None:
         failed = _to_handlers(application(target or ""), captures, define)
+        note(f"{len(captures) - failed:,} of {_messages(len(captures))} handled, {failed:,} failed.")
         sys.exit(EXIT_FAILED if failed else 0)
     hidden = sum(bool(captured.redacted) for captured in captures)
     if hidden and not allows_redacted:
@@ -63,7 +67,11 @@ def command(
         )
     with connected(url) as connection:
         _put(connection, to, captures)
-    note(f"{len(captures):,} messages put on {safe(to)}.")
+    note(f"{_messages(len(captures))} put on {safe(to)}.")
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"
 
 
 def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:
@@ -91,6 +99,7 @@ def _to_handlers(app: App, captures: list[Captured], define: Path | None) -> int
                 for captured in captures:
                     queue = captured.queue if captured.queue in listening else app.listeners[0].queue
                     told.await_one()
+                    click.echo(f"{captured.descriptor.message_id.hex()}  {safe(captured.queue)}")
                     _put(connection, queue, [captured])
                     await told.over.wait()
 
@@ -131,4 +140,4 @@ class _Told:
             case _:
                 return
         for line in sentences(event):
-            click.echo(safe(line))
+            click.echo(f"    {safe(line)}")

@@ -31,7 +31,10 @@ def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: F
     settings = load({"url": url})
     path = ledger_file(settings.url, settings.ledger)
     if path is None:
-        raise ConfigurationError(f"{settings.url} keeps no decision ledger; name a file with MQFLOW_LEDGER_FILE.")
+        raise ConfigurationError(
+            f"{settings.url} keeps its data in no folder here, so no ledger is kept beside it. Where the application was given "
+            "a file (ledger.file, or MQFLOW_LEDGER_FILE), name the same file here; without one it keeps no ledger."
+        )
     found = known_messages(path, message_id, limit=_SHOWN_MAX)
     if len(found) > 1:
         note(f"{len(found)} messages or more begin with {safe(message_id)}:")

@@ -4,6 +4,7 @@ Pure: knows rules, no queue. What a table would do with real messages is found b
 """
 
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from msgspec import Struct
 
@@ -81,9 +82,19 @@ def _replies(rules: Sequence[Rule]) -> Iterator[Finding]:
 
 def _open_end(rules: Sequence[Rule]) -> Iterator[Finding]:
     last = rules[-1]
-    if last.conditions or last.action not in {Action.FWD, Action.DISCARD}:
-        said = "No last rule forwards whatever is left: what matches no rule stays and is looked at again and again."
-        yield Finding(last.line, f"{said} ACTION(FWD) FWDQ(...) HEADER(YES) ends that.")
+    stays = "what matches no rule stays and is looked at again and again"
+    if not last.conditions:
+        match last.action:
+            case Action.FWD | Action.DISCARD:
+                return
+            case Action.RETRY:
+                stays = "what this rule has failed on as often as RETRY says stays and is looked at again and again"
+            case Action.IGNORE:
+                stays = "what comes to this rule stays and is looked at again and again"
+            case _:
+                assert_never(last.action)
+    said = f"No last rule forwards whatever is left: {stays}."
+    yield Finding(last.line, f"{said} ACTION(FWD) FWDQ(...) HEADER(YES) ends that.")
 
 
 def _long_lines(text: str) -> Iterator[Finding]:

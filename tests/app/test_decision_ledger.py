@@ -270,11 +270,21 @@ def test_the_ledger_lies_beside_the_data_or_where_it_is_set(tmp_path: Path) -> N
     url = f"embedded:{tmp_path}?qmgr=QM1"
 
     assert tmp_path / "decisions.db" == ledger_file(url, LedgerSettings())
+    assert tmp_path / "decisions.db" == ledger_file(f"embedded+unix:{tmp_path}/served.sock?qmgr=QM1", LedgerSettings())
     assert tmp_path / "other.db" == ledger_file(url, LedgerSettings(file=str(tmp_path / "other.db")))
 
 
-def test_data_that_is_kept_nowhere_has_no_ledger() -> None:
-    assert None is open_ledger("embedded::memory:?qmgr=QM1", LedgerSettings())
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("embedded::memory:?qmgr=QM1", id="kept nowhere"),
+        pytest.param("embedded+unix:/run/elsewhere.sock?qmgr=QM1", id="a socket that is not in the folder of the data"),
+        pytest.param("embedded+tls://mq.example:1414/QM1", id="on another machine"),
+        pytest.param("ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN", id="on IBM MQ"),
+    ],
+)
+def test_data_that_is_in_no_folder_here_has_no_ledger_of_its_own(url: str) -> None:
+    assert None is open_ledger(url, LedgerSettings())
 
 
 def test_no_ledger_is_kept_where_nothing_is_to_be_recorded(tmp_path: Path) -> None:

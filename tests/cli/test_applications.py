@@ -99,6 +99,7 @@ def test_why_tells_the_story_of_a_poison_message(run: Run, orders: None) -> None
     assert "Delivery 1: book got it from ORDERS.IN (7 bytes)." in told.stdout
     assert "threshold 1 (BOTHRESH of ORDERS.IN)" in told.stdout
     assert "move it to ORDERS.BOQ: done." in told.stdout
+    assert told.stdout == run("why", message_id, "--url", "embedded+unix:data/served.sock?qmgr=QM1").stdout
 
 
 def test_browse_says_why_a_message_is_on_the_backout_queue(run: Run, orders: None) -> None:
@@ -116,6 +117,13 @@ def test_why_without_a_ledger_says_what_one_is(run: Run, queues: None) -> None:
 
     assert 1 == result.exit_code
     assert "There is no decision ledger at data/decisions.db" in result.stderr
+
+
+def test_why_of_a_queue_manager_elsewhere_says_what_to_set(run: Run) -> None:
+    result = run("why", "41", "--url", "embedded+tcp://mq.example:1414/QM1")
+
+    assert 2 == result.exit_code
+    assert "MQFLOW_LEDGER_FILE" in result.stderr
 
 
 def test_explain_says_where_the_threshold_was_set(run: Run, orders: None) -> None:
@@ -170,6 +178,9 @@ def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None)
 
     assert re.search(r"url +embedded:./data\?qmgr=QM1 +environment \(MQFLOW_URL\)", shown)
     assert re.search(r"drain_s +25.0 +default", shown)
+    assert re.search(r"telemetry +false +default", shown)
+    for said_nowhere in ("user", "password", "reconnect.limit_s"):
+        assert re.search(rf"\n{said_nowhere} +not set +default", shown)
 
 
 def test_an_application_that_is_not_there_is_wrong_usage(run: Run) -> None:

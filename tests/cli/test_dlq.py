@@ -5,6 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,17 +16,21 @@ import pytest
 from mqflow.app.settings import Settings
 from mqflow.cli.dlq_run import _Watched
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.serving import serve
 from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.options import Persistence, PutOption
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_rules import Action
 from mqflow.runtime.dead_letter_handler import Rules
 from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.verbs import GetOptions
 from tests.cli.conftest import Run
 
 DLQ = "DEAD.LETTERS"
+WAITING = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=60_000)
 QUEUES = f"""
 DEFINE QLOCAL('{DLQ}') DEFPSIST(YES)
 DEFINE QLOCAL('OTHER') DEFPSIST(YES)
@@ -185,6 +192,83 @@ def test_sigterm_ends_a_handler_that_waits_for_ever(tmp_path: Path) -> None:
     assert left.startswith("AMQ8709")
 
 
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedQueueManager]:
+    """A queue manager with a dead-letter queue, which commands reach at a socket, and a SIGTERM that ends no test."""
+    monkeypatch.setenv("MQFLOW_URL", f"embedded+unix:{tmp_path / 'a.sock'}?qmgr=QM1")
+    monkeypatch.setenv("MQFLOW_RECONNECT_DELAYS", "(10)")
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        for name in (DLQ, "ORDERS.IN"):
+            queue_manager.administration.define(QueueAttributes(name=name))
+        yield queue_manager
+    signal.signal(signal.SIGTERM, before)
+
+
+def died(queue_manager: EmbeddedQueueManager, body: bytes) -> None:
+    put_dead_letter(queue_manager.connect(), DLQ, body, reason=Reason.Q_FULL, queue="ORDERS.IN")
+
+
+def arrival(queue_manager: EmbeddedQueueManager) -> bytes:
+    """Return the next message that the handler has put back."""
+    connection = queue_manager.connect()
+    got = connection.get(connection.open("ORDERS.IN", OpenOption.INPUT_SHARED), WAITING)
+    assert got is not None
+    connection.disconnect()
+    return got.body
+
+
+def test_a_handler_goes_on_when_its_queue_manager_comes_back(run: Run, served: EmbeddedQueueManager, tmp_path: Path) -> None:
+    arrived: list[bytes] = []
+
+    def outage() -> None:
+        try:
+            for body in (b"before", b"after"):
+                with closing(serve(served, tmp_path / "a.sock")):
+                    serving.set()
+                    died(served, body)
+                    arrived.append(arrival(served))
+                    if body == b"after":
+                        os.kill(os.getpid(), signal.SIGTERM)
+                        ended.wait(60)
+        finally:
+            serving.set()
+
+    serving, ended = threading.Event(), threading.Event()
+    away = threading.Thread(target=outage, daemon=True)
+    away.start()
+    serving.wait(60)
+    result = run("dlq", "run", DLQ, stdin="WAIT(YES)\nACTION(RETRY)\n")
+    ended.set()
+    away.join(60)
+
+    assert [b"before", b"after"] == arrived
+    assert 0 == result.exit_code, result.output
+    assert "The connection is lost." in result.stderr
+    assert "QM1 is reached again: the handler goes on" in result.stderr
+    assert "line 2: 2 messages, 0 failed attempts" in result.stderr
+
+
+def test_a_handler_that_is_not_to_reconnect_ends_when_its_queue_manager_goes_away(
+    run: Run, served: EmbeddedQueueManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_RECONNECT_MODE", "DISABLED")
+    server = serve(served, tmp_path / "a.sock")
+    died(served, b"one")
+
+    def end() -> None:
+        arrival(served)
+        server.close()
+
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    result = run("dlq", "run", DLQ, stdin="WAIT(YES)\nACTION(RETRY)\n")
+    ending.join(60)
+
+    assert result.exit_code in {0x48, 0x49}
+    assert result.stdout.splitlines()[-1].startswith(("AMQ8748", "AMQ8749"))
+
+
 # -- check
 
 
@@ -217,6 +301,6 @@ def test_a_dry_run_says_rule_by_rule_what_would_happen(run: Run) -> None:
     assert ["line", "1", "2", "put to ORDERS.IN of QM1 (2)"] in rows
     assert ["line", "2", "0", "never matched"] in rows
     assert ["line", "3", "1", "put to NOBODY with its MQDLH (1)"] in rows
-    assert "1 messages do not begin with an MQDLH" in said
+    assert "1 message does not begin with an MQDLH" in said
     assert "put to NOBODY with its MQDLH: it would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in said
     assert 4 == len(on(run, DLQ))

@@ -30,5 +30,13 @@ def test_a_code_that_there_is_not_is_refused_with_the_nearest(run: Run) -> None:
     assert "Did you mean CONNECTION_BROKEN?" in result.stderr
 
 
+def test_a_number_that_is_no_code_is_refused_without_a_guess(run: Run) -> None:
+    result = run("reason", "99")
+
+    assert 2 == result.exit_code
+    assert "'99' is no reason code that is known here" in result.stderr
+    assert "Did you mean" not in result.stderr
+
+
 def test_without_a_code_the_command_says_what_it_takes(run: Run) -> None:
     assert "mqflow reason 2009" in run("reason").stderr

@@ -168,5 +168,19 @@ def test_a_handler_is_given_what_was_captured(run: Run, tmp_path: Path) -> None:
     result = run("replay", "orders.jsonl", "--app", "replayed_app:app")
 
     assert 1 == result.exit_code
-    assert "no such order" in result.stdout
+    first, second = (line.removesuffix("  ORDERS.IN") for line in result.stdout.splitlines() if not line.startswith(" "))
+    assert [first, second] == [each.descriptor.message_id.hex() for each in read_captures(tmp_path / "orders.jsonl")]
+    assert "no such order" in result.stdout.partition(second)[2]
+    assert "1 of 2 messages handled, 1 failed." in result.stderr
     assert ["one", "two"] == on(run, "ORDERS.IN")
+
+
+@pytest.mark.parametrize("where", [("--to", "OTHER"), ("--app", "replayed_app:app")])
+def test_a_file_without_a_message_is_said_and_is_no_success(run: Run, tmp_path: Path, where: tuple[str, str]) -> None:
+    (tmp_path / "replayed_app.py").write_text(APP)
+    (tmp_path / "empty.jsonl").write_text("\n")
+
+    result = run("replay", "empty.jsonl", *where)
+
+    assert 3 == result.exit_code
+    assert "There is no message in empty.jsonl." in result.stderr

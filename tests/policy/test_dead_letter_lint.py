@@ -10,9 +10,22 @@ CATCH_ALL = "ACTION(FWD) FWDQ(REALLY.DEAD)"
 FINDINGS = [
     pytest.param(f"REASON(1) ACTION(RETRY)\n{CATCH_ALL}", [], id="a table as IBM advises"),
     pytest.param("ACTION(DISCARD)", [], id="nothing is left either"),
-    pytest.param("REASON(1) ACTION(RETRY)", ["line 1: No last rule"], id="what matches nothing stays"),
-    pytest.param("ACTION(RETRY)", ["line 1: No last rule"], id="what fails for ever stays"),
-    pytest.param("ACTION(IGNORE)", ["line 1: No last rule"], id="what is ignored stays"),
+    pytest.param(
+        "REASON(1) ACTION(RETRY)",
+        ["line 1: No last rule forwards whatever is left: what matches no rule"],
+        id="what matches nothing stays",
+    ),
+    pytest.param(
+        "FORMAT(*) ACTION(RETRY)",
+        ["line 1: No last rule forwards whatever is left: what this rule has failed on"],
+        id="what fails for ever stays",
+    ),
+    pytest.param(
+        "ACTION(IGNORE)",
+        ["line 1: No last rule forwards whatever is left: what comes to this rule"],
+        id="what is ignored stays",
+    ),
+    pytest.param("FORMAT(*) ACTION(DISCARD)", [], id="an asterisk is no condition"),
     pytest.param(
         f"DESTQ(A*) ACTION(IGNORE)\nDESTQ(AB) REASON(1) ACTION(RETRY)\n{CATCH_ALL}",
         ["line 2: It is never reached: line 1"],
