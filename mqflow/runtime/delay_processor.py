@@ -1,18 +1,21 @@
-"""Moves messages off the staging queue when their delay is over: one unit of work each, exactly once, by any number of them.
+"""Moves messages off the staging queue when their delay is over: in units of work, exactly once, by any number of them.
 
-Looks at what is due next, waits for it, and lets `delayed_move` get it by MsgId and put it where it is for. A message waits on
-the staging queue and nowhere else.
+Looks at what is due next, waits for it, and lets `delayed_move` get it by MsgId and put it where it is for. What is due at the
+same time shares a unit of work, and so a sync of the disk; a message that is refused has one of its own. A message waits on the
+staging queue and nowhere else.
 Source: IBM, "JMS 2.0 delivery delay", its processor, stopping and starting it, "Failure to put to target queue".
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 import anyio
 from anyio.abc import TaskStatus
+from anyio.lowlevel import checkpoint
 
 from mqflow.ambient import Clock
-from mqflow.events import DelayProcessorStarted, DelayProcessorStopped, InDoubt, Warned
+from mqflow.events import DelayProcessorStarted, DelayProcessorStopped, Event, InDoubt, Warned
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import due_in_ms
@@ -24,7 +27,7 @@ from mqflow.runtime.handover import Handover
 from mqflow.runtime.requeuer import INPUT
 from mqflow.runtime.session import Session
 from mqflow.runtime.staged_messages import Seen, StagedMessages, open_staged
-from mqflow.runtime.staging import StagingQueueManager, moment
+from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, StagingQueueManager, moment
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import inquire_base_queue
 
@@ -32,6 +35,10 @@ __all__ = ("DelayProcessor",)
 
 _CHECK_S: Final = 1.0
 """How often the PUT attribute of the staging queue is looked at, and how long to wait before a start is tried again."""
+_UNIT_MAX: Final = 32
+"""Messages in a unit of work: enough that the commit is no longer what a move costs, few enough to be backed out."""
+_UNIT_BYTES: Final = 1_048_576
+"""A unit of work with so much in it takes no further message."""
 
 
 class DelayProcessor:
@@ -91,8 +98,11 @@ class DelayProcessor:
                     await session.close()
 
     async def _until_staged(self) -> None:
-        """Return when there is something to do: a queue manager in this process says so, and until then costs nothing."""
-        if isinstance(self._queue_manager, StagingQueueManager):
+        """Return when there is something to do: a queue manager in this process says so, and until then costs nothing.
+
+        It says so of its own staging queue; another one is looked at.
+        """
+        if isinstance(self._queue_manager, StagingQueueManager) and self._queue == EMBEDDED_STAGING_QUEUE:
             handover = Handover()
             self._queue_manager.when_staged(lambda: handover(self._wanted.set))
             await self._wanted.wait()
@@ -125,6 +135,7 @@ class DelayProcessor:
                 await staged.wait(min(left_ms, _CHECK_S * 1_000))
                 continue
             await self._deliver(session, move, staged, seen)
+            await checkpoint()  # on a queue manager in memory nothing of it suspends, and others want their turns
 
     async def _check(self, session: Session) -> None:
         """Raise 2051 while the staging queue is PUT(DISABLED): that is how an operator stops the processor."""
@@ -134,7 +145,49 @@ class DelayProcessor:
             said = "PUT(DISABLED) on the staging queue stops the delay processor; PUT(ENABLED) starts it"
             raise error_for(Reason.PUT_INHIBITED, "The delay processor", self._queue, detail=said)
 
-    async def _deliver(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
+    async def _deliver(self, session: Session, move: DelayedMove, staged: StagedMessages, first: Seen) -> None:
+        """Move what is due, a bounded number of messages in one unit of work; where one cannot be moved, each in its own."""
+        unit: list[Seen] = []
+        try:
+            if await self._together(session, move, staged, first, unit):
+                return
+        except MQIError as error:
+            self._tell_if_in_doubt(error, unit)
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise
+        with suppress(MQIError):
+            await session.settle(Settlement.BACKOUT)
+        for seen in unit:
+            await self._alone(session, move, staged, seen)
+
+    async def _together(
+        self, session: Session, move: DelayedMove, staged: StagedMessages, first: Seen, unit: list[Seen]
+    ) -> bool:
+        """Move what is due, told when the unit of work has ended; False where that is to be backed out. Fills in the unit."""
+        events: list[Event] = []
+        body_bytes = 0
+        seen: Seen | None = first
+        while seen is not None:
+            unit.append(seen)
+            moved = await session.call(move.deliver, seen.message_id, alone=False)
+            staged.forget(seen)
+            if moved is not None:
+                if moved.settlement is Settlement.BACKOUT:
+                    return False
+                events += moved.events
+                body_bytes += moved.body_bytes
+            if len(unit) == _UNIT_MAX or body_bytes >= _UNIT_BYTES or self._stopping.is_set():
+                break
+            now = moment(self._clock)
+            seen = await staged.soonest(now)
+            if seen is not None and due_in_ms(seen.header, now) > 0:
+                break
+        await session.settle(Settlement.COMMIT)
+        for event in events:
+            self._broadcast(event)
+        return True
+
+    async def _alone(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
         """Move one message that is due, in one unit of work, and tell of it when that has ended."""
         try:
             moved = await session.call(move.deliver, seen.message_id)
@@ -145,15 +198,7 @@ class DelayProcessor:
                 if moved.settlement is Settlement.BACKOUT and await session.call(move.postpone, seen.message_id):
                     await session.settle(Settlement.COMMIT)
         except MQIError as error:
-            if leaves_in_doubt(error):
-                self._broadcast(
-                    InDoubt(
-                        queue=self._queue,
-                        listener="delay processor",
-                        reason=int(error.reason),
-                        message_ids=(seen.message_id,),
-                    )
-                )
+            self._tell_if_in_doubt(error, (seen,))
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
             with suppress(MQIError):
@@ -161,5 +206,8 @@ class DelayProcessor:
             staged.skip(seen)
             said = f"A delayed message stays on {self._queue} until the processor starts again. {error}"
             self._broadcast(Warned(text=said, queue=self._queue))
-            return
-        staged.forget(seen)
+
+    def _tell_if_in_doubt(self, error: MQIError, unit: Sequence[Seen]) -> None:
+        if leaves_in_doubt(error):
+            ids = tuple(seen.message_id for seen in unit)
+            self._broadcast(InDoubt(queue=self._queue, listener="delay processor", reason=int(error.reason), message_ids=ids))

@@ -49,6 +49,11 @@ class Moved(Struct, frozen=True):
 
     settlement: Settlement
     events: tuple[Event, ...] = ()
+    #: How much was put, for who bounds a unit of work.
+    body_bytes: int = 0
+
+
+_NOT_TOGETHER: Final = Moved(Settlement.BACKOUT)
 
 
 class DelayedMove(Struct, frozen=True):
@@ -61,10 +66,12 @@ class DelayedMove(Struct, frozen=True):
     clock: Clock
     application_name: str
 
-    def deliver(self, message_id: bytes) -> Moved | None:
+    def deliver(self, message_id: bytes, *, alone: bool = True) -> Moved | None:
         """Get the message and put it where it goes; None where it is gone: another processor has moved it.
 
-        BACKOUT means that nothing took it: `postpone` it. Raises `MQIError` of the get, or of a connection that is lost.
+        BACKOUT means that nothing took it: `postpone` it. Where it is not `alone` in its unit of work, nothing is done about a
+        refusal, which may be one of the unit (2024): BACKOUT means then that each is to be moved alone. Raises `MQIError` of
+        the get, or of a connection that is lost.
         """
         got = self.connection.get(self.handle, _exactly(message_id))
         if got is None:
@@ -74,7 +81,7 @@ class DelayedMove(Struct, frozen=True):
         descriptor, body = restored(got.descriptor, header, got.body, now)
         if has_expired(header, now):
             owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
-            return self._with_report((), descriptor, owed, header)
+            return self._with_report((), descriptor, owed, header, alone=alone)
         put, data = descriptor, body
         if header.subscription_id != NO_ID:
             # The queue manager knows whether the subscription is still there.
@@ -87,12 +94,12 @@ class DelayedMove(Struct, frozen=True):
             )
         except MQIError as error:
             _raise_if_lost(error)
-            return self._refused(header, descriptor, body, error)
+            return self._refused(header, descriptor, body, error) if alone else _NOT_TOGETHER
         late_ms = max(0, -due_in_ms(header, now))
         delivered = DelayedDelivered(
             queue=header.target, message_id=descriptor.message_id, delay_ms=header.delay_ms, late_ms=late_ms
         )
-        return Moved(Settlement.COMMIT, (delivered,))
+        return Moved(Settlement.COMMIT, (delivered,), len(body))
 
     def postpone(self, message_id: bytes) -> bool:
         """Put it back on the staging queue, due again later; False where it is gone. To be committed."""
@@ -157,7 +164,13 @@ class DelayedMove(Struct, frozen=True):
         self.connection.put1(to.queue, dead, data, options, context=context)
 
     def _with_report(
-        self, events: tuple[Event, ...], about: MessageDescriptor, owed: ReportMessage | None, header: DelayHeader
+        self,
+        events: tuple[Event, ...],
+        about: MessageDescriptor,
+        owed: ReportMessage | None,
+        header: DelayHeader,
+        *,
+        alone: bool = True,
     ) -> Moved:
         """Put the report that is owed, or dead-letter it; one nobody takes undoes the move of a persistent message."""
         if owed is None:
@@ -168,6 +181,8 @@ class DelayedMove(Struct, frozen=True):
             self.connection.put1(owed.reply_to_queue, owed.descriptor, owed.body, _PUT, queue_manager=manager)
         except MQIError as error:
             _raise_if_lost(error)
+            if not alone:
+                return _NOT_TOGETHER
             reason = int(error.reason)
             undone = self._dead_letter_report(about, owed, reason)
             if undone is not None:
