@@ -22,7 +22,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime import delayed_move
-from mqflow.runtime.delayed_move import DelayedMove
+from mqflow.runtime.delayed_move import DelayedMove, Moved
 from mqflow.runtime.requeuer import INPUT
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.virtual_time import SeededRandom
@@ -120,7 +120,7 @@ def _puts_outside() -> None:
 def _commits_first() -> None:
     whole = DelayedMove.deliver
 
-    def deliver(self: DelayedMove, message_id: bytes) -> Any:
+    def deliver(self: DelayedMove, message_id: bytes, *, alone: bool = True) -> Moved | None:
         inner = self.connection
 
         class First:
@@ -130,7 +130,9 @@ def _commits_first() -> None:
                 return getattr(inner, name)
 
         other: Any = First()
-        return whole(DelayedMove(other, self.handle, self.staging_queue, self.clock, self.application_name), message_id)
+        return whole(
+            DelayedMove(other, self.handle, self.staging_queue, self.clock, self.application_name), message_id, alone=alone
+        )
 
     DelayedMove.deliver = deliver  # type: ignore[method-assign]  # the defect
 
