@@ -9,10 +9,10 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
@@ -30,7 +30,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import GetOptions
+from mqflow.verbs import Exchange, GetOptions, Got
 from tests.embedded.storing import say
 
 __all__ = (
@@ -53,6 +53,7 @@ _MORE: Final = GetOptions(options=GetOption.SYNCPOINT)
 _PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
 _AGAIN_S: Final = 0.003
 _HANDLING_S: Final = 0.001
+_STATES: Final = {"stands by:": "standby", "stands by in line": "line", "is active": "active", " ends ": "ends"}
 BUSY_MS: Final = 1.5
 """How long a producer rests between two messages: the queues must stay short, or it is loading them that is measured."""
 
@@ -71,9 +72,9 @@ def owner(folder: Path) -> None:
     """The active queue manager, or its standby: whichever it can be."""
 
     def tell(sentence: str) -> None:
-        for state in ("stands by", "is active", "ends"):
-            if state in sentence:
-                say("owner", os.getpid(), state.split()[-1] if state != "stands by" else "standby", SYSTEM_CLOCK.monotonic())
+        for words, state in _STATES.items():
+            if words in sentence:
+                say("owner", os.getpid(), state, SYSTEM_CLOCK.monotonic())
 
     wanted = Hosting(name="QM1", folder=folder, addresses=(), standby=True, users=UsersFile(folder / "users", bytes))
     anyio.run(host, wanted, tell)
@@ -86,11 +87,48 @@ def switch_over(folder: Path) -> None:
         manager.administration.order(calls.EndQueueManager(End(Manner.IMMEDIATE, reconnect=True, switchover=True)))
 
 
+def _witness(who: str) -> None:
+    """Say of each get in this process that it asks, and what it was given with which BackoutCount, on whichever connection."""
+    whole_get, whole_exchange = ServedConnection.get, ServedConnection.exchange
+
+    def get(self: ServedConnection, handle: Any, options: GetOptions) -> Got | None:
+        me = f"{who}/{id(self)}"
+        say(me, "get", 1)
+        try:
+            got = whole_get(self, handle, options)
+        except MQIError as error:
+            say(me, _refused(error))
+            raise
+        say(me, "got", *_shown(() if got is None else (got,)))
+        return got
+
+    def exchange(self: ServedConnection, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+        me = f"{who}/{id(self)}"
+        say(me, "get", most)
+        answer = whole_exchange(self, handle, options, commit=commit, most=most)
+        error = answer.settle_error or answer.get_error
+        say(me, *(("got", *_shown(answer.unit)) if error is None else (_refused(error),)))
+        return answer
+
+    ServedConnection.get = get  # type: ignore[method-assign]  # a witness, in this process
+    ServedConnection.exchange = exchange  # type: ignore[method-assign]  # the same
+
+
+def _refused(error: MQIError) -> str:
+    """Without an answer it may have been delivered all the same, and counts as a delivery."""
+    return "got-lost" if error.reason in {Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED} else "got-not"
+
+
+def _shown(unit: Sequence[Got]) -> list[str]:
+    return [f"{got.body.decode()}={got.descriptor.backout_count}" for got in unit]
+
+
 class _Client:
     """An application that connects again at once, without mqflow's runtime: nothing between the checker and the protocol."""
 
     def __init__(self, who: str, folder: Path) -> None:
         self.who = who
+        _witness(who)
         self.made = 0
         self.asked_to_end = threading.Event()
         self._manager = ServedQueueManager(folder / SOCKET, name="QM1")
@@ -207,6 +245,7 @@ def collector(who: str, folder: Path) -> None:
 def application(who: str, folder: Path, delays: str) -> None:
     """Move messages as well, as a whole mqflow application, which reconnects by itself."""
     made = 0
+    _witness(who)
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # each outage is known here
 
     def tell(event: Event) -> None:

@@ -1,15 +1,18 @@
 """What must hold after failovers, given what everybody said and what lies on the queues in the end. Pure.
 
 A total-queue checker (Jepsen's word), and stricter: a message that was moved twice is wrong too, and so is what was refused and
-took effect all the same.
+took effect all the same, a BackoutCount that is not the number of deliveries backed out, and a first delivery out of turn.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-__all__ = ("Said", "violations")
+__all__ = ("Lying", "Said", "violations")
+
+Lying = tuple[str, int]
+"""A message that lies on a queue in the end: its name and its BackoutCount."""
 
 
 class Said(Struct):
@@ -22,30 +25,71 @@ class Said(Struct):
     collected: Counter[str] = field(default_factory=Counter)
     perhaps_collected: set[str] = field(default_factory=set)
     unknown: int = 0
+    #: The BackoutCounts that each message showed, a delivery each.
+    shown: dict[str, list[int]] = field(default_factory=dict)
+    #: How many messages may have been delivered by gets without an answer.
+    perhaps_delivered: int = 0
+    #: Deliveries that nobody saw and BackoutCounts tell of.
+    unseen: int = 0
+    #: First deliveries that came after that of a later message of the same putter.
+    out_of_turn: list[str] = field(default_factory=list)
+
+    @property
+    def delivered(self) -> int:
+        """How many deliveries were seen."""
+        return sum(map(len, self.shown.values()))
+
+    @property
+    def redelivered(self) -> int:
+        """How many of them were not the first of their message."""
+        return sum(count > 0 for counts in self.shown.values() for count in counts)
 
 
-def violations(lines: Iterable[str], left: Sequence[str], done: Sequence[str]) -> tuple[Said, list[str]]:
-    """Return what is wrong, given what was said and what lies on both queues in the end. A queue is its messages' names.
+def violations(lines: Iterable[str], left: Sequence[Lying], done: Sequence[Lying]) -> tuple[Said, list[str]]:
+    """Return what is wrong, given what was said and what lies on both queues in the end.
 
     What was answered "done" happened once; what was answered "not" never; what is unknown at most once; nothing else did.
     """
     said = _read(lines)
-    came_out = said.collected + Counter(done)
+    came_out = said.collected + Counter(name for name, _ in done)
     outcome = Counter(name.split(">")[0] for name in came_out.elements())
-    settled = outcome + Counter(left)
+    settled = outcome + Counter(name for name, _ in left)
     in_doubt = {name.split(">")[0] for name in said.perhaps_collected}
     wrong = [f"{name} is lost" for name in said.put if not settled[name] and name not in in_doubt]
     wrong += [f"{name} is there {count} times" for name, count in settled.items() if count > 1]
     wrong += [f"{name} was never put" for name in settled if name not in said.put and name not in said.put_unknown]
     wrong += [f"{move} was committed and is not there" for move in said.moved - set(came_out) - said.perhaps_collected]
     wrong += [f"{move} was refused and is there" for move in said.not_moved & set(came_out)]
-    return said, wrong
+    wrong += [f"{name} was delivered for the first time out of turn" for name in said.out_of_turn]
+    return said, wrong + _miscounted(said, dict((*left, *done)))
+
+
+def _miscounted(said: Said, left: Mapping[str, int]) -> list[str]:
+    """Return which BackoutCounts are wrong: each is the number of deliveries before, all of which were backed out.
+
+    A delivery whose answer was lost is counted and was not seen: so many deliveries at most are more than those seen.
+    """
+    wrong = []
+    for name in said.shown.keys() | left.keys():
+        shown = said.shown.get(name, [])
+        twice = [count for count, times in Counter(shown).items() if times > 1]
+        wrong += [f"{name} was delivered with BackoutCount {count} more than once" for count in twice]
+        last = left.get(name, max(shown, default=0))
+        backed_out = len(shown) - (name not in left)
+        if last < backed_out or (name in left and last <= max(shown, default=-1)):
+            wrong.append(f"{name} has BackoutCount {last}, and was backed out {backed_out} times at least")
+        said.unseen += max(0, last - backed_out)
+    if said.unseen > said.perhaps_delivered:
+        wrong.append(f"{said.unseen} backouts were counted that nobody saw, and {said.perhaps_delivered} gets had no answer")
+    return wrong
 
 
 def _read(lines: Iterable[str]) -> Said:
     said = Said()
     open_puts: dict[str, str] = {}
     open_collects: dict[str, list[str]] = {}
+    open_gets: dict[str, int] = {}
+    latest: dict[tuple[str, str], int] = {}
     for line in lines:
         who, what, *names = line.split()
         said.unknown += what.endswith("-unknown")
@@ -58,6 +102,15 @@ def _read(lines: Iterable[str]) -> Said:
                 said.put_unknown.add(open_puts.pop(who))
             case "put-not":
                 del open_puts[who]
+            case "get":
+                open_gets[who] = int(names[0])
+            case "got":
+                del open_gets[who]
+                _take_in(said, who, names, latest)
+            case "got-lost":
+                said.perhaps_delivered += open_gets.pop(who)
+            case "got-not":
+                del open_gets[who]
             case "move-done":
                 said.moved.update(names)
             case "move-not":
@@ -74,4 +127,17 @@ def _read(lines: Iterable[str]) -> Said:
                 pass
     said.put_unknown.update(open_puts.values())  # killed before it could say
     said.perhaps_collected.update(name for names in open_collects.values() for name in names)
+    said.perhaps_delivered += sum(open_gets.values())
     return said
+
+
+def _take_in(said: Said, who: str, messages: Iterable[str], latest: dict[tuple[str, str], int]) -> None:
+    """Note deliveries. `latest` is the last message of each putter that each getter was the first to get."""
+    for each in messages:
+        name, _, count = each.partition("=")
+        said.shown.setdefault(name, []).append(int(count))
+        putter, _, number = name.partition(".")
+        if count == "0" and number.isdecimal():  # what was moved was put by several at a time
+            if int(number) < latest.get((who, putter), 0):
+                said.out_of_turn.append(name)
+            latest[who, putter] = int(number)

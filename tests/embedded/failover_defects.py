@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
+from mqflow.embedded import machine
 from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.in_flight import InFlightMarks
+from mqflow.embedded.local_queue import QueuedMessage, order_key
 from mqflow.embedded.mailbox import Done
 from mqflow.embedded.owner_lock import OwnerLock
 from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import Change
+from mqflow.embedded.store import Change, StoredMessage
 from mqflow.mqi.errors import MQIError
 from tests.embedded import failing_over
 
@@ -61,11 +64,38 @@ def _leave_the_lock_to_children() -> None:
     OwnerLock.claim = claim  # type: ignore[method-assign]  # the defect
 
 
+def _forget_what_was_in_flight() -> None:
+    InFlightMarks.recorded = lambda _: {}  # type: ignore[method-assign,assignment]  # the defect
+
+
+def _count_a_delivery_twice() -> None:
+    whole = InFlightMarks.recorded
+
+    def recorded(self: InFlightMarks) -> dict[int, int]:
+        return {serial: count + 1 for serial, count in whole(self).items()}
+
+    InFlightMarks.recorded = recorded  # type: ignore[method-assign]  # the defect
+
+
+def _turn_the_order_round() -> None:
+    whole = machine._queued
+
+    def queued(stored: StoredMessage) -> QueuedMessage:
+        found = whole(stored)
+        found.key = order_key(stored.order_priority, 2**32 - stored.serial)
+        return found
+
+    machine._queued = queued  # the defect
+
+
 DEFECTS: dict[str, Callable[[], None]] = {
     "none": lambda: None,
     "answers before writing": _answer_before_writing,
     "commits what a dead application held": _commit_for_the_dead,
     "an application repeats a commit in doubt": _repeat_commits,
     "the lock is inherited by a child": _leave_the_lock_to_children,
+    "a takeover forgets what was in flight": _forget_what_was_in_flight,
+    "a takeover counts each delivery twice": _count_a_delivery_twice,
+    "a takeover turns the order round": _turn_the_order_round,
 }
 """What may be wrong, so that the harness can show that it would notice."""

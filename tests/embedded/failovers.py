@@ -6,6 +6,7 @@ opened nothing.
 """
 
 import argparse
+import math
 import os
 import random
 import shutil
@@ -13,7 +14,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,6 +23,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from mqflow.cli.terminal import note, progress, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.mqi.attributes import QueueAttributes
@@ -28,7 +31,7 @@ from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 from tests.embedded import failing_over
 from tests.embedded.failing_over import DONE, IN
-from tests.embedded.failover_checking import violations
+from tests.embedded.failover_checking import Lying, violations
 from tests.embedded.failover_defects import DEFECTS
 from tests.embedded.stage import LOOK_S, NeverError, Stage
 
@@ -40,6 +43,9 @@ _FAST: Final = "(3,2)"
 """Delays of an application that is to be back soon, in milliseconds; none for those of IBM MQ."""
 
 
+GoesOn = Callable[["Result"], bool]
+
+
 class Result(Struct, kw_only=True):
     """What was seen."""
 
@@ -47,6 +53,12 @@ class Result(Struct, kw_only=True):
     messages: int = 0
     #: Calls whose outcome was unknown.
     unknown: int = 0
+    #: Deliveries that were seen, and how many of them were not the first of their message.
+    delivered: int = 0
+    redelivered: int = 0
+    #: Backouts that were counted after a delivery that nobody saw, and how many such deliveries there may have been.
+    unseen: int = 0
+    perhaps_delivered: int = 0
     #: From the kill, or from the request, until the standby served, in milliseconds.
     killed_ms: list[float] = []
     ended_ms: list[float] = []
@@ -94,15 +106,17 @@ class _Run:
     def begin(self) -> None:
         """Start an owner, a standby, and everybody else."""
         self.active = self._owner("active")
-        self.standby = self._owner("standby")
+        self.standbys = [self._owner("standby"), self._owner()]
         for kind in ("producer", "producer", "mover", "collector", "application"):
             self._client(kind)
         self.listen(lambda: any(who.startswith("app") for who in self.started), "the application starts")
 
-    def _owner(self, state: str) -> int:
+    def _owner(self, state: str = "") -> int:
+        """Start one that takes over when it is its turn; where that is in line, nobody waits until it has come there."""
         pid = self.stage.fork("owner", partial(failing_over.owner, self.stage.data))
         self.states.pop(pid, None)  # of a process long gone that had the same number
-        self.listen(lambda: state in self.states.get(pid, ()), f"an owner is {state}")
+        if state:
+            self.listen(lambda: state in self.states.get(pid, ()), f"an owner is {state}")
         return pid
 
     def _client(self, kind: str) -> None:
@@ -121,7 +135,7 @@ class _Run:
         # Who is still away from the last time is not measured: it has two outages in one.
         began = time.monotonic()
         self.away = {who: began for who in self.clients if who not in self.away}
-        old, self.active = self.active, self.standby
+        old, self.active = self.active, self.standbys.pop(0)
         match how:
             case "kill":
                 self.stage.end(old, signal.SIGKILL)
@@ -136,13 +150,15 @@ class _Run:
                 order = self.stage.fork("order", partial(failing_over.switch_over, self.stage.data))
                 self.stage.wait(order)
                 self.stage.wait(old)
-        self.listen(lambda: "active" in self.states[self.active], f"the standby takes over after {how!r}")
+        self.listen(lambda: "active" in self.states.get(self.active, ()), f"the standby takes over after {how!r}")
         took_ms = (self.states[self.active]["active"] - began) * 1_000
         (self.result.killed_ms if "kill" in how else self.result.ended_ms).append(took_ms)
         self.result.failovers += 1
-        if self.paced:
+        if self.paced or self.chance.random() < 0.25:  # the others strike those who are coming back, or are not yet
             self.listen(lambda: not self.away, f"everybody is back after {how!r}; away: {sorted(self.away)}")
-        self.standby = self._owner("standby")
+        [following] = self.standbys
+        self.listen(lambda: "standby" in self.states.get(following, ()), "the next one in line stands by")
+        self.standbys.append(self._owner())
 
     def _lose_a_client(self) -> None:
         """Kill an application in the middle of whatever it does; another of its kind takes its place."""
@@ -156,23 +172,31 @@ class _Run:
         for kind in ("producer", "app", "mover", "collector"):
             for who in [name for name in self.clients if name.startswith(kind)]:
                 self.stage.end(self.clients.pop(who), signal.SIGTERM)
-        self.stage.end(self.standby, signal.SIGTERM)
-        self.stage.end(self.active, signal.SIGTERM)
+        for owner in (*self.standbys[::-1], self.active):
+            self.stage.end(owner, signal.SIGTERM)
 
 
-def fail_over(count: int, *, seed: int, paced: bool = False, defect: str = "none", patience_s: float = _PATIENCE_S) -> Result:
-    """Do so many failovers, and return what was seen."""
+def fail_over(
+    count: int,
+    *,
+    seed: int,
+    paced: bool = False,
+    defect: str = "none",
+    patience_s: float = _PATIENCE_S,
+    goes_on: GoesOn = lambda _: True,
+) -> Result:
+    """Do so many failovers, and return what was seen. `goes_on` is asked after each whether there shall be more."""
     failing_over.prepare()
-    DEFECTS[defect]()
     result = Result()
     folder = Path(tempfile.mkdtemp(prefix="mqflow-failovers-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes die, not the machine
     stage = Stage(folder, patience_s)
     try:
         stage.wait(stage.fork("creator", partial(_create, stage.data)))
+        DEFECTS[defect]()  # now that there are queues: what cannot even start shows nothing
         run = _Run(stage, result, random.Random(seed), paced=paced)  # noqa: S311 - repeatable, not secret
         try:
             run.begin()
-            for _ in range(count):
+            while result.failovers < count and goes_on(result):
                 run.fail_over()
             run.finish()
         except NeverError as error:
@@ -181,6 +205,8 @@ def fail_over(count: int, *, seed: int, paced: bool = False, defect: str = "none
             said, result.wrong = violations(stage.all_said(), *_left(stage.data))
             result.messages = len(said.put)
             result.unknown = said.unknown
+            result.delivered, result.redelivered = said.delivered, said.redelivered
+            result.unseen, result.perhaps_delivered = said.unseen, said.perhaps_delivered
     finally:
         stage.kill_all()
         shutil.rmtree(folder, ignore_errors=True)
@@ -195,14 +221,14 @@ def _create(data: Path, *, persistent: bool = True) -> None:
             )
 
 
-def _left(data: Path) -> tuple[list[str], list[str]]:
-    found: dict[str, list[str]] = {IN: [], DONE: []}
+def _left(data: Path) -> tuple[list[Lying], list[Lying]]:
+    found: dict[str, list[Lying]] = {IN: [], DONE: []}
     with EmbeddedQueueManager("QM1", store=SqliteStore(data)) as queue_manager:
         connection = queue_manager.connect()
         for name, messages in found.items():
             handle = connection.open(name, OpenOption.INPUT_SHARED)
             while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
-                messages.append(got.body.decode())
+                messages.append((got.body.decode(), got.descriptor.backout_count))
     return found[IN], found[DONE]
 
 
@@ -211,11 +237,56 @@ def percentile(values: Sequence[float], percent: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
 
 
-def _sentence(name: str, values: Sequence[float]) -> str:
+def _spread(name: str, values: Sequence[float]) -> tuple[str, ...]:
     if not values:
-        return f"{name}: none"
-    spread = ", ".join(f"p{percent:g} {percentile(values, percent):.0f} ms" for percent in (50, 99, 100))
-    return f"{name}: {len(values):,}; {spread}"
+        return (name, "0", "", "", "")
+    return (name, f"{len(values):,}", *(f"{percentile(values, percent):,.0f}" for percent in (50, 99, 100)))
+
+
+def _show(result: Result, seed: int) -> None:
+    """Print what was seen: times in milliseconds, and counts."""
+    rows = [
+        _spread("takeover after a kill", result.killed_ms),
+        _spread("takeover after an orderly end", result.ended_ms),
+        _spread("a client back", result.client_back_ms),
+        _spread("an application back", result.application_back_ms),
+    ]
+    show_table(("ms", "count", "p50", "p99", "max"), rows, numbers=frozenset({1, 2, 3, 4}))
+    counts = {
+        "failovers": result.failovers,
+        "messages": result.messages,
+        "deliveries seen": result.delivered,
+        "... with a BackoutCount": result.redelivered,
+        "backouts of deliveries nobody saw": result.unseen,
+        "... of at most": result.perhaps_delivered,
+        "calls with an unknown outcome": result.unknown,
+        "wrong": len(result.wrong),
+    }
+    sys.stdout.write("\n")
+    show_table((f"seed {seed}", ""), [(name, f"{count:,}") for name, count in counts.items()], numbers=frozenset({1}))
+    sys.stdout.write("".join(f"{each}\n" for each in result.wrong[:20]))
+
+
+@contextmanager
+def _watched(count: int, minutes: float) -> Iterator[GoesOn]:
+    """Show how far it is, and end it after so many minutes: a bar on a terminal, a line for each hundred in a log."""
+    until = time.monotonic() + minutes * 60
+    if sys.stderr.isatty():
+        with progress("Failing over", count) as bar:
+
+            def goes_on(result: Result) -> bool:
+                bar.reached(result.failovers, f"{result.failovers:,} of {count:,} failovers")
+                return time.monotonic() < until
+
+            yield goes_on
+        return
+
+    def goes_on_quietly(result: Result) -> bool:
+        if result.failovers % 100 == 0 and result.killed_ms:
+            note(f"{result.failovers:,} of {count:,} failovers; p99 after a kill {percentile(result.killed_ms, 99):.0f} ms")
+        return time.monotonic() < until
+
+    yield goes_on_quietly
 
 
 def main(arguments: list[str]) -> int:
@@ -226,22 +297,22 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--paced", action="store_true", help="wait until everybody is back, by IBM MQ's delays")
     parser.add_argument("--defect", choices=DEFECTS, default="none")
     parser.add_argument("--patience", type=float, default=_PATIENCE_S, help="seconds until what has not happened never will")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="fail over no more after so long, and check")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
-    result = fail_over(given.count, seed=given.seed, paced=given.paced, defect=given.defect, patience_s=given.patience)
+    with _watched(given.count, given.minutes) as goes_on:
+        result = fail_over(
+            given.count,
+            seed=given.seed,
+            paced=given.paced,
+            defect=given.defect,
+            patience_s=given.patience,
+            goes_on=goes_on,
+        )
     if given.json:
         sys.stdout.write(msgspec.json.encode(result).decode())
         return 0
-    lines = [
-        f"{result.failovers:,} failovers, {result.messages:,} messages, {result.unknown:,} outcomes unknown, seed {given.seed}",
-        _sentence("takeovers after a kill", result.killed_ms),
-        _sentence("takeovers after an orderly end", result.ended_ms),
-        _sentence("clients back", result.client_back_ms),
-        _sentence("applications back", result.application_back_ms),
-        f"wrong: {len(result.wrong)}",
-        *result.wrong[:20],
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    _show(result, given.seed)
     return bool(result.wrong)
 
 

@@ -60,7 +60,8 @@ class Stage:
 
     def all_said(self) -> Iterator[str]:
         """Give every line from the first on."""
-        return (line for line in (self.folder / "history").read_text().splitlines() if not line.startswith("owner"))
+        with (self.folder / "history").open() as history:
+            yield from (line for line in history if not line.startswith("owner"))
 
     def end(self, pid: int, number: signal.Signals) -> None:
         """End a child and wait for it."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.embedded.failover_checking import violations
+from tests.embedded.failover_checking import Lying, violations
 from tests.embedded.failover_defects import DEFECTS
 from tests.embedded.failovers import Result, percentile
 
@@ -43,6 +43,8 @@ def test_nothing_is_lost_and_nothing_done_twice_however_often_a_standby_takes_ov
     assert FAILOVERS < seen.messages
     assert seen.unknown, "no call was ever cut off: too tame to prove anything"
     assert seen.application_back_ms
+    assert FAILOVERS < seen.redelivered
+    assert seen.delivered > 2 * seen.perhaps_delivered, "too many deliveries may have gone unseen to count backouts"
 
 
 @pytest.mark.timeout(120)
@@ -55,28 +57,90 @@ def test_applications_are_back_with_the_first_delay_of_ibm_mq() -> None:
     assert percentile(seen.application_back_ms, 50) <= 1_500
 
 
+FOUND_BY = {
+    "answers before writing": (20, "is lost"),
+    "commits what a dead application held": (60, "is lost"),
+    "an application repeats a commit in doubt": (40, "is there 2 times"),
+    "the lock is inherited by a child": (2, "the standby takes over after 'kill': not within"),
+    "a takeover forgets what was in flight": (5, "was delivered with BackoutCount"),
+    "a takeover counts each delivery twice": (10, "backouts were counted that nobody saw"),
+    "a takeover turns the order round": (10, "for the first time out of turn"),
+}
+"""Of each defect how many failovers it takes, and what the harness says of it."""
+
+
+def test_every_defect_is_known_by_what_finds_it() -> None:
+    assert {"none", *FOUND_BY} == set(DEFECTS)
+
+
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("defect", [name for name in DEFECTS if name != "none"])
+@pytest.mark.parametrize("defect", FOUND_BY)
 def test_a_planted_defect_is_found(defect: str) -> None:
-    assert _failed_over(40, "--defect", defect, "--patience", "4").wrong
+    failovers, sentence = FOUND_BY[defect]
+
+    wrong = _failed_over(failovers, "--defect", defect, "--patience", "4").wrong
+
+    assert any(sentence in each for each in wrong), wrong[:5]
 
 
 @pytest.mark.parametrize(
     ("said", "left", "done", "wrong"),
     [
-        (["p put a", "p put-done a"], ["a"], [], []),
+        (["p put a", "p put-done a"], [("a", 0)], [], []),
         (["p put a", "p put-done a"], [], [], ["a is lost"]),
         (["p put a"], [], [], []),
-        (["p put a"], ["a"], [], []),
-        (["p put a", "p put-not a"], ["a"], [], ["a was never put"]),
-        (["p put a", "p put-done a", "m move-done a>1"], [], ["a>1"], []),
-        (["p put a", "p put-done a", "m move-done a>1"], ["a"], [], ["a>1 was committed and is not there"]),
-        (["p put a", "p put-done a", "m move-not a>1"], [], ["a>1"], ["a>1 was refused and is there"]),
-        (["p put a", "p put-done a", "m move-unknown a>1"], ["a"], ["a>1"], ["a is there 2 times"]),
+        (["p put a"], [("a", 0)], [], []),
+        (["p put a", "p put-not a"], [("a", 0)], [], ["a was never put"]),
+        (["p put a", "p put-done a", "m move-done a>1"], [], [("a>1", 0)], []),
+        (["p put a", "p put-done a", "m move-done a>1"], [("a", 0)], [], ["a>1 was committed and is not there"]),
+        (["p put a", "p put-done a", "m move-not a>1"], [], [("a>1", 0)], ["a>1 was refused and is there"]),
+        (["p put a", "p put-done a", "m move-unknown a>1"], [("a", 0)], [("a>1", 0)], ["a is there 2 times"]),
         (["p put a", "p put-done a", "c collect a>1", "c collect-done a>1"], [], [], []),
         (["p put a", "p put-done a", "c collect a>1"], [], [], []),
-        (["p put a", "p put-done a", "c collect a>1", "c collect-done a>1"], [], ["a>1"], ["a is there 2 times"]),
+        (["p put a", "p put-done a", "c collect a>1", "c collect-done a>1"], [], [("a>1", 0)], ["a is there 2 times"]),
     ],
 )
-def test_the_checker_knows_what_may_be(said: list[str], left: list[str], done: list[str], wrong: list[str]) -> None:
+def test_the_checker_knows_what_may_be(said: list[str], left: list[Lying], done: list[Lying], wrong: list[str]) -> None:
     assert wrong == violations(said, left, done)[1]
+
+
+PUT = ["p put p.1", "p put-done p.1", "p put p.2", "p put-done p.2"]
+
+
+@pytest.mark.parametrize(
+    ("said", "left", "wrong"),
+    [
+        (["m get 1", "m got p.1=0"], [("p.1", 1)], []),
+        (["m get 1", "m got p.1=0"], [("p.1", 0)], ["p.1 has BackoutCount 0, and was backed out 1 times at least"]),
+        (["m get 1", "m got p.1=0", "m get 1"], [("p.1", 2)], []),
+        (["m get 1", "m got p.1=0", "m get 1", "m got-lost"], [("p.1", 2)], []),
+        (["m get 1", "m got p.1=0"], [("p.1", 2)], ["1 backouts were counted that nobody saw, and 0 gets had no answer"]),
+        (
+            ["m get 1", "m got p.1=0", "m get 1", "m got-not"],
+            [("p.1", 2)],
+            ["1 backouts were counted that nobody saw, and 0 gets had no answer"],
+        ),
+        (["m get 4", "m got-lost"], [("p.1", 2)], []),
+        (["m get 1", "m got p.1=0", "m get 1", "m got p.1=1"], [("p.1", 2)], []),
+        (["m get 1", "m got p.1=1", "n get 1", "n got p.1=0"], [("p.1", 2)], []),
+        (
+            ["m get 1", "m got p.1=0", "m get 1", "m got p.1=0"],
+            [("p.1", 2)],
+            ["p.1 was delivered with BackoutCount 0 more than once"],
+        ),
+        (["m get 2", "m got p.1=0 p.2=0"], [("p.1", 1), ("p.2", 1)], []),
+        (
+            ["m get 2", "m got p.2=0 p.1=1"],
+            [("p.1", 2), ("p.2", 1)],
+            ["1 backouts were counted that nobody saw, and 0 gets had no answer"],
+        ),
+        (["m get 2", "m got p.2=0 p.1=0"], [("p.1", 1), ("p.2", 1)], ["p.1 was delivered for the first time out of turn"]),
+        (["m get 1", "m got p.2=0", "n get 1", "n got p.1=0"], [("p.1", 1), ("p.2", 1)], []),
+    ],
+)
+def test_the_checker_counts_deliveries(said: list[str], left: list[Lying], wrong: list[str]) -> None:
+    """Source: reliability, I6 (BackoutCount is the number of deliveries backed out) and I7 (order)."""
+    names = {name for name, _ in left}
+    others = [(name, 0) for name in ("p.1", "p.2") if name not in names]
+
+    assert wrong == violations([*PUT, *said], [*left, *others], [])[1]
