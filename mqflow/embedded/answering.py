@@ -321,7 +321,7 @@ class Answering:
         handle, options = self._handle(request.handle), without_wait(request.options)
         try:
             unit = connection.get_many(handle, options, request.most)
-            if not unit and options is not request.options:
+            if not unit and request.options.options & GetOption.WAIT:
                 self._frames.send(calls.encode(calls.Reply(None, calls.Exchanged(waits=True))))
                 first = self._get(connection, handle, request.options)
                 unit = [] if first is None else take_unit(connection, handle, first, options, request.most)

@@ -21,14 +21,15 @@ class Heart:
         self.silence_s: Final = silence_s
         self._beat_s = silence_s / _BEATS_IN_A_SILENCE
         self._guard = runner.lock()
-        self._beating: set[Frames] = set()
+        #: In the order they came: that of a set would be another in each process, and no simulated run would repeat itself.
+        self._beating: dict[Frames, None] = {}
         self._wake = runner.event()
         self._alive = False
 
     def add(self, frames: Frames) -> None:
         """Beat there from now on."""
         with self._guard:
-            self._beating.add(frames)
+            self._beating[frames] = None
             if not self._alive:
                 self._alive = True
                 self._wake.clear()
@@ -37,7 +38,7 @@ class Heart:
     def remove(self, frames: Frames) -> None:
         """Beat there no more."""
         with self._guard:
-            self._beating.discard(frames)
+            self._beating.pop(frames, None)
             if not self._beating:
                 self._wake.set()
 

@@ -130,7 +130,7 @@ def stop(machine: Machine, reason: int) -> None:
     """Stop at once: units of work that are not being committed are backed out, and everybody who waits is woken."""
     if machine.stopped:
         return
-    for connection in tuple(machine.connections):
+    for connection in sorted(machine.connections, key=lambda each: each.identifier):  # in the order they came, each time
         connection.lose(reason)
     machine.stopped = reason
     machine.wake_everybody()

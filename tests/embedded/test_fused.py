@@ -211,3 +211,21 @@ def test_a_backout_that_is_cut_is_not_in_doubt_for_it_is_done_by_the_cut(folder:
 
     assert exchange.settle_error is not None
     assert Reason.CONNECTION_BROKEN == exchange.settle_error.reason
+
+
+def test_a_get_that_does_not_wait_is_one_frame_however_often_it_was_asked_for(
+    connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[bytes] = []
+    send = Frames.send
+
+    def note(self: Frames, frame: bytes) -> None:
+        sent.append(frame)
+        send(self, frame)
+
+    handle = connection.open(QUEUE, BOTH)
+    monkeypatch.setattr(Frames, "send", note)
+    for _ in range(3):  # the records are equal, and never the same: each comes out of its own frame
+        assert not connection.exchange(handle, AT_ONCE, commit=True, most=1).unit
+
+    assert 3 * 2 == len(sent)
