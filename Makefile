@@ -27,6 +27,7 @@ test: check docs ## everything
 
 bench: $(STAMP) ## the budgets, measured here, into docs/performance.md
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.served --write
 
 docs: $(STAMP)
 	$(BIN)/zensical build --strict

@@ -26,7 +26,7 @@ from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("CONNECTIONS_MAX", "Servable", "ServableConnection", "Server", "ServingError", "serve", "serve_tcp")
 
-CONNECTIONS_MAX: Final = 256
+CONNECTIONS_MAX: Final = 2_048
 # What the system has room for in the address of a Unix socket: 108 on Linux, 104 on macOS, one for the end.
 _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1

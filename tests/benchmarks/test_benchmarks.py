@@ -106,12 +106,17 @@ def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     monkeypatch.chdir(tmp_path)
 
-    assert served.fused(20, 1) > 0
+    assert served.fused(20, 1).per_second > 0
+    assert served.through(200, 100).per_second > 0
     assert served.shared(32, 4, served=True) > 0
     assert served.shared(32, 4, served=False) > 0
-    assert "| 18 | ratio | 0.90 | 0.8 | 0.95 | met |" in served.render(
-        [Figure("18", "ratio", 0.9, "", Bar(0.8, 0.95))], 1, "today"
-    )
+
+
+def test_a_goal_is_judged_by_the_median_not_by_the_best() -> None:
+    text = served.render([Figure("18", "ratio", (0.9, 0.5, 0.7), "", Bar(0.8, 0.95))], 0.25, "today")
+
+    assert "| 18 | ratio | 0.70 | 0.90 | 3 | 0.8 | 0.95 | **missed** |" in text
+    assert "others used up to 25%" in text
 
 
 def test_the_lateness_of_delayed_messages_and_what_they_cost_are_measured(tmp_path: Path) -> None:
