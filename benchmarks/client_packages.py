@@ -43,11 +43,21 @@ def loop(package: str) -> Callable[[Transport, int, int], Sample]:
 
 @contextmanager
 def _through(package: str, messages: int) -> Iterator[QueueManager]:
-    # ibmmq would make spans for the loop, whose puts and gets are then not those of a plain loop.
-    os.environ.setdefault("MQIPY_NOOTEL", "1")
-    with filled(messages) as queue_manager, install(queue_manager):
+    with filled(messages) as queue_manager, install(queue_manager), _without_spans():
         options = ConnectOptions(queue_manager=queue_manager.name, channel=_CHANNEL, hosts=((_HOST, 1414),))
         yield BoundQueueManager(dialects.load(package), options)
+
+
+@contextmanager
+def _without_spans() -> Iterator[None]:
+    """Have ibmmq, where it is imported in here, make no spans for the loop: a plain loop has none."""
+    before = os.environ.get("MQIPY_NOOTEL")
+    os.environ["MQIPY_NOOTEL"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MQIPY_NOOTEL"]
 
 
 def _loop(package: str, transport: Transport, messages: int, unit_of_work: int) -> Sample:
