@@ -270,7 +270,7 @@ class App:
             yield running
 
     def run(self, *, backend: str = "asyncio") -> int:
-        """Run until SIGTERM or SIGINT, drain, and return the exit code; 0 when everything under way was finished.
+        """Run until SIGTERM, SIGINT or SIGHUP, drain, and return the exit code; 0 when everything under way was finished.
 
         A second signal backs out what is under way and ends with 75.
         """

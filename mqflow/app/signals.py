@@ -1,7 +1,7 @@
-"""Runs an application until it is told to stop: the first SIGTERM or SIGINT drains, the second backs out and leaves."""
+"""Runs an application until it is told to stop: the first SIGTERM, SIGINT or SIGHUP drains, the second backs out and leaves."""
 
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
@@ -11,20 +11,33 @@ from mqflow.ambient import SYSTEM_CLOCK, THREADS
 from mqflow.app.running import Running
 from mqflow.runtime.watchdog import Watchdog
 
-__all__ = ("EXIT_CUT_OFF", "run_until_signal")
+__all__ = ("EXIT_CUT_OFF", "run_until_signal", "stop_signals")
 
 EXIT_CUT_OFF: Final = 75
 """Handlers had to be cut off; their messages are on their queues again (EX_TEMPFAIL)."""
 
 
-async def run_until_signal(run: Callable[[], AbstractAsyncContextManager[Running]]) -> int:
-    """Run until told to stop; return 0 after a drain in which everything finished, `EXIT_CUT_OFF` otherwise."""
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that stop a process: SIGHUP is one of them, unless nohup had it ignored."""
+    hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    return (signal.SIGTERM, signal.SIGINT, *hang_up)
+
+
+async def run_until_signal(
+    run: Callable[[], AbstractAsyncContextManager[Running]], until: Callable[[], Awaitable[None]] | None = None
+) -> int:
+    """Run until told to stop; return 0 after a drain in which everything finished, `EXIT_CUT_OFF` otherwise.
+
+    Where `until` is given, its return is as good as the first signal.
+    """
     cut_off = False
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with anyio.open_signal_receiver(*stop_signals()) as signals:
         async with anyio.create_task_group() as watch:
             async with Watchdog(SYSTEM_CLOCK).watching(THREADS), run() as running:
                 stopping = anyio.Event()
                 watch.start_soon(_heed, signals, running, stopping)
+                if until is not None:
+                    watch.start_soon(_stop_when, until, stopping)
                 await stopping.wait()
             cut_off = running.cut_off
             watch.cancel_scope.cancel()
@@ -32,8 +45,18 @@ async def run_until_signal(run: Callable[[], AbstractAsyncContextManager[Running
 
 
 async def _heed(signals: AsyncIterator[signal.Signals], running: Running, stopping: anyio.Event) -> None:
-    """Set `stopping` at the first signal; at the second, cut off what is under way."""
-    await anext(signals)
+    """Set `stopping` at the first signal; at another one, cut off what is under way.
+
+    SIGHUP never cuts off: of a terminal that is closed it comes twice, from the kernel and from the shell.
+    """
+    async for number in signals:
+        if not stopping.is_set():
+            stopping.set()
+        elif number != signal.SIGHUP:
+            running.cancel()
+            return
+
+
+async def _stop_when(until: Callable[[], Awaitable[None]], stopping: anyio.Event) -> None:
+    await until()
     stopping.set()
-    await anext(signals)
-    running.cancel()

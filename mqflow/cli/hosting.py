@@ -18,6 +18,7 @@ from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.cli import rehearsal
 from mqflow.cli.exits import sentence_of
+from mqflow.cli.lifeline import until_alone
 from mqflow.embedded import calls
 from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.database import check_version
@@ -72,6 +73,10 @@ class Hosting(Struct, frozen=True, kw_only=True):
     standby: bool = False
     users: UsersFile
     tls: ssl.SSLContext | None = None
+    #: By which it learns that who started it is gone; it ends then, after the applications.
+    lifeline: int | None = None
+    #: How long the applications may take to drain then.
+    alone_s: float = 60.0
 
 
 async def host(wanted: Hosting, say: Say) -> End:
@@ -83,6 +88,8 @@ async def host(wanted: Hosting, say: Say) -> End:
     ended = _Ending()
     async with anyio.create_task_group() as group:
         group.start_soon(_listen_for_signals, ended)
+        if wanted.lifeline is not None:
+            group.start_soon(_listen_at, wanted.lifeline, ended)
         store = await _owned(wanted, ended, say)
         if store is not None:
             await _serve(wanted, store, ended, say)
@@ -98,6 +105,8 @@ class _Ending:
         self.said = False
         self._handover = Handover()
         self._changed = anyio.Event()
+        #: That who started it is gone.
+        self.alone = anyio.Event()
 
     def say(self, how: End) -> None:
         self.how = how
@@ -125,6 +134,22 @@ async def _listen_for_signals(ended: _Ending) -> None:
             ended.say(End(Manner.CONTROLLED if number == signal.SIGHUP else Manner.IMMEDIATE))
 
 
+async def _listen_at(lifeline: int, ended: _Ending) -> None:
+    await until_alone(lifeline)
+    ended.alone.set()
+    ended.look_again()
+
+
+async def _end_after_applications(servers: Sequence[Server], ended: _Ending, alone_s: float) -> None:
+    """Have it end once it is alone and its applications, which are told so too, have drained; in any case after a time."""
+    await ended.alone.wait()
+    with anyio.move_on_after(alone_s):
+        while any(server.connection_count for server in servers):  # noqa: ASYNC110 - threads end them
+            await anyio.sleep(_LOOK_S)
+    if not ended.said:
+        ended.say(End(Manner.IMMEDIATE))
+
+
 async def _owned(wanted: Hosting, ended: _Ending, say: Say) -> SqliteStore | None:
     """Return the storage once it is this process's; None where it was told to end before."""
     if not wanted.standby:
@@ -133,7 +158,7 @@ async def _owned(wanted: Hosting, ended: _Ending, say: Say) -> SqliteStore | Non
     with first_in_line(folder, THREADS, ended.look_again) as turn:
         await _wait_for_the_turn(wanted, folder, turn, ended, say)
         waits = False
-        while not ended.said:
+        while not ended.said and not ended.alone.is_set():
             try:
                 return SqliteStore(wanted.folder)
             except FolderInUseError as error:
@@ -143,18 +168,18 @@ async def _owned(wanted: Hosting, ended: _Ending, say: Say) -> SqliteStore | Non
                     say(f"{wanted.name} stands by: process {error.pid} is the active one.")
                     waits = True
             with until_free(folder, THREADS, ended.look_again) as free:
-                await ended.wait(lambda: free.held)
+                await ended.wait(lambda: free.held or ended.alone.is_set())
     return None
 
 
 async def _wait_for_the_turn(wanted: Hosting, folder: DataFolder, turn: LockWait, ended: _Ending, say: Say) -> None:
     """Return when nobody stands by before this process."""
     with anyio.move_on_after(_MOMENT_S):  # whoever only looks who stands by has the lock for a moment too
-        await ended.wait(lambda: turn.held)
+        await ended.wait(lambda: turn.held or ended.alone.is_set())
     first = standby_pid(folder)
     if not turn.held and first not in {None, 0, os.getpid()}:
         say(f"{wanted.name} stands by in line: process {first} comes before.")
-    await ended.wait(lambda: turn.held)
+    await ended.wait(lambda: turn.held or ended.alone.is_set())
 
 
 async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) -> None:
@@ -179,6 +204,7 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
         async with anyio.create_task_group() as group:
             processor = _delay_processor(queue_manager)
             group.start_soon(processor.run)
+            group.start_soon(_end_after_applications, servers, ended, wanted.alone_s)
             await ended.wait(lambda: queue_manager.stopped, _LOOK_S)
             say(f"{wanted.name} {f'ends ({ended.how.manner.value})' if ended.said else 'has stopped by itself'}.")
             processor.stop()

@@ -18,7 +18,9 @@ import msgspec
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET
+from mqflow.app.settings import load
 from mqflow.cli.hosting import Hosting, host
+from mqflow.cli.lifeline import lifeline_option
 from mqflow.cli.target import json_option
 from mqflow.cli.terminal import note, show_table
 from mqflow.embedded import calls
@@ -37,6 +39,8 @@ from mqflow.mqi.names import is_object_name
 __all__ = ("command",)
 
 _START_S: Final = 20.0
+_ALONE_S: Final = 10.0
+"""How much longer than they may drain applications may take to end."""
 _LOG: Final = "qmgr.log"
 
 _data = click.option(
@@ -83,7 +87,15 @@ def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
 @click.option(
     "--tls", "tls_folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Certificates; FOLDER/tls if there."
 )
-def serve_command(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool, tls_folder: Path | None) -> None:  # noqa: FBT001 - click passes options by name
+@lifeline_option
+def serve_command(
+    name: str,
+    folder: Path | None,
+    listen: tuple[str, ...],
+    standby: bool,  # noqa: FBT001 - click passes options by name
+    tls_folder: Path | None,
+    alone_by: int | None,
+) -> None:
     """Run the queue manager here.
 
     Until SIGTERM or Ctrl-C, which end it immediately, or SIGHUP (controlled). Exits with 1 where its storage failed.
@@ -100,8 +112,18 @@ def serve_command(name: str, folder: Path | None, listen: tuple[str, ...], stand
     users = _users(place)
     if any(isinstance(address, TcpAddress) for address in addresses) and not users.names():
         note(f"mqflow: nobody has a password yet, so nobody gets in over TCP: mqflow qmgr user {name} NAME gives one.")
-    wanted = Hosting(name=name, folder=place, addresses=addresses, standby=standby, users=users, tls=tls)
-    anyio.run(host, wanted, note, backend="asyncio")
+    wanted = Hosting(
+        name=name,
+        folder=place,
+        addresses=addresses,
+        standby=standby,
+        users=users,
+        tls=tls,
+        lifeline=alone_by,
+        alone_s=0.0 if alone_by is None else load().drain_s + _ALONE_S,
+    )
+    # Who starts it with a lifeline says what there is to say.
+    anyio.run(host, wanted, note if alone_by is None else _say_nothing, backend="asyncio")
 
 
 @command.command("start")
@@ -257,6 +279,10 @@ def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, sai
             return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
         anyio.run(anyio.sleep, 0.05)
     raise ConfigurationError(f"{name} is not ready after {_START_S:g} s; {place / _LOG} says more.")
+
+
+def _say_nothing(_: str) -> None:
+    """Tell nobody."""
 
 
 def _folder(name: str, folder: Path | None) -> Path:

@@ -6,16 +6,20 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+import anyio
 import click
 
 from mqflow.app.application import App
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET, locate
 from mqflow.app.settings import Settings
+from mqflow.app.signals import run_until_signal
 from mqflow.cli.applications import application
+from mqflow.cli.lifeline import lifeline_option, until_alone
 from mqflow.cli.run_state import ReadyFile, ReconnectLine, in_foreground
 from mqflow.cli.target import url_option
 from mqflow.cli.terminal import note
@@ -35,6 +39,7 @@ _LOG_FORMAT: Final = "%(asctime)s %(levelname)-7s %(process)d %(name)s: %(messag
 @click.option("--drain", "drain_s", type=click.FloatRange(0), metavar="SECONDS", help="How long handlers may finish.")
 @click.option("--backend", type=click.Choice(["asyncio", "trio"]), default="asyncio", show_default=True, help="The event loop.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="A file that is there while every queue is open.")
+@lifeline_option
 @url_option
 def command(
     target: str,
@@ -43,13 +48,15 @@ def command(
     drain_s: float | None,
     backend: str,
     ready_file: Path | None,
+    alone_by: int | None,
     url: str | None,
 ) -> None:
-    """Run the listeners of MODULE:APP until SIGTERM or Ctrl-C.
+    """Run the listeners of MODULE:APP until SIGTERM, SIGHUP or Ctrl-C.
 
     The first signal drains: no new message is got, handlers finish, their units of work commit, exit code 0. A second one backs
-    out what is under way and exits with 75. With several workers this process owns the data and serves it to them; a worker
-    that dies is started again.
+    out what is under way and exits with 75. With several workers two more processes serve them the data, where nobody else
+    does: when one of those dies the other goes on. Whichever process dies is started again; if this one does, all drain and
+    end.
     """
     if ready_file and (reloads or workers > 1):
         raise ConfigurationError("--ready-file is about one process: leave out --reload, and --workers above 1.")
@@ -77,7 +84,8 @@ def command(
         app.hooks.append(_ready(ready_file))
     _serve_while_running(app, url)
     try:
-        ended = app.run(backend=backend)
+        until = None if alone_by is None else partial(until_alone, alone_by)
+        ended = anyio.run(run_until_signal, app.running, until, backend=backend)
     finally:
         export_the_rest()
     sys.exit(ended)

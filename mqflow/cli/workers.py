@@ -1,7 +1,7 @@
-"""Several processes for one application: this one owns the queue manager and serves it, the others run the listeners.
+"""Several processes for one application: workers that run the listeners, and two that serve them the queue manager.
 
-A worker that dies is started again after a growing delay. Signals are passed on, and the queue manager is closed only after the
-last worker has drained. Knows processes; handles no message.
+A process that dies is started again after a growing delay. Signals are passed on, and the queue manager ends only after the
+last worker has drained. Where this process is killed, the others notice, drain and end. Knows processes; handles no message.
 """
 
 import os
@@ -9,86 +9,136 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Final
 
 import anyio
 from anyio.abc import Process
+from msgspec import Struct
 
-from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.decision_ledger import ledger_file
-from mqflow.app.errors import ConfigurationError
-from mqflow.app.locate import SERVED_SOCKET, locate, open_queue_manager
+from mqflow.app.locate import SERVED_SOCKET, Location, locate, served_url
 from mqflow.app.settings import Settings
+from mqflow.app.signals import stop_signals
 from mqflow.cli.exits import EXIT_FAILED, EXIT_USAGE
+from mqflow.cli.hosts import Hosts
+from mqflow.cli.lifeline import lifeline
+from mqflow.cli.restarting import Restarts
 from mqflow.cli.terminal import note
+from mqflow.embedded.folder import FolderInUseError, prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.serving import serve
+from mqflow.embedded.standby import owner_pid
 
 __all__ = ("run_workers",)
 
-_FIRST_DELAY_S: Final = 1.0
-_LONGEST_DELAY_S: Final = 30.0
-_LONG_ENOUGH_S: Final = 60.0
-"""A worker that ran so long did not die of what kills it at its start: the delay begins anew."""
-
 
 def run_workers(target: str, count: int, url: str, settings: Settings, backend: str) -> int:
-    """Run the workers until a signal has drained them all; return the worst of their exit codes."""
-    with _served(url) as served_url:
-        environment = {**os.environ, "MQFLOW_URL": served_url, "MQFLOW_DRAIN_S": f"{settings.drain_s:g}"}
-        if ledger := ledger_file(url, settings.ledger):
-            environment["MQFLOW_LEDGER_FILE"] = str(ledger)
-        words = [sys.executable, "-m", "mqflow.cli", "run", target, "--backend", backend]
-        note(f"{count} workers on {url}, served to them at {locate(served_url).path}; Ctrl-C drains and stops.")
-        return anyio.run(_Workers(words, environment).run, count, backend="asyncio")
+    """Run the workers until a signal has drained them all; return the worst of their exit codes.
+
+    An embedded queue manager that nobody serves is served to them by two processes, of which one stands by. Raises
+    `ConfigurationError` for a URL that leads nowhere, and a `FolderError` for a folder that cannot be had.
+    """
+    environment = {**os.environ, "MQFLOW_DRAIN_S": f"{settings.drain_s:g}"}
+    if ledger := ledger_file(url, settings.ledger):
+        environment["MQFLOW_LEDGER_FILE"] = str(ledger)
+    location = locate(url)
+    owner = _owner(location)
+    words = [sys.executable, "-m", "mqflow.cli", "run", target, "--backend", backend]
+    with lifeline() as descriptor:
+        workers = _Workers([*words, "--lifeline", str(descriptor)], environment, descriptor)
+        return anyio.run(workers.run, count, url, location, owner, backend="asyncio")
+
+
+def _owner(location: Location) -> int | None:
+    """Return the process that serves the folder already, if one does. Raises `FolderInUseError` for one that does not serve."""
+    if location.kind != "embedded" or location.path is None:
+        return None
+    owner = owner_pid(prepare_folder(location.path, create=True))
+    if owner is not None and not (location.path / SERVED_SOCKET).is_socket():
+        raise FolderInUseError(location.path, owner)
+    return owner
+
+
+class _Served(Struct, frozen=True):
+    """Where the workers find the queue manager, and who serves it, in words."""
+
+    url: str
+    how: str = ""
 
 
 class _Workers:
     """The processes, and whether they are to stop."""
 
-    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
+    def __init__(self, words: list[str], environment: dict[str, str], descriptor: int) -> None:
         self._words: Final = words
         self._environment: Final = environment
+        self._lifeline: Final = descriptor
         self._running: Final[dict[int, Process]] = {}
         self._worst = 0
 
-    async def run(self, count: int) -> int:
+    async def run(self, count: int, url: str, location: Location, owner: int | None) -> int:
         self._stopping = anyio.Event()
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        with anyio.open_signal_receiver(*stop_signals()) as signals:
             async with anyio.create_task_group() as listening:
                 listening.start_soon(self._pass_on, signals)
-                async with anyio.create_task_group() as workers:
-                    for number in range(1, count + 1):
-                        workers.start_soon(self._keep, number)
+                async with self._served(url, location, owner) as served, anyio.create_task_group() as workers:
+                    if served is not None:
+                        note(f"{count} workers on {url}{served.how}; Ctrl-C drains and stops.")
+                        self._environment["MQFLOW_URL"] = served.url
+                        for number in range(1, count + 1):
+                            workers.start_soon(self._keep, number)
                 listening.cancel_scope.cancel()
         return self._worst
 
+    @asynccontextmanager
+    async def _served(self, url: str, location: Location, owner: int | None) -> AsyncIterator[_Served | None]:
+        """Have the queue manager reached inside; None where it cannot be, or all are to stop before it is."""
+        match location:
+            case Location(kind="embedded", path=Path() as folder) if owner is None:
+                hosts = Hosts(location.queue_manager, folder, self._lifeline, self._environment)
+                async with hosts.serving(self._stopping):
+                    if hosts.failed is not None:
+                        self._worst = _told_to_stop(hosts.failed)
+                    if hosts.failed is not None or self._stopping.is_set():
+                        yield None
+                        return
+                    yield _Served(served_url(location), f", served by process {hosts.active} with a standby")
+            case Location(kind="embedded"):
+                yield _Served(served_url(location), f", which process {owner} serves already")
+            case Location(kind="memory", queue_manager=name):
+                with (
+                    tempfile.TemporaryDirectory(prefix="mqflow-") as scratch,
+                    closing(EmbeddedQueueManager(name)) as queue_manager,
+                    closing(serve(queue_manager, Path(scratch) / SERVED_SOCKET)) as server,
+                ):
+                    at = f"embedded+unix:{server.path}?qmgr={name}"
+                    yield _Served(at, ", in the memory of this process: nobody takes over")
+            case _:  # another process, or IBM MQ, serves it
+                yield _Served(url)
+
     async def _pass_on(self, signals: AsyncIterator[signal.Signals]) -> None:
-        """Stop at a signal: every worker gets a SIGTERM for each that came here."""
-        async for _ in signals:
+        """Stop at a signal: every worker gets a SIGTERM for each that came here, but for another SIGHUP: those come in twos."""
+        async for number in signals:
+            if number == signal.SIGHUP and self._stopping.is_set():
+                continue
             self._stopping.set()
             for process in self._running.values():
                 process.terminate()
 
     async def _keep(self, number: int) -> None:
         """Have this worker running until all are to stop."""
-        delay_s = _FIRST_DELAY_S
+        restarts = Restarts()
         while not self._stopping.is_set():
-            started = SYSTEM_CLOCK.monotonic()
+            restarts.started()
             code = await self._once(number)
             if self._stopping.is_set() or code == EXIT_USAGE:
                 self._worst = max(self._worst, _told_to_stop(code))
                 self._stopping.set()
                 break
-            if SYSTEM_CLOCK.monotonic() - started >= _LONG_ENOUGH_S:
-                delay_s = _FIRST_DELAY_S
-            note(f"Worker {number} ended with {code}; it is started again in {delay_s:g} s.")
-            with anyio.move_on_after(delay_s):
-                await self._stopping.wait()
-            delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
+            await restarts.pause(f"Worker {number} ended with {code}; it is started again", self._stopping)
 
     async def _once(self, number: int) -> int:
         """Run the worker once and return its exit code; a negative one is the signal that killed it."""
@@ -99,6 +149,7 @@ class _Workers:
             stdout=None,
             stderr=None,
             env=self._environment,
+            pass_fds=(self._lifeline,),
             start_new_session=True,
         )
         self._running[number] = process
@@ -110,29 +161,7 @@ class _Workers:
 
 
 def _told_to_stop(code: int) -> int:
-    """Return the exit code of a worker that was told to stop."""
+    """Return the exit code of a process that was told to stop."""
     if code == -signal.SIGTERM:  # the signal came before it listened for signals, so before it got a message
         return 0
     return code if code >= 0 else EXIT_FAILED
-
-
-@contextmanager
-def _served(url: str) -> Iterator[str]:
-    """Own the queue manager of the URL and serve it; give the URL it is reached by. Closed last."""
-    location = locate(url)
-    if location.kind in {"served", "client"}:
-        yield url  # another process, or IBM MQ, serves it already
-        return
-    with tempfile.TemporaryDirectory(prefix="mqflow-") as folder:
-        queue_manager = open_queue_manager(url)
-        try:
-            if not isinstance(queue_manager, EmbeddedQueueManager):
-                raise ConfigurationError(f"{url!r}: only an embedded queue manager is served to workers.")
-            path = (location.path or Path(folder)) / SERVED_SOCKET
-            server = serve(queue_manager, path)
-            try:
-                yield f"embedded+unix:{path}?qmgr={location.queue_manager}"
-            finally:
-                server.close()
-        finally:
-            queue_manager.close()

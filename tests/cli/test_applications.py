@@ -50,9 +50,8 @@ def test_run_books_what_is_there_and_drains_at_sigterm(run: Run, orders: None) -
     assert 3 == run("get", "ORDERS.IN").exit_code
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_other_commands_reach_the_queue_manager_of_an_application_that_runs(run: Run, orders: None, workers: str) -> None:
-    command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app", "--workers", workers]
+def test_other_commands_reach_the_queue_manager_of_an_application_that_runs(run: Run, orders: None) -> None:
+    command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ) as process:
         assert process.stdout is not None
         try:
@@ -83,7 +82,7 @@ def test_a_worker_that_cannot_start_stops_them_all(run: Run, orders: None, tmp_p
         "import os\nfrom mqflow import App\n" + APP + "\nif 'served' in os.environ['MQFLOW_URL']: del app"
     )
 
-    printed, code = run_until("never", 1, "--workers", "2")
+    printed, code = run_until("never", 1, "--workers", "2", "--url", "embedded::memory:")
 
     assert 2 == code
     assert "has no App called app" in printed

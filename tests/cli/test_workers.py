@@ -1,0 +1,150 @@
+"""`mqflow run --workers`: what each of the processes does when another one dies, and how they all end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+APP = """
+import asyncio, os
+from mqflow import App
+app = App(name="orders")
+
+@app.listener("ORDERS.IN")
+async def book(order: dict[str, int]) -> None:
+    os.write(1, f"began {order['n']}\\n".encode())
+    await asyncio.sleep(order.get("rest_ms", 0) / 1000)
+    os.write(1, f"booked {order['n']} by {os.getpid()}\\n".encode())  # one write: workers share the pipe
+"""
+
+
+class Running:
+    """A command that runs, and what it says. All its processes have the pipe open: its end is the end of all."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.said: list[str] = []
+
+    def until(self, words: str) -> str:
+        """Return the next line with these words."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line)
+            if words in line:
+                return line
+        raise AssertionError(f"{words!r} was never said:\n{''.join(self.said)}")
+
+    def rest(self) -> str:
+        """Return what is still said until all its processes have ended."""
+        assert self.process.stdout is not None
+        return self.process.stdout.read()
+
+
+@contextmanager
+def workers(*more: str) -> Iterator[Running]:
+    command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app", "--workers", "2", *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            yield Running(process)
+        finally:
+            process.kill()  # the others end by themselves, which a test below says
+
+
+@pytest.fixture(autouse=True)
+def orders(queues: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "orders_app.py").write_text(APP)
+    monkeypatch.setenv("MQFLOW_RECONNECT_DELAYS", "(50)")
+
+
+def status(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("qmgr", "status", "QM1", "--data", "data", "--json").stdout)
+    return found
+
+
+def with_standby(run: Run, *, not_active: int = 0) -> dict[str, Any]:
+    """Return the status once a process serves the queue manager, another one than that, and a second one stands by."""
+    while not ((now := status(run))["standby"] and now["status"] == "active" and now["process"] != not_active):
+        os.sched_yield()
+    return now
+
+
+def put(run: Run, **order: int) -> None:
+    done = run("put", "ORDERS.IN", json.dumps(order))
+    assert 0 == done.exit_code, done.output
+
+
+def test_a_process_that_dies_is_replaced_while_the_others_go_on_and_a_hang_up_drains_all(run: Run) -> None:
+    with workers() as running:
+        assert "served by process" in running.until("2 workers on embedded:./data?qmgr=QM1")
+        for _ in range(2):
+            running.until("Listening")
+        before = with_standby(run)
+        put(run, n=1)
+        worker = int(running.until("booked 1").split()[-1])
+
+        os.kill(worker, signal.SIGKILL)
+        os.kill(before["process"], signal.SIGKILL)
+        after = with_standby(run, not_active=before["process"])
+        running.until("Listening")
+        put(run, n=2)
+        running.until("booked 2")
+        for number in (signal.SIGHUP, signal.SIGHUP):  # of a terminal that is closed it comes from the kernel and the shell
+            running.process.send_signal(number)
+        rest = running.rest()
+        code = running.process.wait()
+
+    assert 0 == code, rest
+    assert before["standby"] == after["process"]
+    assert after["standby"] not in {before["process"], before["standby"]}
+    said = "".join(running.said)
+    assert "ended with -9; it is started again in 1 s." in said
+    assert f"Process {before['process']}, which served QM1, ended with -9; process {after['process']} goes on." in said
+    assert "ended" == status(run)["status"]
+
+
+def test_where_the_command_itself_is_killed_its_workers_drain_and_everything_ends(run: Run) -> None:
+    put(run, n=1, rest_ms=300)
+
+    with workers() as running:
+        running.until("began 1")
+        running.process.kill()
+        rest = running.rest()
+
+    assert "booked 1" in rest
+    assert "ended" == status(run)["status"]
+    assert 3 == run("get", "ORDERS.IN").exit_code  # it was committed
+
+
+def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run) -> None:
+    started = run("qmgr", "start", "QM1", "--data", "data")
+    assert 0 == started.exit_code, started.output
+    owner = status(run)["process"]
+    try:
+        with workers() as running:
+            assert f"which process {owner} serves already" in running.until("2 workers on")
+            running.until("Listening")
+            put(run, n=1)
+            running.until("booked 1")
+            running.process.send_signal(signal.SIGINT)
+            rest = running.rest()
+            assert 0 == running.process.wait(), rest
+
+        assert (owner, "") == (status(run)["process"], status(run)["standby"])
+    finally:
+        run("qmgr", "stop", "QM1", "--data", "data", "-i")
+
+
+def test_a_queue_manager_in_memory_is_served_by_the_command_which_says_that_nobody_takes_over() -> None:
+    with workers("--url", "embedded::memory:") as running:
+        running.until("in the memory of this process: nobody takes over")
+        running.process.send_signal(signal.SIGTERM)
+        running.rest()
