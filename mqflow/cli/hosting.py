@@ -25,7 +25,7 @@ from mqflow.embedded.database import check_version
 from mqflow.embedded.ending import End, Manner, reason_of
 from mqflow.embedded.folder import DataFolder, FolderError, FolderInUseError, prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import Server, serve, serve_tcp
+from mqflow.embedded.serving import Server, ServingError, serve, serve_tcp
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.standby import LockWait, first_in_line, standby_pid, until_free
 from mqflow.embedded.users_file import UsersFile
@@ -42,8 +42,9 @@ __all__ = ("Hosting", "StoppedByItselfError", "host")
 _LOOK_S: Final = 0.01
 """How often it looks for what nobody tells: that the queue manager has stopped by itself, that connections have ended."""
 _MOMENT_S: Final = 0.05
+_AGAIN_S: Final = 0.001
 _GRACE_S: Final = 2.0
-"""How long applications may take, once it has stopped, to hear why."""
+"""How long applications may take, once it has stopped, to hear why, and a killed owner to let go of its sockets."""
 
 Say = Callable[[str], None]
 
@@ -199,7 +200,7 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
                     queue_manager.quiesce()  # at once: who asked for it finds it so
                     ended.say(how)
 
-        servers = [opened.enter_context(closing(_served(wanted, queue_manager, each, obey))) for each in _places(wanted)]
+        servers = [opened.enter_context(closing(await _served(wanted, queue_manager, each, obey))) for each in _places(wanted)]
         say(f"{wanted.name} is active, at {', '.join(str(server.address) for server in servers)}.")
         async with anyio.create_task_group() as group:
             processor = _delay_processor(queue_manager)
@@ -227,7 +228,25 @@ def _places(wanted: Hosting) -> tuple[Address, ...]:
     return (own, *(address for address in wanted.addresses if address != own))
 
 
-def _served(
+async def _served(
+    wanted: Hosting, queue_manager: EmbeddedQueueManager, address: Address, obey: Callable[[calls.HostOrder], None]
+) -> Server:
+    """Return the server at this address.
+
+    A process that is killed closes one file after the other: whoever takes over has its lock a moment before its sockets are
+    closed, a long moment on a busy machine.
+    """
+    if wanted.standby:
+        with anyio.move_on_after(_GRACE_S):
+            while True:
+                try:
+                    return _serve_at(wanted, queue_manager, address, obey)
+                except ServingError:
+                    await anyio.sleep(_AGAIN_S)
+    return _serve_at(wanted, queue_manager, address, obey)
+
+
+def _serve_at(
     wanted: Hosting, queue_manager: EmbeddedQueueManager, address: Address, obey: Callable[[calls.HostOrder], None]
 ) -> Server:
     if isinstance(address, TcpAddress):

@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
+from mqflow.embedded.folder import DataFolder
 from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.standby import owner_pid
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -229,6 +231,21 @@ def test_a_standby_ends_where_a_newer_mqflow_has_taken_the_folder_meanwhile(run:
         threading.Event().wait(0.02)
     assert "has format version 99" in Path("QM1/qmgr.log").read_text()
     assert "ended" == row(run)["status"]
+
+
+def test_a_standby_waits_for_the_sockets_of_an_owner_that_is_dying(run: Run) -> None:
+    """The lock of a killed process is free before its sockets are closed. Found by failovers on a busy machine."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("QM1/served.sock")
+        listening.listen()
+        with active_elsewhere():
+            standby = started(run, "--standby")
+        while standby != owner_pid(DataFolder(Path("QM1"))):
+            threading.Event().wait(0.01)
+
+        listening.accept()[0].close()  # it has tried
+
+    assert standby == active_after(run, 0)["process"]
 
 
 def test_a_newer_standby_goes_on_with_the_folder_of_an_older_mqflow(run: Run) -> None:
