@@ -1,7 +1,6 @@
 """IBM MQ by a channel table that is read here: for pymqi, which cannot hand one to IBM's client.
 
-Knows what an entry of a table says to a connection; the order of attempts is decided below. What a channel says of heartbeats,
-compression, shared conversations and the like is not passed on.
+Knows what an entry of a table says to a connection; the order of attempts is decided below, and so is what is left out.
 """
 
 import logging
@@ -63,7 +62,7 @@ def by_table(
 
 
 def channel_options(options: ConnectOptions, attempt: Attempt) -> ConnectOptions:
-    """Return how to connect by this attempt: its channel and address, and its word on TLS where it has one.
+    """Return how to connect by this attempt: its channel and address, what it says of both, and its word on TLS if it has one.
 
     A name that need not be that of the queue manager becomes an asterisk: the group's name is the table's business.
     """
@@ -77,4 +76,10 @@ def channel_options(options: ConnectOptions, attempt: Attempt) -> ConnectOptions
         cipher_spec=channel.cipher_specification or options.cipher_spec,
         certificate_label=channel.certificate_label or options.certificate_label,
         peer_name=channel.certificate_peer_name or options.peer_name,
+        heartbeat_s=channel.heartbeat_s,
+        keep_alive_s=channel.keep_alive_s,
+        sharing_conversations=channel.sharing_conversations,
+        message_bytes_max=channel.message_bytes_max,
+        local_address=channel.local_address,
+        header_compression=channel.header_compression,
     )

@@ -26,6 +26,10 @@ _CLIENT_BINDING: Final = 0x800
 _RECONNECT_DISABLED: Final = 0x0200_0000
 _LATIN: Final = "latin-1"
 _CONNECTION_NAME_CHARS: Final = 264
+_LOCAL_ADDRESS_CHARS: Final = 48
+_COMPRESSIONS: Final = {"none": 0, "system": 8}
+"""MQCOMPRESS_*, for the words of a channel table."""
+_NO_MORE: Final = -1
 
 ReadSecret = Callable[[], str]
 
@@ -54,6 +58,18 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
     certificate_label: str = ""
     #: SSLPEER: what the distinguished name of the queue manager's certificate must match.
     peer_name: str = ""
+
+    #: HBINT and KAINT of the channel, in seconds; a keep-alive of -1 is for the client to decide.
+    heartbeat_s: int = 300
+    keep_alive_s: int = -1
+    #: SHARECNV: how many connections may be conversations of one TCP connection.
+    sharing_conversations: int = 10
+    #: MAXMSGL of this end of the channel.
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    #: LOCLADDR: "192.0.2.1(1000,1999)".
+    local_address: str = ""
+    #: COMPHDR: the words for it, the one to be preferred first; "system" and "none" are known.
+    header_compression: tuple[str, ...] = ()
 
     @property
     def connection_name(self) -> str:
@@ -111,7 +127,12 @@ class Prepared:
         return MQCD.pack(
             ChannelName=options.channel.encode(_LATIN),
             ConnectionName=_connection_name(options),
-            MaxMsgLength=MESSAGE_BYTES_MAX,
+            MaxMsgLength=options.message_bytes_max,
+            HeartbeatInterval=options.heartbeat_s,
+            KeepAliveInterval=options.keep_alive_s,
+            SharingConversations=options.sharing_conversations,
+            LocalAddress=_local_address(options),
+            HdrCompList=_compression(options.header_compression),
             SSLCipherSpec=options.cipher_spec.encode(_LATIN),
             SSLPeerNamePtr=self.pointer(peer_name),
             SSLPeerNameLength=len(peer_name),
@@ -143,6 +164,23 @@ def _secret(what: str, read: ReadSecret) -> bytes:
         return read().encode()
     except (OSError, UnicodeDecodeError) as error:
         raise ClientPackageError(f"The {what} cannot be read: {error}.") from error
+
+
+def _local_address(options: ConnectOptions) -> bytes:
+    address = options.local_address.encode(_LATIN)
+    if len(address) > _LOCAL_ADDRESS_CHARS:
+        raise ClientPackageError(
+            f"The local address {options.local_address!r} of {options.channel} has {len(address)} characters, and MQ has room "
+            f"for {_LOCAL_ADDRESS_CHARS}: name fewer of them, or an address by its number."
+        )
+    return address
+
+
+def _compression(words: tuple[str, ...]) -> tuple[int, int]:
+    """Return HdrCompList: up to two of the techniques that are known, or none at all."""
+    known = [_COMPRESSIONS[word] for word in words if word in _COMPRESSIONS] or [_COMPRESSIONS["none"]]
+    first, second, *_ = (*known, _NO_MORE)
+    return first, second
 
 
 def _connection_name(options: ConnectOptions) -> bytes:

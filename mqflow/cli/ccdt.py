@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -54,11 +54,21 @@ def explain(table: str, name: str, host: str, http_allowed: bool, as_json: bool)
         click.echo(_check(name))
         click.echo()
         _print_table(attempts, others, name, configuration)
-    for warning in (*configuration.warnings, *found.warnings):
+    for warning in (*configuration.warnings, *found.warnings, *_not_used(attempts, configuration)):
         note(f"warning: {safe(warning)}")
     if not attempts:
         note(f"mqflow: {safe(str(nothing_matches(found, name)))}")
         sys.exit(EXIT_NOTHING)
+
+
+def _not_used(attempts: Sequence[Attempt], configuration: ClientConfiguration) -> Iterator[str]:
+    """Yield a sentence for the table's entries that say more than is done, and one for mqclient.ini."""
+    for channel in dict.fromkeys(attempt.channel for attempt in attempts):
+        if channel.not_used:
+            yield f"Entry {channel.position} ({channel.name}): mqflow does not use {', '.join(channel.not_used)}."
+    if configuration.not_used:
+        said = "; ".join(configuration.not_used)
+        yield f"{configuration.source}: mqflow does not use {said}. IBM's client library reads the file for itself."
 
 
 def _check(name: str) -> str:

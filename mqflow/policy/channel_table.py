@@ -12,6 +12,9 @@ from mqflow.policy.reconnect_mode import DefaultReconnect
 
 __all__ = ("DEFAULT_PORT", "Address", "Channel", "ChannelTable", "ChannelTableError", "server_channel")
 
+_HEADER_COMPRESSIONS: Final = frozenset({"none", "system"})
+_MESSAGE_BYTES_MOST: Final = 104_857_600
+
 DEFAULT_PORT: Final = 1414
 """Where an address names no port: CONNAME's default. Whether IBM's client does so for JSON tables is not documented."""
 
@@ -90,6 +93,16 @@ class Channel(Struct, frozen=True, kw_only=True):
         return ",".join(map(str, self.addresses))
 
     @property
+    def not_used(self) -> tuple[str, ...]:
+        """What the entry says, by its keys, and mqflow does nothing about: it connects without."""
+        spoken = (
+            ("connectionManagement.disconnectInterval", self.disconnect_s is not None),
+            ("compression.header", bool(set(self.header_compression) - _HEADER_COMPRESSIONS)),
+            ("compression.message", bool(set(self.message_compression) - {"none"})),
+        )
+        return tuple(key for key, says in spoken if says)
+
+    @property
     def unusable(self) -> str:
         """Why the entry is never tried, in a sentence; empty where it can be."""
         if self.names_exits:
@@ -112,13 +125,15 @@ class ChannelTable(Struct, frozen=True, kw_only=True):
 def server_channel(text: str, source: str = "MQSERVER") -> Channel:
     """Return the channel that MQSERVER or ServerConnectionParms defines: "CHANNEL/TCP/host(port)[,host2(port2)]".
 
-    It leads to whatever is named in connecting, so `queue_manager` is for the caller to set. Raises `ChannelTableError`.
+    It leads to whatever is named in connecting, so `queue_manager` is for the caller to set. As one of a URL it sets no limit
+    to the length of messages: the queue manager's end does. Raises `ChannelTableError`.
     """
     name, _, rest = text.strip().partition("/")
     transport, _, connection_name = rest.partition("/")
     if not is_channel_name(name) or transport.upper() != "TCP" or not connection_name:
         raise ChannelTableError(source, f"{text!r} is no CHANNEL/TCP/host(port).")
-    return Channel(name=name, addresses=tuple(_address(each.strip(), source) for each in connection_name.split(",")))
+    addresses = tuple(_address(each.strip(), source) for each in connection_name.split(","))
+    return Channel(name=name, addresses=addresses, message_bytes_max=_MESSAGE_BYTES_MOST)
 
 
 def _address(text: str, source: str) -> Address:

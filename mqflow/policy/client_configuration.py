@@ -56,10 +56,22 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
     put1_always_synchronous: bool = False
     #: What else the stanza says, by its names as written. IBM's libraries read such (PasswordProtection ...); mqflow does not.
     others: Mapping[str, str] = field(default_factory=dict[str, str])
+    #: Its other stanzas, by name: SSL, TCP, Security ...
+    other_stanzas: tuple[str, ...] = ()
     #: The file; empty where there is none.
     source: str = ""
     #: What looks like a typing error, in sentences.
     warnings: tuple[str, ...] = ()
+
+    @property
+    def not_used(self) -> tuple[str, ...]:
+        """What the file says, by its names, and mqflow does nothing about; IBM's client library reads the file for itself."""
+        channels = [
+            *(["CCSID"] if self.ccsid is not None else []),
+            *(["Put1DefaultAlwaysSync"] if self.put1_always_synchronous else []),
+            *self.others,
+        ]
+        return (*(f"CHANNELS: {name}" for name in channels), *(f"{stanza}: all of it" for stanza in self.other_stanzas))
 
 
 class Place(Struct, frozen=True):
@@ -89,7 +101,8 @@ def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfigur
     said: dict[str, Any] = {}
     others: dict[str, str] = {}
     warnings: list[str] = []
-    for line, name, value in _attributes(text, source):
+    stanzas: dict[str, None] = {}
+    for line, name, value in _attributes(text, source, stanzas):
         known = _ATTRIBUTES.get(name.lower())
         if known is None:
             others[name] = value
@@ -101,7 +114,7 @@ def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfigur
             said[field_name] = convert(value)
         except ValueError as error:
             raise ClientConfigurationError(source, f"{name}: {error}", line=line) from error
-    return ClientConfiguration(**said, others=others, source=source, warnings=tuple(warnings))
+    return ClientConfiguration(**said, others=others, other_stanzas=tuple(stanzas), source=source, warnings=tuple(warnings))
 
 
 def _local(text: str) -> str:
@@ -114,15 +127,18 @@ def _local(text: str) -> str:
     return unquote(parts.path)
 
 
-def _attributes(text: str, source: str) -> Iterator[tuple[int, str, str]]:
-    """Yield line, name and value of each attribute of the CHANNELS stanza."""
+def _attributes(text: str, source: str, others: dict[str, None]) -> Iterator[tuple[int, str, str]]:
+    """Yield line, name and value of each attribute of the CHANNELS stanza; note the names of the `others`."""
     inside = False
     for number, written in enumerate(text.splitlines(), start=1):
         line = written.strip()
         if not line or line[0] in "#;":
             continue
         if line.endswith(":") and "=" not in line:
-            inside = line[:-1].strip().lower() == "channels"
+            stanza = line[:-1].strip()
+            inside = stanza.lower() == "channels"
+            if not inside:
+                others[stanza] = None
         elif inside:
             name, equals, value = line.partition("=")
             if not equals or not name.strip():

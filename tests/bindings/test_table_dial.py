@@ -1,8 +1,10 @@
 """A channel table over pymqi, which cannot hand one to IBM's client: each attempt is a channel that is said outright."""
 
 import json
+import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -10,10 +12,12 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import open_queue_manager
 from mqflow.app.settings import Settings
 from mqflow.app.table_dial import channel_options
-from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ConnectOptions, prepare
+from mqflow.bindings.errors import ClientPackageError
 from mqflow.policy.candidates import Attempt
-from mqflow.policy.channel_table import Address, Channel
-from tests.standin.harness import Program, only_in
+from mqflow.policy.channel_table import Address, Channel, server_channel
+from tests.bindings.bound import connected
+from tests.standin.harness import Program, in_package, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")
 
@@ -50,6 +54,59 @@ def test_what_the_entry_says_of_tls_counts_before_what_is_set() -> None:
         theirs.key_repository,
     )
     assert ("ANY", "other", "CN=*") == (ours.cipher_spec, ours.certificate_label, ours.peer_name)
+
+
+def test_what_the_entry_says_of_the_channel_itself_is_passed_on() -> None:
+    channel = Channel(
+        name="A",
+        heartbeat_s=30,
+        keep_alive_s=60,
+        sharing_conversations=1,
+        message_bytes_max=2_000_000,
+        local_address="192.0.2.1(1000,1999)",
+        header_compression=("system",),
+    )
+
+    options = channel_options(ConnectOptions(), Attempt(channel=channel, address=Address("mq1"), why=""))
+
+    assert (30, 60, 1, 2_000_000, "192.0.2.1(1000,1999)", ("system",)) == (
+        options.heartbeat_s,
+        options.keep_alive_s,
+        options.sharing_conversations,
+        options.message_bytes_max,
+        options.local_address,
+        options.header_compression,
+    )
+
+
+def test_mqserver_sets_no_limit_to_the_length_of_messages() -> None:
+    assert MESSAGE_BYTES_MAX == server_channel("A/TCP/mq1").message_bytes_max
+
+
+@in_package
+def test_the_channel_that_is_asked_for_is_the_entry_s(program: Program) -> None:
+    said: dict[str, Any] = {"heartbeat_s": 30, "keep_alive_s": 60, "sharing_conversations": 1, "message_bytes_max": 2_000_000}
+    connected(program, "", local_address="192.0.2.1(1000)", header_compression=("new", "system"), **said).disconnect()
+    connected(program).disconnect()
+
+    fields = ("HeartbeatInterval", "KeepAliveInterval", "SharingConversations", "MaxMsgLength", "LocalAddress", "HdrCompList")
+    entry, plain = ([request.channel[name] for name in fields] for request in program.kit.requests[-2:])
+    assert [30, 60, 1, 2_000_000] == entry[:4]
+    assert "192.0.2.1(1000)" in str(entry[4])
+    assert [300, -1, 10, MESSAGE_BYTES_MAX] == plain[:4]
+    assert (struct.pack("2i", 8, -1), struct.pack("2i", 0, -1)) == (_bytes(entry[5])[:8], _bytes(plain[5])[:8])
+
+
+def _bytes(value: object) -> bytes:
+    assert isinstance(value, bytes)
+    return value
+
+
+def test_a_local_address_that_is_too_long_is_refused_before_any_connection() -> None:
+    options = ConnectOptions(channel="A", hosts=(("mq1", 1414),), local_address=",".join(["192.0.2.1(1000,1999)"] * 3))
+
+    with pytest.raises(ClientPackageError, match="62 characters, and MQ has room for 48"):
+        prepare(options)
 
 
 def table(folder: Path) -> str:

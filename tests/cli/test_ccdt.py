@@ -69,6 +69,22 @@ def test_a_script_reads_a_record_for_each_attempt_and_each_entry_that_is_not_tri
     assert ("other", 1414, "QM1", "no") == tuple(records[0][key] for key in ("host", "port", "queue_manager", "reconnects"))
 
 
+def test_what_is_not_used_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, more = entry("PLAIN", "QM1", "one"), entry("MORE", "QM1", "two", disconnectInterval=6000)
+    more["compression"] = {"header": ["system"], "message": ["none", "zlibfast"]}
+    (tmp_path / "ccdt.json").write_text(json.dumps({"channel": [plain, more]}))
+    (tmp_path / "client.ini").write_text("CHANNELS:\n  MQPasswordProtection=always\nTCP:\n  KeepAlive=YES\n")
+    monkeypatch.setenv("MQCLNTCF", str(tmp_path / "client.ini"))
+
+    said = run("ccdt", "explain", "ccdt.json", "--connect", "QM1").stderr
+
+    assert (
+        "warning: Entry 1 (MORE): mqflow does not use connectionManagement.disconnectInterval, compression.message.\n" in said
+    )
+    assert "client.ini: mqflow does not use CHANNELS: MQPasswordProtection; TCP: all of it. IBM's client library reads" in said
+    assert "PLAIN" not in said
+
+
 def test_the_name_of_a_queue_manager_will_be_checked(run: Run, table: Path) -> None:
     assert "the queue manager reached must be called QM1." in run("ccdt", "explain", "ccdt.json", "--connect", "QM1").stdout
 

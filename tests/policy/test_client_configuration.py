@@ -79,13 +79,23 @@ def test_other_stanzas_and_comments_say_nothing_about_channels() -> None:
         "# DefRecon=YES\nTCP:\n  DefRecon=YES\n\nCHANNELS:\n; DefRecon=YES\n  CCSID=819\nSSL:\n  DefRecon=YES\n  no attribute\n"
     )
 
-    assert ClientConfiguration(ccsid=819, source="mqclient.ini") == parse_client_configuration(text)
+    said = parse_client_configuration(text)
+
+    assert ClientConfiguration(ccsid=819, other_stanzas=("TCP", "SSL"), source="mqclient.ini") == said
+    assert ("CHANNELS: CCSID", "TCP: all of it", "SSL: all of it") == said.not_used
 
 
 def test_attributes_of_ibm_s_libraries_are_kept_as_written() -> None:
     said = parse_client_configuration("CHANNELS:\nPasswordProtection=ALWAYS\n")
 
     assert ({"PasswordProtection": "ALWAYS"}, ()) == (said.others, said.warnings)
+    assert ("CHANNELS: PasswordProtection",) == said.not_used
+
+
+def test_what_is_used_is_not_named_among_what_is_not() -> None:
+    used = "DefRecon=YES\nReconDelay=(1)\nMQReconnectTimeout=9\nServerConnectionParms=A/TCP/h(1)\nPut1DefaultAlwaysSync=NO\n"
+
+    assert () == parse_client_configuration(f"CHANNELS:\n{used}").not_used
 
 
 def test_what_looks_like_a_typing_error_is_a_warning() -> None:
