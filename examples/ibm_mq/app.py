@@ -1,0 +1,23 @@
+"""An application on IBM MQ: only the URL says so. Who connects is said by the settings, never in a URL.
+
+pip install "mqflow[ibmmq]"
+export MQFLOW_USER=app MQFLOW_PASSWORD_FILE=/run/secrets/mq
+mqflow mqsc examples.ibm_mq.app:app     # the DEFINE and SET AUTHREC commands that it needs, for the administrator
+mqflow doctor                           # is the client library there, and what is at the other end?
+mqflow run examples.ibm_mq.app:app
+"""
+
+import msgspec
+
+from mqflow import App, Backout, Context
+
+app = App("ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN", name="orders")
+
+
+class Order(msgspec.Struct):
+    number: int
+
+
+@app.listener("ORDERS.IN", concurrency=2, backout=Backout(threshold=3, queue="ORDERS.BOQ"))
+async def take(order: Order, ctx: Context) -> None:
+    await ctx.put("ORDERS.TAKEN", order)

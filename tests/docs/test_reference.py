@@ -1,0 +1,56 @@
+"""The reference: every public name is on a page, every entry is something, and nothing that is shown is without a word."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mqflow
+
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
+ENTRIES = sorted({entry for page in PAGES for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)})
+ELSEWHERE = {"Depends"}
+"""What other projects document."""
+
+
+def found(entry: str) -> Any:
+    """Return the module, or what is in one, that the entry names."""
+    try:
+        return import_module(entry)
+    except ModuleNotFoundError as error:
+        module, _, name = entry.rpartition(".")
+        if not module or error.name is None or not entry.startswith(error.name):
+            pytest.skip(f"{error.name} is not installed")
+        return getattr(found(module), name)
+
+
+def shown(entry: str, thing: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what the page has for an entry: itself, what a module gives, the methods of a class."""
+    yield entry, thing
+    if inspect.ismodule(thing):
+        for name in getattr(thing, "__all__", ()):
+            member = getattr(thing, name)
+            if inspect.isclass(member) or inspect.isfunction(member):
+                yield from shown(f"{entry}.{name}", member)
+    elif inspect.isclass(thing):
+        for name, member in vars(thing).items():
+            if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
+                yield f"{entry}.{name}", member
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_what_the_reference_shows_is_there_and_has_a_docstring(entry: str) -> None:
+    silent = [name for name, thing in shown(entry, found(entry)) if not (thing.__doc__ or "").strip()]
+
+    assert [] == silent
+
+
+@pytest.mark.parametrize("name", sorted(set(mqflow.__all__) - ELSEWHERE))
+def test_a_public_name_is_in_the_reference(name: str) -> None:
+    home = mqflow._HOMES[name]
+
+    assert {home, f"{home}.{name}"} & set(ENTRIES), f"no page has ::: {home}.{name}"
