@@ -317,11 +317,11 @@ class InlineConnection(Connection, Protocol):
 class BatchConnection(Connection, Protocol):
     """A connection with verbs for many messages. Others have the same by the functions `get_many` and `put_many`."""
 
-    def get_many(self, handle: Any, options: GetOptions, most: int) -> list[Got]:
+    def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return what as many gets would, one after the other: only the first waits, BROWSE_FIRST goes on with BROWSE_NEXT.
 
-        Up to `most` messages and `UNIT_BYTES_MAX`; fewer where nothing more is there, or a get is refused (that one the next
-        call meets again). `ends_unit` says what comes alone, or last. Raises what the first get does.
+        Up to `most` messages, and `bytes_max` unless the first alone is longer; fewer where nothing more is there, or a get is
+        refused (that one the next call meets again). `ends_unit` says what comes alone or last. Raises what the first get does.
         """
         ...
 
@@ -421,7 +421,8 @@ def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptio
     if len(unit) >= most or ends_unit(first, options):
         return unit
     if (many := getattr(connection, "get_many", None)) is not None:
-        return unit + cast("list[Got]", many(handle, options, most - 1))
+        left_bytes = max(0, UNIT_BYTES_MAX - len(first.body))
+        return unit + cast("list[Got]", many(handle, options, most - 1, bytes_max=left_bytes))
     left_bytes = UNIT_BYTES_MAX - len(first.body)
     get = connection.get
     while len(unit) < most and left_bytes > 0:

@@ -7,8 +7,8 @@ that died: its unit of work is backed out. Knows the seam and the records of `ca
 import contextlib
 import socket
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Final, Protocol, assert_never, cast
+from functools import lru_cache, partial
+from typing import Any, Final, Protocol, TypeVar, assert_never, cast
 
 import msgspec
 
@@ -27,6 +27,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.verbs import (
+    UNIT_BYTES_MAX,
     WAIT_UNLIMITED,
     BatchConnection,
     GetOptions,
@@ -34,12 +35,12 @@ from mqflow.verbs import (
     InlineConnection,
     ObjectHandle,
     SubscriptionHandle,
-    following,
-    take_unit,
     without_wait,
 )
 
 __all__ = ("Answering", "Host", "Servable", "ServableConnection", "no_host")
+
+Taken = TypeVar("Taken", "Got | None", list[Got])
 
 #: Stands for a number that is no handle's where None would mean something.
 _NO_HANDLE: Final = object()
@@ -51,6 +52,10 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
     @property
     def user(self) -> str:
         """As whom the application connected."""
+        ...
+
+    def browse_back(self, handle: Any, count: int) -> None:
+        """Put the cursor back by so many of the messages that the last `get_many` browsed, to their place if they are gone."""
         ...
 
     def abandon(self) -> None:
@@ -228,9 +233,10 @@ class Answering:
             case calls.RequestPublications(number, options):
                 return connection.request_publications(self._handle(number), SubscriptionRequestOption(options))
             case calls.Get():
-                return self._get(connection, self._handle(request.handle), request.options)
+                handle = self._handle(request.handle)
+                return self._get(connection, handle, request.options, partial(connection.get, handle))
             case calls.GetMany():
-                return self._get_many(connection, request)
+                return self._get_many(connection, self._handle(request.handle), request)
             case calls.Inquire():
                 return connection.inquire(self._handle(request.handle), request.selectors)
             case _:
@@ -249,6 +255,8 @@ class Answering:
         match request:
             case calls.Close():
                 self._close(connection, request)
+            case calls.BrowseBack(number, count):
+                connection.browse_back(self._handle(number), count)
             case calls.Set():
                 connection.set(self._handle(request.handle), request.values)
             case calls.Commit():
@@ -291,14 +299,16 @@ class Answering:
         self._handles[self._handles_made] = handle
         return self._handles_made
 
-    def _get(self, connection: ServableConnection, handle: object, options: GetOptions) -> Got | None:
+    def _get(
+        self, connection: ServableConnection, handle: object, options: GetOptions, get: Callable[[GetOptions], Taken]
+    ) -> Taken:
         """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
-            return connection.get(handle, options)
+            return get(options)
         at_once = _at_once(options)
         ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
-        while (got := connection.get(handle, at_once)) is None:
+        while not (got := get(at_once)):
             withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
             if withdraw is None:
                 continue
@@ -308,7 +318,7 @@ class Answering:
                 withdraw()
                 self._arrived.clear()
             if not arrived:
-                return connection.get(handle, at_once)
+                return get(at_once)
         return got
 
     def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> calls.Exchanged:
@@ -320,19 +330,21 @@ class Answering:
             return calls.Exchanged(settle=calls.failure_of(error))
         handle, options = self._handle(request.handle), without_wait(request.options)
         try:
-            unit = connection.get_many(handle, options, request.most)
+            unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
             if not unit and request.options.options & GetOption.WAIT:
                 self._frames.send(calls.encode(calls.Reply(None, calls.Exchanged(waits=True))))
-                first = self._get(connection, handle, request.options)
-                unit = [] if first is None else take_unit(connection, handle, first, options, request.most)
+                unit = self._get_many(connection, handle, request)
         except MQIError as error:
             return calls.Exchanged(get=calls.failure_of(error))
         return calls.Exchanged(unit=tuple(unit))
 
-    def _get_many(self, connection: ServableConnection, request: calls.GetMany) -> list[Got]:
-        handle = self._handle(request.handle)
-        first = self._get(connection, handle, request.options)
-        return [] if first is None else take_unit(connection, handle, first, following(request.options), request.most)
+    def _get_many(self, connection: ServableConnection, handle: object, request: calls.GetMany | calls.Exchange) -> list[Got]:
+        bytes_max = request.bytes_max if isinstance(request, calls.GetMany) else UNIT_BYTES_MAX
+
+        def get(options: GetOptions) -> list[Got]:
+            return connection.get_many(handle, options, request.most, bytes_max=bytes_max)
+
+        return self._get(connection, handle, request.options, get)
 
     def _put_many(self, connection: ServableConnection, request: calls.PutMany) -> calls.PutManyAnswer:
         handle, context = self._handle(request.handle), self._handle(request.context)

@@ -40,6 +40,7 @@ __all__ = (
     "AuthorityQuestion",
     "Backout",
     "Backup",
+    "BrowseBack",
     "Clear",
     "Close",
     "Commit",
@@ -221,6 +222,14 @@ class GetMany(Struct, frozen=True, tag=True):
     handle: int
     options: GetOptions
     most: int
+    bytes_max: int = UNIT_BYTES_MAX
+
+
+class BrowseBack(Struct, frozen=True, tag=True):
+    """The cursor is where it was before the last so many messages of a `GetMany`."""
+
+    handle: int
+    count: int
 
 
 class Exchange(Struct, frozen=True, tag=True):
@@ -360,7 +369,7 @@ class RefreshAuthorities(Struct, frozen=True, tag=True):
 
 
 VerbQuestion = Open | Put | PutMany | Put1 | Get | GetMany | Inquire | Subscribe | RequestPublications
-VerbOrder = Close | Set | Commit | Backout | Disconnect
+VerbOrder = Close | BrowseBack | Set | Commit | Backout | Disconnect
 
 
 class EndQueueManager(Struct, frozen=True, tag=True):

@@ -201,17 +201,19 @@ class EmbeddedConnection:
             raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
         return got
 
-    def get_many(self, handle: Any, options: GetOptions, most: int) -> list[Got]:
+    def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return up to `most` messages, in few steps; waits, and raises, for the first one only."""
-        unit = self._get_plain(handle, options, most)
+        unit = self._get_plain(handle, options, most, bytes_max)
+        if len(unit) >= most:
+            return unit
+        trail = [handle.cursor]
         if not unit:
             first = self.get(handle, options)
             if first is None:
                 return []
             unit.append(first)
-        if len(unit) == most:
-            return unit
-        left_bytes = UNIT_BYTES_MAX - sum(len(got.body) for got in unit)
+            trail.append(handle.cursor)
+        left_bytes = bytes_max - sum(len(got.body) for got in unit)
         again = following(options)
         with contextlib.suppress(MQIError, Refusal):  # what was got is got: the next call meets it again
             while len(unit) < most and not ends_unit(unit[-1], options):
@@ -219,8 +221,20 @@ class EmbeddedConnection:
                 if not more:
                     break
                 unit += more
+                trail.append(handle.cursor)
                 left_bytes -= sum(len(got.body) for got in more)
+        handle.trail = trail
         return unit
+
+    def browse_back(self, handle: Any, count: int) -> None:
+        """Put the cursor back by so many of the messages that the last `get_many` browsed. Refused with 2034 after others."""
+        try:
+            with self._machine.lock:
+                self._check_usable()
+                self._check_own(handle)
+                handle.go_back(count)
+        except Refusal as refusal:
+            raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
 
     def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Ask to be woken when a get with these options may find something; None where it may already."""
@@ -441,13 +455,13 @@ class EmbeddedConnection:
                 raise self._not_begun(refusal) from None
             return settling.commit_in_memory(self._machine, self.unit_of_work)
 
-    def _get_plain(self, handle: Any, options: GetOptions, most: int) -> list[Got]:
+    def _get_plain(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
         """Return the plain messages that are there at once; maybe none."""
         try:
             with self._machine.lock:
                 self._check_usable()
                 self._check_handle(handle)
-                return get_plain(self._machine, handle, _plan(handle, options), most, UNIT_BYTES_MAX)
+                return get_plain(self._machine, handle, _plan(handle, options), most, bytes_max)
         except Refusal as refusal:
             raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
 

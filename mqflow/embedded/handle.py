@@ -3,13 +3,16 @@
 State only; the steps that change it are in `opening`, `getting` and `browse`.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mqflow.embedded.local_queue import BEFORE_FIRST, LocalQueue
 from mqflow.embedded.logical_order import Retained
+from mqflow.embedded.refusal import Refusal
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ObjectType, OpenOption
+from mqflow.mqi.reason_codes import Reason
 
 if TYPE_CHECKING:  # a handle remembers them; what they are is not its business
     from mqflow.embedded.connection import EmbeddedConnection
@@ -59,6 +62,7 @@ class EmbeddedHandle:
         "selector",
         "takes_queue_along",
         "topic",
+        "trail",
         "waiter",
     )
 
@@ -83,6 +87,8 @@ class EmbeddedHandle:
         self.creator = False
         #: Key of the message last browsed.
         self.cursor = BEFORE_FIRST
+        #: Where the cursor was before and after each of the messages that were browsed in one call.
+        self.trail: Sequence[int] = ()
         #: Key of the message browsed with MQGMO_LOCK.
         self.locked: int | None = None
         #: Where puts, gets and browses of groups and segments left off.
@@ -97,6 +103,12 @@ class EmbeddedHandle:
         # The last options used and what they mean: an application gets with the same ones again and again.
         self.get_options: GetOptions | None = None
         self.get_plan: GetPlan | None = None
+
+    def go_back(self, count: int) -> None:
+        """Have the cursor where it was before so many of the messages that were browsed last, in one call."""
+        if not 0 < count < len(self.trail) or self.trail[-1] != self.cursor:
+            raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "There is no such place to go back to")
+        self.cursor = self.trail[-1 - count]
 
     @property
     def resolved_queue(self) -> str:

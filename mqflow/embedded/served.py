@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from mqflow.ambient import THREADS, Runner
+from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.embedded import calls
 from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.administration import QueueStatus
@@ -26,6 +26,7 @@ from mqflow.embedded.dialing import Dial, dial
 from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frames
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.objects_served import ServedObjects
+from mqflow.embedded.read_ahead import AHEAD_BYTES_MAX, ReadAhead, may_read_ahead
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.streams import Stream
 from mqflow.embedded.topics_served import ServedTopics
@@ -43,7 +44,7 @@ from mqflow.mqi.options import (
 )
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import Exchange, GetOptions, Got, Inquired, ManyPut, Put, Subscribed
+from mqflow.verbs import UNIT_BYTES_MAX, Exchange, GetOptions, Got, Inquired, ManyPut, Put, Subscribed
 
 __all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager")
 
@@ -95,7 +96,9 @@ class ServedQueueManager:
         runner: Runner = THREADS,
         silence_s: float = SILENCE_S,
         dial: Dial = dial,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._dial = dial
         self._addresses: Final = _addresses(address)
         self._password = password
@@ -123,7 +126,7 @@ class ServedQueueManager:
         says.
         """
         program = PurePath(sys.argv[0]).name if sys.argv else ""
-        return ServedConnection(self._line(application_name or program, user or self._user))
+        return ServedConnection(self._line(application_name or program, user or self._user), self._clock)
 
     def close(self) -> None:
         """End the connections that were not disconnected, as when the application dies."""
@@ -161,8 +164,13 @@ class ServedQueueManager:
 class ServedConnection:
     """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, its unit of work is backed out."""
 
-    def __init__(self, line: "_Line") -> None:
+    def __init__(self, line: "_Line", clock: Clock = SYSTEM_CLOCK) -> None:
         self._line = line
+        self._clock = clock
+        #: What was read ahead, by the number of the handle.
+        self._ahead: dict[int, ReadAhead] = {}
+        #: How many calls were made that may have changed what a browse would see.
+        self._calls = 0
         self._last_exchange: tuple[calls.Exchange, bytes] | None = None
 
     @property
@@ -186,17 +194,19 @@ class ServedConnection:
         request = calls.Open(
             name, int(options), int(object_type), queue_manager, dynamic_name, alternate_user, object_string, selection
         )
-        return self._opened(self._line.call(request, "MQOPEN", name))
+        return self._opened(self._call(request, "MQOPEN", name))
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         """Close it (MQCLOSE)."""
-        self._line.call(calls.Close(self._number(handle), int(options)), "MQCLOSE", _name_of(handle))
+        number = self._number(handle)
+        self._ahead.pop(number, None)
+        self._call(calls.Close(number, int(options)), "MQCLOSE", _name_of(handle))
 
     def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
         """Put a message (MQPUT). Outside a unit of work, a persistent one is durable when this returns."""
         self._check_body(body, "MQPUT", _name_of(handle))
         request = calls.Put(self._number(handle), descriptor, body, int(options), self._context(context))
-        answer: Put = self._line.call(request, "MQPUT", _name_of(handle), unknown=_durable(descriptor, options))
+        answer: Put = self._call(request, "MQPUT", _name_of(handle), unknown=_durable(descriptor, options))
         return answer
 
     def put_many(
@@ -210,7 +220,7 @@ class ServedConnection:
             for some in calls.in_frames(sound):
                 request = calls.PutMany(number, some, int(options), passed_on)
                 unknown = any(_durable(descriptor, options) for descriptor, _ in some)
-                answer: calls.PutManyAnswer = self._line.call(request, "MQPUT", name, unknown=unknown)
+                answer: calls.PutManyAnswer = self._call(request, "MQPUT", name, unknown=unknown)
                 puts += answer.puts
                 if answer.failure is not None:
                     return ManyPut(tuple(puts), calls.error_of(answer.failure))
@@ -239,20 +249,54 @@ class ServedConnection:
         request = calls.Put1(
             name, descriptor, body, int(options), passed_on, queue_manager, alternate_user, int(object_type), object_string
         )
-        answer: Put = self._line.call(request, "MQPUT1", name, unknown=_durable(descriptor, options))
+        answer: Put = self._call(request, "MQPUT1", name, unknown=_durable(descriptor, options))
         return answer
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
-        answer: Got | None = self._line.call(calls.Get(self._number(handle), options), "MQGET", _name_of(handle))
+        number = self._number(handle)
+        if may_read_ahead(options):
+            return self._browse_next(handle, number, options)
+        self._go_back(handle, number)
+        answer: Got | None = self._call(calls.Get(number, options), "MQGET", _name_of(handle))
         return answer
 
-    def get_many(self, handle: Any, options: GetOptions, most: int) -> list[Got]:
+    def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return up to `most` messages, one way there and back; waits for the first one only."""
-        answer: tuple[Got, ...] | None = self._line.call(
-            calls.GetMany(self._number(handle), options, most), "MQGET", _name_of(handle)
-        )
+        number = self._number(handle)
+        self._go_back(handle, number)
+        return self._got(self._call, handle, calls.GetMany(number, options, most, bytes_max))
+
+    def _got(self, call: Callable[..., Any], handle: object, request: calls.GetMany) -> list[Got]:
+        answer: tuple[Got, ...] | None = call(request, "MQGET", _name_of(handle))
         return list(answer or ())
+
+    def _browse_next(self, handle: object, number: int, options: GetOptions) -> Got | None:
+        """Return the next message; from what was read ahead, or with what comes next."""
+        ahead = self._ahead.setdefault(number, ReadAhead())
+        got = ahead.next(options, self._calls, self._clock.monotonic())
+        if got is not None:
+            return got
+        self._go_back(handle, number, forget=False)
+        request = calls.GetMany(number, options, ahead.most(), AHEAD_BYTES_MAX)
+        found = self._got(self._line.call, handle, request)
+        ahead.keep(options, found[1:], self._calls, self._clock.monotonic())
+        return found[0] if found else None
+
+    def _go_back(self, handle: object, number: int, *, forget: bool = True) -> None:
+        """Have the queue manager's cursor where the application's is."""
+        ahead = self._ahead.get(number)
+        if ahead is None:
+            return
+        if ahead.behind:
+            self._line.call(calls.BrowseBack(number, ahead.behind), "MQGET", _name_of(handle))
+        if forget:
+            ahead.forget()
+
+    def _call(self, request: calls.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
+        """Return what `_Line.call` does, and count it: what was read ahead before may not be as it was."""
+        self._calls += 1
+        return self._line.call(request, verb, object_name, unknown=unknown)
 
     def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
         """Settle and get the next, one way there and back. A settlement without an answer may have taken effect."""
@@ -260,7 +304,9 @@ class ServedConnection:
         settled = commit is None
         verb = "MQGET" if settled else "MQCMIT" if commit else "MQBACK"
         line, name = self._line, _name_of(handle)
+        self._calls += 1
         try:
+            self._go_back(handle, request.handle)
             line.take(verb, name)
             try:
                 answer: calls.Exchanged = line.reply(request, frame, verb, name, unknown=commit is True)
@@ -296,18 +342,18 @@ class ServedConnection:
 
     def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ)."""
-        answer: Inquired = self._line.call(calls.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))
+        answer: Inquired = self._call(calls.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))
         return answer
 
     def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET)."""
-        self._line.call(calls.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
+        self._call(calls.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB)."""
         request = calls.Subscribe(descriptor, self._context(queue))
         durable = bool(descriptor.options & SubscribeOption.DURABLE)
-        answer: calls.Subscribed = self._line.call(request, "MQSUB", descriptor.name, unknown=durable)
+        answer: calls.Subscribed = self._call(request, "MQSUB", descriptor.name, unknown=durable)
         return Subscribed(
             handle=ServedSubscription(self, answer.handle, answer.name),
             queue=self._opened(answer.queue),
@@ -318,21 +364,21 @@ class ServedConnection:
     def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
         """Have what is retained sent again (MQSUBRQ); return how many."""
         request = calls.RequestPublications(self._number(handle), int(options))
-        answer: int = self._line.call(request, "MQSUBRQ", _name_of(handle), unknown=True)
+        answer: int = self._call(request, "MQSUBRQ", _name_of(handle), unknown=True)
         return answer
 
     def commit(self) -> None:
         """End the unit of work for good (MQCMIT). Raises 2549 where the socket was lost before the answer came."""
-        self._line.call(calls.Commit(), "MQCMIT", unknown=True)
+        self._call(calls.Commit(), "MQCMIT", unknown=True)
 
     def backout(self) -> None:
         """Undo the unit of work (MQBACK)."""
-        self._line.call(calls.Backout(), "MQBACK")
+        self._call(calls.Backout(), "MQBACK")
 
     def disconnect(self) -> None:
         """End the connection (MQDISC). **Commits an open unit of work**, as IBM MQ does."""
         try:
-            self._line.call(calls.Disconnect(), "MQDISC", unknown=True)
+            self._call(calls.Disconnect(), "MQDISC", unknown=True)
         finally:
             self._line.close()
 

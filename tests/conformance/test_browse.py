@@ -375,3 +375,89 @@ def test_a_message_that_another_marked_meanwhile_is_2200_under_the_cursor(
 
     with refused(Reason.MSG_MARKED_BROWSE_CO_OP):
         program.get(mine, options | UNMARKED)
+
+
+# ---- what a queue manager may read ahead changes nothing of it
+
+
+@pytest.fixture
+def many(queue: str, program: Program) -> str:
+    """A queue with the messages 0 to 29: more than are looked at one by one."""
+    for number in range(30):
+        program.put(queue, b"%d" % number)
+    return queue
+
+
+def test_a_long_browse_sees_every_message_once_in_order(many: str, program: Program) -> None:
+    assert [b"%d" % number for number in range(30)] == all_of(program, program.open(many, OpenOption.BROWSE), NEXT)
+
+
+@pytest.mark.parametrize("options", [OpenOption.BROWSE, BOTH], ids=["browse", "browse and input"])
+def test_under_the_cursor_is_what_was_seen_last(many: str, program: Program, options: OpenOption) -> None:
+    handle = program.open(many, options)
+
+    seen = [body(program.browse(handle)) for _ in range(5)]
+
+    assert seen[-1] == body(program.browse(handle, SAME)) == b"4"
+    assert b"5" == body(program.browse(handle))
+
+
+def test_what_is_taken_under_the_cursor_is_what_was_seen_last(many: str, program: Program) -> None:
+    handle = program.open(many, BOTH)
+    for _ in range(5):
+        program.browse(handle)
+
+    assert b"4" == body(program.get(handle, TAKE | GetOption.NO_SYNCPOINT))
+    assert b"5" == body(program.browse(handle))
+
+
+def test_a_browse_that_locks_locks_what_it_shows(many: str, program: Program, other: Program) -> None:
+    handle = program.open(many, BOTH)
+    for _ in range(5):
+        program.browse(handle)
+
+    locked = program.browse(handle, NEXT | LOCK)
+
+    assert b"5" == body(locked)
+    assert b"5" not in other.seen(many)
+
+
+def test_a_program_does_not_see_again_what_it_has_got_itself(many: str, program: Program) -> None:
+    handle = program.open(many, BOTH)
+    for _ in range(5):
+        program.browse(handle)
+    taken = [body(program.get(many)) for _ in range(7)]  # beginning with 0
+
+    assert [b"%d" % number for number in range(7)] == taken
+    assert b"7" == body(program.browse(handle))
+
+
+def test_a_browse_goes_on_behind_where_it_was_when_that_message_is_gone(many: str, program: Program, other: Program) -> None:
+    handle = program.open(many, BOTH)
+    for _ in range(5):
+        program.browse(handle)
+    for _ in range(5):
+        other.get(many)
+
+    with refused(Reason.NO_MSG_UNDER_CURSOR):
+        program.browse(handle, SAME)
+    assert b"5" == body(program.browse(handle))
+
+
+def test_two_browses_of_a_program_do_not_disturb_each_other(many: str, program: Program) -> None:
+    one, two = program.open(many, OpenOption.BROWSE), program.open(many, OpenOption.BROWSE)
+
+    seen = [(body(program.browse(one)), body(program.browse(two))) for _ in range(30)]
+
+    assert [(b"%d" % number, b"%d" % number) for number in range(30)] == seen
+
+
+def test_a_browse_may_change_what_it_asks_for_on_the_way(many: str, program: Program) -> None:
+    handle = program.open(many, OpenOption.BROWSE)
+    for _ in range(5):
+        program.browse(handle)
+
+    cut = [body(program.browse(handle, NEXT | GetOption.ACCEPT_TRUNCATED_MSG, buffer_bytes_max=1)) for _ in range(7)]
+
+    assert [b"5", b"6", b"7", b"8", b"9", b"1", b"1"] == cut
+    assert b"12" == body(program.browse(handle))

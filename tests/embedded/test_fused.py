@@ -113,7 +113,7 @@ def test_a_get_that_is_refused_is_told_apart_from_the_settlement(
 def test_a_unit_ends_before_it_is_too_long_for_a_frame(
     owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.embedded.connection.UNIT_BYTES_MAX", 10)
+    monkeypatch.setattr("mqflow.embedded.answering.UNIT_BYTES_MAX", 10)
     put(owner, b"12345", b"1234", b"12", b"longer than all may be", b"1")
     handle = connection.open(QUEUE, BOTH)
 
