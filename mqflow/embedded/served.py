@@ -4,33 +4,26 @@ For worker processes beside the owner. A lost socket is 2009; where the call may
 the records of `calls`; knows no rule of MQ.
 """
 
-import contextlib
 import socket
 import ssl
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.embedded import calls
 from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
-from mqflow.embedded.administration import QueueStatus
-from mqflow.embedded.authorities_served import ServedAuthorities
+from mqflow.embedded.administration_served import ServedAdministration
 from mqflow.embedded.dialing import Dial, dial
-from mqflow.embedded.frames import FRAME_BYTES_MAX, SILENCE_S, FrameError, Frames
+from mqflow.embedded.frames import SILENCE_S
 from mqflow.embedded.heart import Heart
-from mqflow.embedded.objects_served import ServedObjects
+from mqflow.embedded.line import Line
 from mqflow.embedded.read_ahead import AHEAD_BYTES_MAX, ReadAhead, may_read_ahead
 from mqflow.embedded.staging_order import STAGING_QUEUE
-from mqflow.embedded.streams import Stream
-from mqflow.embedded.topics_served import ServedTopics
-from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import (
@@ -106,7 +99,7 @@ class ServedQueueManager:
         self._name = name
         # Who connects where a connection names nobody; empty for the user of the owner, as whom this process runs too.
         self._user = user
-        self._lines: set[_Line] = set()
+        self._lines: set[Line] = set()
         self._heart = Heart(runner, silence_s=silence_s)
 
     @property
@@ -133,7 +126,7 @@ class ServedQueueManager:
         for line in tuple(self._lines):
             line.close()
 
-    def _line(self, application_name: str, user: str) -> "_Line":
+    def _line(self, application_name: str, user: str) -> Line:
         *others, last = self._addresses
         for address in others:
             try:
@@ -143,14 +136,14 @@ class ServedQueueManager:
                     raise
         return self._line_to(last, application_name, user)
 
-    def _line_to(self, address: Address, application_name: str, user: str) -> "_Line":
+    def _line_to(self, address: Address, application_name: str, user: str) -> Line:
         try:
             stream = self._dial(address, self._tls, self._heart.silence_s)
         except OSError as error:
             reason, said = _refusal(error)
             detail = f"{said} at {address} ({error.strerror or error})"
             raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
-        line = _Line(stream, self._name, self._heart, self._lines.discard)
+        line = Line(stream, self._name, self._heart, self._lines.discard)
         self._lines.add(line)
         hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user, self._password)
         try:
@@ -164,7 +157,7 @@ class ServedQueueManager:
 class ServedConnection:
     """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, its unit of work is backed out."""
 
-    def __init__(self, line: "_Line", clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, line: Line, clock: Clock = SYSTEM_CLOCK) -> None:
         self._line = line
         self._clock = clock
         #: What was read ahead, by the number of the handle.
@@ -294,7 +287,7 @@ class ServedConnection:
             ahead.forget()
 
     def _call(self, request: calls.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Return what `_Line.call` does, and count it: what was read ahead before may not be as it was."""
+        """Return what `Line.call` does, and count it: what was read ahead before may not be as it was."""
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 
@@ -402,148 +395,6 @@ class ServedConnection:
 
     def _context(self, handle: object) -> int | None:
         return None if handle is None else self._number(handle)
-
-
-class ServedAdministration:
-    """Offers `administration.Administration` from another process."""
-
-    def __init__(self, line: "_Line") -> None:
-        self._line = line
-
-    @property
-    def publishing(self) -> ServedTopics:
-        """Topics and subscriptions."""
-        return ServedTopics(self._line.call)
-
-    @property
-    def authorities(self) -> ServedAuthorities:
-        """Who may do what."""
-        return ServedAuthorities(self._line.call)
-
-    @property
-    def queue_manager(self) -> QueueManagerAttributes:
-        """The queue manager's attributes."""
-        answer: QueueManagerAttributes = self._line.call(calls.ReadQueueManager(), "DISPLAY")
-        return answer
-
-    def queues(self) -> tuple[QueueAttributes, ...]:
-        """All queues, of every kind, by name."""
-        answer: tuple[QueueAttributes, ...] = self._line.call(calls.ReadQueues(), "DISPLAY")
-        return answer
-
-    def queue(self, name: str) -> QueueAttributes | None:
-        """The queue of that name, or None."""
-        answer: QueueAttributes | None = self._line.call(calls.ReadQueue(name), "DISPLAY", name)
-        return answer
-
-    @property
-    def objects(self) -> ServedObjects:
-        """Objects that are no queues, and connections."""
-        return ServedObjects(self._line.call)
-
-    def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
-        """Define a queue."""
-        self._line.call(calls.Define(attributes, replace), "DEFINE", attributes.name, unknown=True)
-
-    def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
-        """Change fields of a queue."""
-        self._line.call(calls.Alter(name, changes, force), "ALTER", name, unknown=True)
-
-    def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue."""
-        self._line.call(calls.Delete(name, purge, keep_authorities), "DELETE", name, unknown=True)
-
-    def clear(self, name: str) -> None:
-        """Take every message off a local queue."""
-        self._line.call(calls.Clear(name), "CLEAR", name, unknown=True)
-
-    def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
-        """Change fields of the queue manager."""
-        self._line.call(calls.AlterQueueManager(changes), "ALTER QMGR", unknown=True)
-
-    def queue_status(self, name: str) -> QueueStatus:
-        """How a local queue stands."""
-        answer: QueueStatus = self._line.call(calls.ReadQueueStatus(name), "DISPLAY QSTATUS", name)
-        return answer
-
-    def order(self, request: calls.HostOrder) -> None:
-        """Have whoever started the queue manager end it, or back it up. 2298 where that is a running application."""
-        self._line.call(request, type(request).__name__, unknown=True)
-
-    def close(self) -> None:
-        """End its connection."""
-        self._line.close()
-
-
-class _Line:
-    """Requests and replies over one socket: what is lost, and what that means for the call under way."""
-
-    def __init__(self, stream: Stream, queue_manager_name: str, heart: Heart, over: "Callable[[_Line], None]") -> None:
-        self.queue_manager_name = queue_manager_name
-        self._over = over
-        self._frames: Final = Frames(stream, silence_s=heart.silence_s)
-        self._heart = heart
-        heart.add(self._frames)
-        self._free = threading.Lock()
-        #: Why no call is possible any more: 2018 after `close`, 2009 once the socket was lost.
-        self._ended = 0
-
-    def call(self, request: calls.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
-        """Return the value of the reply, or raise the error in it.
-
-        Where the socket is lost: 2549 if `unknown` (it may have taken effect for good), otherwise 2009. 2219 where another
-        thread is in a call.
-        """
-        frame = calls.encode(request)
-        if len(frame) > FRAME_BYTES_MAX:
-            detail = f"{len(frame)} bytes do not fit into a frame of {FRAME_BYTES_MAX}"
-            raise error_for(Reason.MSG_TOO_BIG_FOR_Q_MGR, verb, object_name, self.queue_manager_name, detail)
-        self.take(verb, object_name)
-        try:
-            return self.reply(request, frame, verb, object_name, unknown=unknown)
-        finally:
-            self.give_back()
-
-    def take(self, verb: str, object_name: str) -> None:
-        """Have the line for one call, up to its last reply. Raises 2219 where another thread is in a call."""
-        if not self._free.acquire(blocking=False):
-            raise error_for(Reason.CALL_IN_PROGRESS, verb, object_name, self.queue_manager_name)
-
-    def give_back(self) -> None:
-        """Let the next call have the line."""
-        self._free.release()
-
-    def reply(
-        self, request: calls.Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
-    ) -> Any:
-        """Return the value of the reply to the frame; without one, of a reply that follows. Raises what `call` does.
-
-        Between `take` and `give_back` only.
-        """
-        if self._ended:
-            raise error_for(self._ended, verb, object_name, self.queue_manager_name)
-        try:
-            answer = self._frames.answer() if frame is None else self._frames.exchange(frame)
-            reply = calls.decode_reply(request, answer)
-        except (OSError, FrameError, msgspec.MsgspecError) as error:
-            self._end(Reason.CONNECTION_BROKEN)
-            reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
-            raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error
-        if reply.failure is not None:
-            raise calls.error_of(reply.failure)
-        return reply.value
-
-    def close(self) -> None:
-        """End the connection; the owner notices."""
-        self._end(Reason.HCONN_ERROR)
-
-    def _end(self, reason: Reason) -> None:
-        self._ended = self._ended or reason
-        self._heart.remove(self._frames)
-        with contextlib.suppress(OSError):  # it is lost already
-            self._frames.socket.shutdown(socket.SHUT_RDWR)  # closing alone would not end a call under way in another thread
-        self._frames.socket.close()
-        self._over(self)
 
 
 def _addresses(address: Path | Address | Sequence[Address]) -> Sequence[Address]:

@@ -19,10 +19,10 @@ import pytest
 
 from mqflow import App, Context
 from mqflow.app.settings import ReconnectSettings, Settings
-from mqflow.embedded import served
 from mqflow.embedded.addresses import Address
 from mqflow.embedded.calls import Request
 from mqflow.embedded.dialing import Dial, dial
+from mqflow.embedded.line import Line
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedConnection, ServedQueueManager
 from mqflow.embedded.serving import Server, serve
@@ -220,13 +220,15 @@ def test_whatever_frame_is_cut_what_was_answered_is_true(how: Cut) -> None:
 
 
 def test_a_doubt_that_is_called_a_refusal_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = served._Line.call
+    real = Line.reply
 
-    def call(self: served._Line, request: Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
+    def reply(
+        self: Line, request: Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
+    ) -> Any:
         del unknown  # the defect
-        return real(self, request, verb, object_name, unknown=False)
+        return real(self, request, frame, verb, object_name, unknown=False)
 
-    monkeypatch.setattr(served._Line, "call", call)
+    monkeypatch.setattr(Line, "reply", reply)
 
     assert any(_wrong_after(at, Cut.ANSWER_LOST) for at in range(1, MANY))
 
