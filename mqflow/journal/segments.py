@@ -34,6 +34,7 @@ __all__ = (
     "segment_of",
     "sync_folder",
     "verify",
+    "write_durably",
     "write_pending",
 )
 
@@ -88,8 +89,7 @@ def write_pending(folder: Path, number: int, kind: Kind, columns: Mapping[str, S
     data = sink.getvalue()
     written = Written(number, table.num_rows, zlib.crc32(data), data.size, owner)
     path = pending_path(folder, number, owner)
-    with _room(path):
-        _write_durably(path, data)
+    write_durably(path, data)
     sync_folder(folder)
     verify(path, written)
     return written
@@ -169,6 +169,14 @@ def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = Non
     return pa.Table.from_batches(found, schema=wanted)
 
 
+def write_durably(path: Path, data: "bytes | pa.Buffer") -> None:
+    """Have the file hold this, synced. Raises `JournalFullError` where there is no room; then there is no file."""
+    with _room(path), path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in the folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -199,13 +207,6 @@ def _check_schema(path: Path, found: "pa.Schema", kind: Kind) -> None:
     if not found.equals(arrow_schema(kind), check_metadata=False):
         odd = sorted(set(map(str, found)) ^ set(map(str, arrow_schema(kind))))
         raise SchemaError(path, f"its columns are not those of {kind.value}: {', '.join(odd) or 'another order'}")
-
-
-def _write_durably(path: Path, data: "pa.Buffer") -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 @contextmanager

@@ -5,8 +5,11 @@ so a batch that is replayed is not added twice. Files of tasks that failed belon
 age, because Spark does not say which they are. Needs `mqflow[delta]`. Loads Spark; only `register` imports it.
 """
 
+import errno
+import os
 import re
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +36,8 @@ __all__ = ("DeltaSink",)
 
 NAME: Final = "mqflow_delta"
 _KNOWN: Final = ("path", "appId", "partitionBy", "vacuumHours")
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_SAID_BY_RUST: Final = re.compile(r"\(os error (\d+)\)")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
 
 
@@ -118,23 +123,55 @@ def _write(asked: _Asked, batches: Iterator["pa.RecordBatch"]) -> list[_File]:
     token = f"{int(SYSTEM_RANDOM.random() * 2**48):012x}{int(SYSTEM_RANDOM.random() * 2**48):012x}"
     writers: dict[tuple[str | None, ...], tuple[Path, Any]] = {}
     counts: dict[tuple[str | None, ...], int] = {}
-    for batch in batches:
-        table = pa.Table.from_batches([batch]).cast(schema)
-        for key, part in _by_partition(table, asked.partition_by):
-            if key not in writers:
-                path = Path(asked.path, *(_folder(n, v) for n, v in zip(asked.partition_by, key, strict=True)))
-                path.mkdir(parents=True, exist_ok=True)
-                file = path / f"part-{task_number:05d}-{token}-{len(writers):04d}.zstd.parquet"
-                writers[key] = (file, pq.ParquetWriter(file, kept, compression="zstd"))
-            writers[key][1].write_table(part.select(kept.names))
-            counts[key] = counts.get(key, 0) + part.num_rows
+    with _whole(asked.path, writers):
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).cast(schema)
+            for key, part in _by_partition(table, asked.partition_by):
+                if key not in writers:
+                    path = Path(asked.path, *(_folder(n, v) for n, v in zip(asked.partition_by, key, strict=True)))
+                    path.mkdir(parents=True, exist_ok=True)
+                    file = path / f"part-{task_number:05d}-{token}-{len(writers):04d}.zstd.parquet"
+                    writers[key] = (file, pq.ParquetWriter(file, kept, compression="zstd"))
+                writers[key][1].write_table(part.select(kept.names))
+                counts[key] = counts.get(key, 0) + part.num_rows
+        for _, writer in writers.values():
+            writer.close()
     files = []
-    for key, (file, writer) in writers.items():
-        writer.close()
+    for key, (file, _) in writers.items():
         relative = file.relative_to(asked.path).as_posix()
         partition = dict(zip(asked.partition_by, key, strict=True))
         files.append(_File(relative, file.stat().st_size, counts[key], partition))
     return files
+
+
+@contextmanager
+def _whole(path: str, writers: Mapping[Any, tuple[Path, Any]]) -> Iterator[None]:
+    """Leave no file of a task that fails: they belong to no version, and on a full disk they are in the way of the next try."""
+    try:
+        with _room(path):
+            yield
+    except BaseException:
+        for file, writer in writers.values():
+            with suppress(OSError):  # it has more to write, and no room
+                writer.close()
+            file.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _room(path: str) -> Iterator[None]:
+    """Turn a full disk into the error that says so."""
+    try:
+        yield
+    except OSError as error:
+        told = _SAID_BY_RUST.search(str(error))  # delta-rs sets no errno
+        number = error.errno or (int(told[1]) if told else None)
+        if number not in _NO_ROOM:
+            raise
+        raise SinkError(
+            f"{NAME}: there is no room for the table {path}: {os.strerror(number)}. The table is at the version it was at. "
+            "Free space there and start again: the same batch is written then."
+        ) from error
 
 
 def _by_partition(table: "pa.Table", names: tuple[str, ...]) -> Iterator[tuple[tuple[str | None, ...], "pa.Table"]]:
@@ -173,16 +210,18 @@ def _commit(asked: _Asked, messages: Sequence[WriterCommitMessage | None], *, ba
     mode: Any = "overwrite" if asked.overwrite else "append"
     schema = _delta_schema(asked)
     if not DeltaTable.is_deltatable(asked.path):
-        create_table_with_add_actions(
-            asked.path, schema, actions, mode, partition_by=list(asked.partition_by), commit_properties=properties
-        )
+        with _room(asked.path):
+            create_table_with_add_actions(
+                asked.path, schema, actions, mode, partition_by=list(asked.partition_by), commit_properties=properties
+            )
         return
     table = DeltaTable(asked.path)
     before = table.transaction_version(asked.app_id) if asked.app_id else None
     if before is not None and before >= batch:
         return
     _check(asked, table, schema)
-    table.create_write_transaction(actions, mode, schema, list(asked.partition_by), commit_properties=properties)
+    with _room(asked.path):
+        table.create_write_transaction(actions, mode, schema, list(asked.partition_by), commit_properties=properties)
     if asked.vacuum_hours is not None:
         table.vacuum(asked.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from mqflow.journal import Consumers, Journal, Kind, Lane
 from mqflow.journal.rows import Position, columns
-from mqflow.journal.segments import publish, sync_folder, write_pending
+from mqflow.journal.segments import publish, sync_folder, write_durably, write_pending
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.pipeline.errors import PipelineError
@@ -71,7 +71,7 @@ class Drain:
             queue_manager=self._lane.queue_manager,
         )
         written = write_pending(self._lane.path, number, self._lane.kind, columns(self._lane.kind, unit, position))
-        self._tokens(number).write_bytes(msgspec.msgpack.encode([_entry(got) for got in unit]))
+        write_durably(self._tokens(number), msgspec.msgpack.encode([_entry(got) for got in unit]))
         sync_folder(self._lane.path)
         publish(self._lane.path, written)
         return number

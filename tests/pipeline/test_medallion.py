@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from mqflow.pipeline import gold, silver
+from mqflow.pipeline import gold, medallion, silver
 from mqflow.pipeline.medallion import run_gold, run_silver
 from mqflow.pipeline.schemas import TABLES, WINDOWS, Table
 from mqflow.pipeline.tables import TableSet, TableVersionError
@@ -193,6 +193,15 @@ def test_closed_windows_stay_and_late_rows_are_counted(spark: SparkSession, tmp_
     hours = oracle.poison_rate(first + second, "1 hour")  # none of which was closed by the first run
     assert expected + Counter((at[0], at[1], *n) for at, n in hours.items() if at[3] is None) == found
     assert closed
+
+
+def test_a_heartbeat_closes_the_windows_of_an_idle_queue(spark: SparkSession) -> None:
+    """Without it the last windows of a run would never come out (facts, section 5)."""
+    last = oracle._record("committed", START + MINUTE, queue="Q", msg_id=bytes(24), handler="h")
+    beat = oracle._record("heartbeat", START + 30 * MINUTE, queue="Q", msg_id=None, handler="h")
+
+    assert START - 9 * MINUTE == medallion._watermark_us(oracle.frame(spark, [last]), None)
+    assert START + 20 * MINUTE == medallion._watermark_us(oracle.frame(spark, [last, beat]), None)
 
 
 def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path: Path) -> None:

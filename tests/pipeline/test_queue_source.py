@@ -2,20 +2,25 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.serving import serve
+from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.journal import Journal, Kind, Lane, read_table
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
 from mqflow.pipeline import OptionError, PipelineError
 from mqflow.pipeline.draining import Drain, drain_lane
+from mqflow.pipeline.offsets import to_offset
 from mqflow.pipeline.queue_source import QueueSource
+from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
 from tests.embedded.disk import memory_folder
 
@@ -34,10 +39,15 @@ def lane(tmp_path: Path) -> Lane:
     return drain_lane(tmp_path / "manifest", Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")[1]
 
 
-def put(owner: EmbeddedQueueManager, *numbers: int, same_identity: bool = False) -> None:
+def put(
+    owner: EmbeddedQueueManager,
+    *numbers: int,
+    same_identity: bool = False,
+    persistence: Persistence = Persistence.NOT_PERSISTENT,
+) -> None:
     connection = owner.connect()
     for number in numbers:
-        descriptor = MessageDescriptor(message_id=(7 if same_identity else number + 1).to_bytes(24))
+        descriptor = MessageDescriptor(message_id=(7 if same_identity else number + 1).to_bytes(24), persistence=persistence)
         if same_identity:
             descriptor = MessageDescriptor(
                 message_id=b"S" * 24, put_date="20240101", put_time="12000000", put_application_name="x"
@@ -160,6 +170,39 @@ def test_a_token_that_died_with_its_queue_manager_is_replaced_by_what_else_tells
     assert [(1, 0)] == on_queue(owner)
 
 
+def test_a_queue_manager_that_was_restarted_gives_up_what_was_drained_before(tmp_path: Path) -> None:
+    def restarted() -> EmbeddedQueueManager:
+        return EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data"))
+
+    with memory_folder() as folder:
+        with restarted() as before:
+            before.administration.define(QueueAttributes(name=QUEUE))
+            put(before, *range(3), persistence=Persistence.PERSISTENT)
+            lane = drain_lane(tmp_path / "manifest", Kind.PAYLOAD, queue=QUEUE, queue_manager="QM1")[1]
+            drain(before, lane).take(0, rows_max=2)
+        with restarted() as after:
+            put(after, 3)
+
+            assert 2 == drain(after, lane).acknowledge(1)
+            assert [(2, 0), (3, 0)] == on_queue(after)
+
+
+@pytest.mark.parametrize(("moment", "left"), [(Moment.BEFORE, 3), (Moment.AFTER, 0)])
+def test_a_removal_whose_commit_is_in_doubt_is_settled_by_looking(
+    owner: EmbeddedQueueManager, lane: Lane, moment: Moment, left: int
+) -> None:
+    put(owner, 0, 1, 2)
+    faults = Faults(Fault(verb="MQCMIT", moment=moment))
+    doubtful = Drain(faults.wrap(owner).connect(), lane, clock_us=lambda: 0)
+    doubtful.take(0, rows_max=10)
+    with pytest.raises(MQIError, match="2009"):
+        doubtful.acknowledge(1)
+    put(owner, 3)
+
+    assert left == drain(owner, lane).acknowledge(1)
+    assert [(3, 0)] == on_queue(owner)
+
+
 def test_messages_that_look_alike_stop_for_an_operator_once_tokens_are_dead(owner: EmbeddedQueueManager, lane: Lane) -> None:
     put(owner, 0, 1, same_identity=True)
     draining = drain(owner, lane)
@@ -189,6 +232,37 @@ def test_a_manifest_keeps_only_what_may_be_replayed(owner: EmbeddedQueueManager,
 
     assert [] == list(lane.path.glob("*.tokens"))
     assert 3 == Journal.open(lane.path.parents[1]).lane(QUEUE).trimmed == lane.last
+
+
+def test_a_batch_is_replayed_from_the_manifest_alone(owner: EmbeddedQueueManager, lane: Lane, tmp_path: Path) -> None:
+    """After a kill Spark asks for the parts of its log, without latestOffset and in another process; nobody is connected to."""
+    put(owner, 0, 1)
+    drain(owner, lane).take(0, rows_max=10)
+    nowhere = {"url": "embedded+unix:/nowhere?qmgr=QM1", "queue": QUEUE, "manifest": str(tmp_path / "manifest")}
+    reader: Any = QueueSource(nowhere).streamReader(None)  # type: ignore[arg-type]  # it has the columns from the options
+    journal = Journal.open(tmp_path / "manifest")
+
+    parts = reader.partitions(to_offset(journal.id, {QUEUE: 0}), to_offset(journal.id, {QUEUE: 1}))
+
+    assert [b"0", b"1"] == [body for part in parts for batch in reader.read(part) for body in batch["body"].to_pylist()]
+
+
+def test_the_last_batch_is_removed_at_the_head_of_the_next_run_because_spark_never_commits_it(
+    owner: EmbeddedQueueManager, tmp_path: Path
+) -> None:
+    put(owner, 0, 1)
+    with memory_folder() as folder, serve(owner, folder / "qm"):
+        options = {"url": f"embedded+unix:{folder / 'qm'}?qmgr=QM1", "queue": QUEUE, "manifest": str(tmp_path / "m")}
+        first: Any = QueueSource(options).streamReader(None)  # type: ignore[arg-type]  # as above
+        end = first.latestOffset(first.initialOffset(), ReadAllAvailable())
+        first.stop()
+        assert [0, 1] == [number for number, _ in on_queue(owner)]
+
+        second: Any = QueueSource(options).streamReader(None)  # type: ignore[arg-type]  # as above
+        assert end == second.latestOffset(end, ReadAllAvailable())
+        second.stop()
+
+    assert [] == on_queue(owner)
 
 
 def test_a_queue_is_browsed_in_its_order_and_drained_once_by_a_real_spark(
