@@ -47,7 +47,8 @@ def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None 
     """Return what the table would do with the dead letters in bronze, and what the other one would do otherwise."""
     compiled, letters = compile_rules(rules), bronze_table(spark, tables, Kind.DEAD_LETTER)
     differences = () if against is None else dry_run.differences(letters, compiled, compile_rules(against))
-    return Triaged(dry_run.triage(letters, compiled), dry_run.unmatched(letters, compiled), differences)
+    found = dry_run.triage(letters, compiled)
+    return Triaged(found, dry_run.unmatched(letters, compiled, known=found), differences)
 
 
 def report(spark: "SparkSession", tables: Path, output: Path, rules: str | None = None) -> Path:

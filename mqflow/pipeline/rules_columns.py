@@ -6,8 +6,9 @@ Source: IBM q005680 for the patterns, through `policy.dead_letter_actions.like`.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import zip_longest
 from operator import and_
 from typing import TYPE_CHECKING, Final
 
@@ -50,6 +51,7 @@ COLUMNS: Final = {
 """Where the fields of a pattern stand in `bronze.dead_letter`."""
 MASK_RULES: Final = 62
 """How many rules one number of a mask tells about: the bits of a long that is never negative."""
+_WILD: Final = re.compile(r"[*?]")
 
 
 class CompiledRules(Struct, frozen=True):
@@ -84,18 +86,18 @@ class CompiledRules(Struct, frozen=True):
     def masks(self) -> "list[Column]":
         """Return all matches as bits of as few longs as hold them: what groups a hundred million messages fastest.
 
-        `numbers_of` reads them.
+        Each field says by itself which rules it does not stand in the way of, so that a condition of many rules is asked once,
+        and the code that Spark makes of it grows with the conditions, not with the rules. `numbers_of` reads the bits.
         """
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
         made = []
         for start in range(0, len(self.rules), MASK_RULES):
-            numbers = range(start + 1, min(start + MASK_RULES, len(self.rules)) + 1)
-            bits = (
-                f.when(self.matches(n), f.lit(1 << (n - start - 1)).cast("long")).otherwise(f.lit(0).cast("long"))
-                for n in numbers
-            )
-            made.append(reduce(lambda one, other: one.bitwiseOR(other), bits))
+            rules = self.rules[start : start + MASK_RULES]
+            every = f.lit((1 << len(rules)) - 1).cast("long")
+            votes = (vote for field in COLUMNS for vote in _votes(field, rules))
+            left = reduce(lambda one, other: one.bitwiseAND(other), votes, every)
+            made.append(f.when(f.col("has_dlh"), left).otherwise(_bits(0)))
         return made
 
     def action(self, number: "Column") -> "Column":
@@ -143,6 +145,44 @@ def numbers_of(masks: Sequence[int]) -> tuple[int, ...]:
     return tuple(at * MASK_RULES + bit + 1 for at, mask in enumerate(masks) for bit in range(MASK_RULES) if mask >> bit & 1)
 
 
+def _votes(field: Field, rules: Sequence[Rule]) -> "Iterator[Column]":
+    """Yield the rules, as bits, that this field lets match; nothing where no rule looks at it."""
+    asked = ([condition.value for condition in rule.conditions if condition.field is field] for rule in rules)
+    # The parser lets a rule look at a field once; a table made by hand may look twice, and both must hold.
+    for values in zip_longest(*asked):
+        asking: dict[int | str, int] = {}
+        for bit, value in enumerate(values):
+            if value is not None:
+                key = value.rstrip(" ") if isinstance(value, str) else value
+                asking[key] = asking.get(key, 0) | 1 << bit
+        indifferent = sum(1 << bit for bit, value in enumerate(values) if value is None)
+        yield _let(field, asking).bitwiseOR(_bits(indifferent))
+
+
+def _let(field: Field, asking: Mapping[int | str, int]) -> "Column":
+    """Return the bits of the values and patterns that the field is like."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    column = f.col(COLUMNS[field])
+    plain = {value: bits for value, bits in asking.items() if isinstance(value, int) or _WILD.search(value) is None}
+    let = [
+        f.when(_condition(Condition(field, value)), _bits(bits)).otherwise(_bits(0))
+        for value, bits in asking.items()
+        if value not in plain
+    ]
+    if plain:  # one look-up, however many queues the rules name
+        known = f.create_map(*(part for value, bits in plain.items() for part in (f.lit(value), _bits(bits))))
+        key = column if any(isinstance(value, int) for value in plain) else f.rtrim(column)
+        let.append(f.coalesce(f.element_at(known, key), _bits(0)))
+    return reduce(lambda one, other: one.bitwiseOR(other), let)
+
+
+def _bits(bits: int) -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.lit(bits).cast("long")
+
+
 def _condition(condition: Condition) -> "Column":
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -161,17 +201,21 @@ def _like(column: "Column", pattern: str) -> "Column":
         return column.isNotNull()
     value = f.rtrim(column)
     parts = re.split(r"\*+", pattern)
-    if "?" not in pattern:
-        match parts:
-            case [whole]:
-                return value == whole
-            case [start, ""]:
-                return value.startswith(start)
-            case ["", end]:
-                return value.endswith(end)
-            case ["", inside, ""]:
-                return value.contains(inside)
-    return value.rlike(_java_pattern(parts))
+    match parts if "?" not in pattern else ():
+        case [whole]:
+            found = value == whole
+        case [start, ""]:
+            found = value.startswith(start)
+        case ["", end]:
+            found = value.endswith(end)
+        case ["", inside, ""]:
+            found = value.contains(inside)
+        case [start, end]:
+            long_enough = f.octet_length(value) >= len((start + end).encode())
+            found = long_enough & value.startswith(start) & value.endswith(end)
+        case _:
+            found = value.rlike(_java_pattern(parts))
+    return found
 
 
 def _java_pattern(parts: Sequence[str]) -> str:

@@ -1,12 +1,15 @@
 """What rules tables would do with the dead letters of a table: counts by rule, what no rule takes, what two tables differ in.
 
 Nothing is moved, and one pass is enough: it groups the messages by which rules match them; the rest is counting those groups.
+Only for a sample of what no rule takes is there a second look, at the days that can have it.
 Knows compiled rules and the columns of `bronze.dead_letter`; knows no queue manager.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -21,6 +24,8 @@ __all__ = ("SAMPLE_MAX", "Difference", "RuleUse", "Triage", "Unmatched", "differ
 
 SAMPLE_MAX: Final = 20
 """How many unmatched messages are shown."""
+_EPOCH: Final = date(1970, 1, 1)
+_DAY_US: Final = 86_400_000_000
 _SHOWN: Final = ("msg_id", "dlq", "dlh_reason", "dlh_dest_q", "dlh_format", "put_appl_name", "user_id", "dlh_put_ts", "msg_len")
 
 
@@ -71,6 +76,8 @@ class Triage(Struct, frozen=True, kw_only=True):
     #: Messages with an MQDLH that no rule matches: they stay too.
     unmatched: int
     unmatched_bytes: int
+    #: Of those, by the day (UTC) they were put on the dead-letter queue, the first day first; None for those that say none.
+    unmatched_by_day: tuple[tuple[date | None, int], ...]
     rules: tuple[RuleUse, ...]
 
 
@@ -98,6 +105,8 @@ class Difference(Struct, frozen=True, kw_only=True):
 class _Group(Struct, frozen=True):
     has_header: bool
     numbers: tuple[int, ...]
+    #: Of messages that no rule takes.
+    day: date | None
     messages: int
     data_bytes: int
     oldest: datetime | None
@@ -108,21 +117,31 @@ def triage(letters: "DataFrame", compiled: CompiledRules) -> Triage:
     groups = _groups(letters, compiled)
     strays = [group for group in groups if not group.has_header]
     left = [group for group in groups if group.has_header and not group.numbers]
+    days = sorted(left, key=lambda group: (group.day is None, group.day))
     return Triage(
         messages=_messages(groups),
         data_bytes=_bytes(groups),
         strays=_messages(strays),
         unmatched=_messages(left),
         unmatched_bytes=_bytes(left),
+        unmatched_by_day=tuple((group.day, group.messages) for group in days),
         rules=tuple(_use(number, rule, groups) for number, rule in enumerate(compiled.rules, start=1)),
     )
 
 
-def unmatched(letters: "DataFrame", compiled: CompiledRules, most: int = SAMPLE_MAX) -> tuple[Unmatched, ...]:
-    """Return some of the messages that have an MQDLH and that no rule takes; the oldest first."""
+def unmatched(
+    letters: "DataFrame", compiled: CompiledRules, most: int = SAMPLE_MAX, *, known: Triage | None = None
+) -> tuple[Unmatched, ...]:
+    """Return some of the messages that have an MQDLH and that no rule takes; the oldest first.
+
+    Where it is `known` what the table does with these letters, only days that the sample can be of are looked at.
+    """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
-    left = letters.where(f.col("has_dlh") & compiled.first_match().isNull()).select(*_SHOWN)
+    if known is not None and not known.unmatched:
+        return ()
+    early = letters if known is None else _of_days(letters, known.unmatched_by_day, most)
+    left = early.where(f.col("has_dlh") & compiled.first_match().isNull()).select(*_SHOWN)
     rows = left.orderBy(f.col("dlh_put_ts").asc_nulls_last(), "msg_id").limit(most).collect()
     return tuple(Unmatched({name: _text(row[name]) for name in _SHOWN}) for row in rows)
 
@@ -167,23 +186,39 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
 
     masks = [mask.alias(f"mask_{at}") for at, mask in enumerate(compiled.masks())]
     names = [f"mask_{at}" for at in range(len(masks))]
-    length = f.col("msg_len").cast("long")
-    # Millions of dead letters are alike in what the rules look at: each kind is judged once.
-    kinds = letters.groupBy("has_dlh", *compiled.columns).agg(
-        f.count(f.lit(1)).alias("messages"), f.sum(length).alias("bytes"), f.min("dlh_put_ts").alias("oldest")
-    )
+    # Letter by letter, and not by what letters are alike in: a rule may look at a field that differs in every one of them.
+    judged = letters.select("has_dlh", f.col("msg_len").cast("long").alias("msg_len"), "dlh_put_ts", *masks)
+    taken = reduce(or_, (f.col(name) != 0 for name in names), f.lit(False))
+    day = f.when(f.col("has_dlh") & ~taken, f.floor(f.unix_micros("dlh_put_ts") / _DAY_US))
     rows = (
-        kinds.select("has_dlh", *masks, "messages", "bytes", "oldest")
-        .groupBy("has_dlh", *names)
-        .agg(f.sum("messages").alias("messages"), f.sum("bytes").alias("bytes"), f.min("oldest").alias("oldest"))
+        judged.groupBy("has_dlh", *names, day.alias("day"))
+        .agg(f.count(f.lit(1)).alias("messages"), f.sum("msg_len").alias("bytes"), f.min("dlh_put_ts").alias("oldest"))
         .collect()
     )
     return [
         _Group(
-            bool(row["has_dlh"]), numbers_of([row[name] for name in names]), row["messages"], row["bytes"] or 0, row["oldest"]
+            bool(row["has_dlh"]),
+            numbers_of([row[name] for name in names]),
+            None if row["day"] is None else _EPOCH + timedelta(days=row["day"]),
+            row["messages"],
+            row["bytes"] or 0,
+            row["oldest"],
         )
         for row in rows
     ]
+
+
+def _of_days(letters: "DataFrame", days: Sequence[tuple[date | None, int]], most: int) -> "DataFrame":
+    """Return the letters among which the oldest so many that no rule takes are: a condition that Parquet can skip by."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    found = 0
+    for day, messages in days:
+        found += messages
+        if day is not None and found >= most:
+            end = datetime.combine(day + timedelta(days=1), time(), UTC)
+            return letters.where(f.col("dlh_put_ts") < f.lit(end))
+    return letters
 
 
 def _use(number: int, rule: Rule, groups: Sequence[_Group]) -> RuleUse:

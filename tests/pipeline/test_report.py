@@ -56,7 +56,8 @@ def made(text: str = "ValueError", queue: str = "ORDERS.IN", hours: int = 12) ->
         ],
         late_rows=3,
         triage=Triage(
-            messages=90, data_bytes=9_000, strays=2, unmatched=8, unmatched_bytes=800, rules=(use(1, 80, 80), use(2, 0, 5))
+            messages=90, data_bytes=9_000, strays=2, unmatched=8, unmatched_bytes=800, unmatched_by_day=((None, 8),),
+            rules=(use(1, 80, 80), use(2, 0, 5)),
         ),
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind, arrow_schema, ddl
@@ -101,19 +102,53 @@ def test_columns_and_the_handler_agree(
             assert tuple(expected) == numbers_of([row[f"mask{at}"]])
 
 
-PATTERN_ROWS = ["", "*", "A", "A*", "*A", "*A*", "A?", "?", "A*B", "*.*B*", "\\E", "A\nB", "?*", "A B", "$", "*a?*"]
+def test_a_rule_made_by_hand_that_looks_twice_at_a_field_needs_both(spark: SparkSession) -> None:
+    twice = (Condition(Field.DESTQ, "A*"), Condition(Field.DESTQ, "*B"))
+    table = RulesTable((Rule(conditions=twice, action=Action.DISCARD), Rule(conditions=twice[:1], action=Action.DISCARD)))
+    blank: dict[Field, str | int] = {field: "" if PATTERNS[field].chars_max else 0 for field in Field}
+    made = [blank | {Field.DESTQ: value} for value in ("AB", "A", "B", "")]
+
+    found = asked(spark, made).select("at", compile_rules(table).masks()[0].alias("mask")).collect()
+
+    assert [(1, 2), (2,), (), ()] == [numbers_of([row["mask"]]) for row in sorted(found)]
+    assert [[1, 2], [2], [], []] == [oracle(table, each) for each in made]
+
+
+PATTERN_ROWS = [
+    "",
+    "*",
+    "A",
+    "A*",
+    "*A",
+    "*A*",
+    "A?",
+    "?",
+    "A*B",
+    "*.*B*",
+    "\\E",
+    "A\nB",
+    "?*",
+    "A B",
+    "$",
+    "*a?*",
+    "A*A",
+    "é*é",
+    "A ",
+]
 
 
 def test_every_kind_of_pattern_is_compiled_to_what_the_handler_says(spark: SparkSession) -> None:
     rows = tuple(Rule(conditions=(Condition(Field.DESTQ, pattern),), action=Action.DISCARD) for pattern in PATTERN_ROWS)
     table = RulesTable(rows)
-    values = ["", "A", "AB", "BA", "A\n", "A\nB", "A.B", "\\E", "a", "$", "éA", "😀", "A B", "xA😀B", "bay"]
+    values = ["", "A", "AB", "BA", "A\n", "A\nB", "A.B", "\\E", "a", "$", "éA", "😀", "A B", "xA😀B", "bay", "é", "éxé", "A A"]
     blank: dict[Field, str | int] = {field: "" if PATTERNS[field].chars_max else 0 for field in Field}
     made = [blank | {Field.DESTQ: value} for value in values]
 
-    found = asked(spark, made).select("at", compile_rules(table).all_matches().alias("all")).collect()
+    compiled = compile_rules(table)
+    found = asked(spark, made).select("at", compiled.all_matches().alias("all"), compiled.masks()[0].alias("mask")).collect()
 
     assert {at: oracle(table, each) for at, each in enumerate(made)} == {row["at"]: row["all"] for row in found}
+    assert all(tuple(row["all"]) == numbers_of([row["mask"]]) for row in found)
     assert set(range(1, len(rows) + 1)) == {number for row in found for number in row["all"]}
 
 
@@ -186,6 +221,25 @@ def test_what_no_rule_takes_is_shown(spark: SparkSession) -> None:
     assert ("55" * 24, "STOCK", "2085") == (one.columns["msg_id"], one.columns["dlh_dest_q"], one.columns["dlh_reason"])
 
 
+def test_the_sample_is_the_same_where_only_days_that_can_have_it_are_looked_at(spark: SparkSession) -> None:
+    days = [20, 4, None, 11, 4, 30]
+    letters = landed(spark, LANDED[-4:-3] * len(days)).join(
+        spark.createDataFrame([(at, day) for at, day in enumerate(days)], "ordinal int, day int"), "ordinal"
+    )
+    put = f.when(f.col("day").isNotNull(), f.make_timestamp(f.lit(2026), f.lit(1), "day", "ordinal", f.lit(0), f.lit(0)))
+    letters = letters.withColumn("dlh_put_ts", put).withColumn("msg_len", f.col("ordinal"))
+    compiled = compile_rules(TABLE)
+
+    known = triage(letters, compiled)
+
+    assert ((4, 2), (11, 1), (20, 1), (30, 1), (None, 1)) == tuple(
+        (None if day is None else day.day, messages) for day, messages in known.unmatched_by_day
+    )
+    for most in (1, 2, 3, 6, 9):
+        assert unmatched(letters, compiled, most) == unmatched(letters, compiled, most, known=known)
+    assert () == unmatched(letters, compiled, known=triage(letters.where("day = 0"), compiled))
+
+
 def test_two_tables_differ_in_what_they_do_and_not_in_their_order(spark: SparkSession) -> None:
     letters, before = landed(spark, LANDED), compile_rules(TABLE)
     same = CompiledRules((before.rules[0], before.rules[4], before.rules[1]))
@@ -204,6 +258,11 @@ def test_more_rules_than_one_number_holds_are_counted(spark: SparkSession) -> No
 
     assert 2 == found.rules[MASK_RULES].first
     assert 2 == sum(use.first for use in found.rules)
+
+
+def test_spark_makes_no_method_that_java_would_not_compile(spark: SparkSession) -> None:
+    """What 60 rules are in one method was interpreted: six times the processor time."""
+    assert "8000" == spark.conf.get("spark.sql.codegen.hugeMethodLimit")
 
 
 def test_a_table_with_errors_is_refused_with_all_of_them() -> None:
