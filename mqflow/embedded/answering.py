@@ -113,7 +113,7 @@ class Answering:
         self._raw = raw
         self._entrance = entrance
         self._host = host
-        self._frames = Frames(raw, silence_s=heart.silence_s)
+        self._frames = Frames(raw, silence_s=heart.silence_s, clock=clock)
         #: When it came, until it has said hello; then None.
         self.unknown_since: float | None = clock.monotonic()
         self._clock = clock
@@ -131,7 +131,7 @@ class Answering:
         try:
             secured = self._entrance.secured(self._raw)
             if secured is not self._raw:
-                self._frames = Frames(secured, silence_s=self._heart.silence_s)
+                self._frames = Frames(secured, silence_s=self._heart.silence_s, clock=self._clock)
             self._frames.beating = False
             self._heart.add(self._frames)
             connection = self._welcome()

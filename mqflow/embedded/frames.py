@@ -1,7 +1,8 @@
 """Whole messages over a stream socket: each is four bytes of length and so many bytes. An empty one is a heartbeat.
 
 Knows nothing of what is in them. A length beyond the cap is refused before anything is kept for it; a peer that says nothing,
-not even a heartbeat, or that takes nothing off, is given up after a bounded time.
+not even a heartbeat, that takes nothing off, or that has begun a frame and goes on by single bytes, is given up after a bounded
+time.
 """
 
 import contextlib
@@ -10,9 +11,10 @@ import struct
 import threading
 from typing import Final
 
+from mqflow.ambient import SYSTEM_CLOCK, Clock
 from mqflow.embedded.streams import Stream
 
-__all__ = ("FRAME_BYTES_MAX", "SILENCE_S", "FrameError", "Frames", "SilenceError")
+__all__ = ("FRAME_BYTES_MAX", "SILENCE_S", "FrameError", "Frames", "SilenceError", "TrickleError")
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
 """The longest message of MQ, and a megabyte for what stands around it."""
@@ -22,6 +24,8 @@ SILENCE_S: Final = 4.0
 _LENGTH_BYTES: Final = 4
 _READ_BYTES: Final = 64 * 1024
 _BEAT: Final = bytes(_LENGTH_BYTES)
+# What has to come of a frame in each silence. A modem of 1990 sends a hundred times as much.
+_PACE_BYTES: Final = 256
 
 
 class FrameError(Exception):
@@ -35,11 +39,19 @@ class SilenceError(FrameError):
         super().__init__(f"the peer has not been heard of for {seconds:g} s")
 
 
+class TrickleError(SilenceError):
+    """The peer is there, and what it sends comes by single bytes: an answer would take hours."""
+
+    def __init__(self, seconds: float) -> None:
+        FrameError.__init__(self, f"a frame has begun, and fewer than {_PACE_BYTES} bytes of it came in {seconds:g} s")
+
+
 class Frames:
     """A connected socket, in frames. One thread receives, any thread sends."""
 
-    def __init__(self, stream: Stream, *, silence_s: float = SILENCE_S) -> None:
+    def __init__(self, stream: Stream, *, silence_s: float = SILENCE_S, clock: Clock = SYSTEM_CLOCK) -> None:
         self.socket: Final = stream
+        self._clock = clock
         self.silence_s: Final = silence_s
         self._received = bytearray()
         self._sending = threading.Lock()
@@ -116,25 +128,33 @@ class Frames:
         return self._next()
 
     def _next(self) -> bytes | None:
-        if not self._read_up_to(_LENGTH_BYTES):
+        if not self._read_up_to(_LENGTH_BYTES, self.silence_s / 2):  # sent by one call, and at once
             if self._received:
                 raise FrameError("the stream ended within a frame")
             return None
         end = _LENGTH_BYTES + int.from_bytes(self._received[:_LENGTH_BYTES])
         if end > _LENGTH_BYTES + FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {end - _LENGTH_BYTES} bytes was announced; the most is {FRAME_BYTES_MAX}")
-        if not self._read_up_to(end):
+        if not self._read_up_to(end, self.silence_s):
             raise FrameError("the stream ended within a frame")
         frame = bytes(self._received[_LENGTH_BYTES:end])
         del self._received[:end]
         return frame
 
-    def _read_up_to(self, wanted_bytes: int) -> bool:
+    def _read_up_to(self, wanted_bytes: int, pace_s: float) -> bool:
+        """Return whether so much has come before the stream ended. A frame that has begun gets on in each `pace_s`."""
+        if len(self._received) >= wanted_bytes:
+            return True
+        since, had = self._clock.monotonic(), len(self._received)
         while (missing := wanted_bytes - len(self._received)) > 0:
             more = self._more(max(_READ_BYTES, min(missing, 16 * _READ_BYTES)))
             if not more:
                 return False
             self._received += more
+            if (now := self._clock.monotonic()) - since >= pace_s:
+                if len(self._received) < min(had + _PACE_BYTES, wanted_bytes):
+                    raise TrickleError(pace_s)
+                since, had = now, len(self._received)
         return True
 
     def _more(self, most: int) -> bytes:

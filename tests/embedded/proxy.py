@@ -22,13 +22,15 @@ class Break(Enum):
     PARTITION_AFTERWARDS = "the request still arrives, then nothing does"
     RESET = "the request arrives, then both ends see a reset"
     CUT = "two bytes of the answer arrive, then the end of the stream"
+    TRICKLE = "what the server sends arrives, a byte at a time"
 
 
 class Wire:
     """Listens on this machine; each connection to `port` is one to the server's `port`."""
 
-    def __init__(self, server_port: int) -> None:
+    def __init__(self, server_port: int, *, byte_s: float = 0.1) -> None:
         self._server_port = server_port
+        self._byte_s = byte_s
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: Final = int(self._listener.getsockname()[1])
         self._broken: Break | None = None
@@ -85,9 +87,17 @@ class Wire:
                 if how is Break.CUT and any(data):
                     client.sendall(data[:2])
                     break
-                client.sendall(data)
+                if how is Break.TRICKLE:
+                    self._trickle(client, data)
+                else:
+                    client.sendall(data)
             if self._broken not in {Break.LOST_ANSWER, Break.PARTITION, Break.PARTITION_AFTERWARDS}:
                 client.shutdown(socket.SHUT_WR)
+
+    def _trickle(self, client: socket.socket, data: bytes) -> None:
+        for at in range(len(data)):
+            client.sendall(data[at : at + 1])
+            threading.Event().wait(self._byte_s)
 
     @staticmethod
     def _reset(*sockets: socket.socket) -> None:

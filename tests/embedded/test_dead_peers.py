@@ -177,8 +177,8 @@ def test_without_a_limit_on_silence_it_would_not_be_noticed(
 ) -> None:
     real = Frames.__init__
 
-    def patient(self: Frames, stream: Any, *, silence_s: float = SILENCE_S) -> None:
-        real(self, stream, silence_s=60 + silence_s)
+    def patient(self: Frames, stream: Any, *, silence_s: float = SILENCE_S, **more: Any) -> None:
+        real(self, stream, silence_s=60 + silence_s, **more)
 
     monkeypatch.setattr(Frames, "__init__", patient)
     monkeypatch.setitem(globals(), "_gone", lambda _: True)

@@ -9,7 +9,7 @@ import pytest
 
 from mqflow.ambient import THREADS
 from mqflow.embedded import calls
-from mqflow.embedded.frames import FrameError, Frames, SilenceError
+from mqflow.embedded.frames import FrameError, Frames, SilenceError, TrickleError
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedQueueManager
@@ -51,6 +51,50 @@ def pair() -> Iterator[tuple[Frames, Frames]]:
 def test_who_says_nothing_is_given_up(pair: tuple[Frames, Frames]) -> None:
     with pytest.raises(SilenceError, match=r"0\.2 s"):
         pair[0].receive()
+
+
+class _AClock:
+    """A clock that is a second later each time it is looked at."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def wall(self) -> float:
+        return self.monotonic()
+
+    def monotonic(self) -> float:
+        self._now += 1.0
+        return self._now
+
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "given_up"),
+    [
+        ([b"\0", b"\0", b"\0", b"\1."], True),  # a length may take 2 s
+        ([b"\0", b"\0", b"\0\1."], False),
+        ([b"\0\0\2\0", *[b"x" * 63] * 8], True),  # 252 bytes in 4 s, and 256 is the least
+        ([b"\0\0\2\0", *[b"x" * 64] * 8], False),
+        ([b"\0\0\0\5", b"x", b"x", b"x", b"x", b"x"], True),
+        ([b"\0\0\0\5", b"x", b"x", b"x", b"xx"], False),
+    ],
+)
+def test_a_frame_that_has_begun_goes_on(pieces: list[bytes], *, given_up: bool) -> None:
+    """Silence is 4 s, and a second passes with each piece."""
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # a piece is a piece
+    with one, other:
+        for piece in pieces:
+            other.send(piece)
+        other.send(b"\0\0\0\1.")
+        frames = Frames(one, silence_s=4.0, clock=_AClock())
+
+        if given_up:
+            with pytest.raises(TrickleError):
+                frames.receive()
+        else:
+            assert frames.receive()
 
 
 def test_who_takes_nothing_off_is_given_up(pair: tuple[Frames, Frames]) -> None:
