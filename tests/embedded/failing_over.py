@@ -132,7 +132,7 @@ class _Client:
         self.made = 0
         self.asked_to_end = threading.Event()
         self._manager = ServedQueueManager(folder / SOCKET, name="QM1")
-        self._away = False
+        self._away = True  # it says so when it has done something for the first time, too
         signal.signal(signal.SIGTERM, lambda *_: self.asked_to_end.set())
 
     def say(self, *words: object) -> None:

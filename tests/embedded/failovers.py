@@ -79,7 +79,7 @@ class _Run:
         self.states: dict[int, dict[str, float]] = {}
         self.away: dict[str, float] = {}
         self.clients: dict[str, int] = {}
-        self.started: set[str] = set()
+        self.working: set[str] = set()
         self.named = 0
 
     def listen(self, until: Callable[[], bool], what: str) -> None:
@@ -97,9 +97,9 @@ class _Run:
     def _hear(self, who: str, what: str, *words: str) -> None:
         if who == "owner":
             self.states.setdefault(int(what), {})[words[0]] = float(words[1])
-        elif what == "started":
-            self.started.add(who)
-        elif what == "back" and float(words[0]) >= self.away.get(who, float("inf")):  # not of the outage before
+        elif what in {"started", "back"}:
+            self.working.add(who)
+        if what == "back" and float(words[0]) >= self.away.get(who, math.inf):  # not of the outage before
             back_ms = (float(words[0]) - self.away.pop(who)) * 1_000
             (self.result.application_back_ms if who.startswith("app") else self.result.client_back_ms).append(back_ms)
 
@@ -109,7 +109,7 @@ class _Run:
         self.standbys = [self._owner("standby"), self._owner()]
         for kind in ("producer", "producer", "mover", "collector", "application"):
             self._client(kind)
-        self.listen(lambda: any(who.startswith("app") for who in self.started), "the application starts")
+        self.listen(lambda: any(who.startswith("app") for who in self.working), "the application starts")
 
     def _owner(self, state: str = "") -> int:
         """Start one that takes over when it is its turn; where that is in line, nobody waits until it has come there."""
@@ -132,9 +132,9 @@ class _Run:
         if self.chance.random() < 0.3:
             self._lose_a_client()
         how = self.chance.choice(("kill", "kill", "stop and kill", "end", "switch over"))
-        # Who is still away from the last time is not measured: it has two outages in one.
+        # Who is still away from the last time is not measured: it has two outages in one. Who has not begun may have none.
         began = time.monotonic()
-        self.away = {who: began for who in self.clients if who not in self.away}
+        self.away = {who: began for who in self.clients if who in self.working and who not in self.away}
         old, self.active = self.active, self.standbys.pop(0)
         match how:
             case "kill":
@@ -201,6 +201,7 @@ def fail_over(
             run.finish()
         except NeverError as error:
             result.wrong.append(str(error))
+            stage.say_where()
         else:
             said, result.wrong = violations(stage.all_said(), *_left(stage.data))
             result.messages = len(said.put)

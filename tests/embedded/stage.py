@@ -3,8 +3,10 @@
 A line is one system call: what a killed process said, it said. Nobody is left behind.
 """
 
+import faulthandler
 import os
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ import anyio._backends._asyncio  # noqa: F401 - loaded once, here, and not in ev
 __all__ = ("LOOK_S", "NeverError", "Stage")
 
 LOOK_S: Final = 0.002
+_SAYING_S: Final = 0.2
 
 
 class NeverError(Exception):
@@ -42,6 +45,7 @@ class Stage:
             try:
                 os.setpgid(0, 0)
                 os.dup2(self.history, 1)
+                faulthandler.register(signal.SIGUSR1)
                 act()
                 code = 0
             except BaseException:  # noqa: BLE001 - said here, because the process ends here
@@ -78,6 +82,14 @@ class Stage:
         who = self.running.pop(pid)
         if (found := os.waitstatus_to_exitcode(ended[1])) != code:
             raise NeverError(f"{who} should have ended with {code}, and ended with {found}")
+
+    def say_where(self) -> None:
+        """Have everybody write where each thread is to stderr: something that should have happened has not."""
+        for pid, who in self.running.items():
+            sys.stderr.write(f"--- {who} {pid}\n")
+            sys.stderr.flush()
+            os.kill(pid, signal.SIGUSR1)
+            time.sleep(_SAYING_S)
 
     def kill_all(self) -> None:
         """Leave nobody behind, with what they may have started themselves."""
