@@ -17,7 +17,7 @@ from mqflow.cli.target import connected, url_option
 from mqflow.cli.terminal import note, safe
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.events import Decided, Disposed, Event, Settled
+from mqflow.events import Disposed, Event, Settled
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.disposition import Completed, Settlement
@@ -118,7 +118,8 @@ def _queues(app: App) -> list[QueueAttributes]:
 class _Told:
     """The hook that says what became of each message, and when that is known."""
 
-    wants: Final = (Decided, Disposed, Settled)
+    #: What is decided about it and where it goes is of this queue manager in memory, and says nothing of the real one.
+    wants: Final = (Disposed, Settled)
 
     def __init__(self) -> None:
         self.failed = 0
@@ -135,7 +136,8 @@ class _Told:
             case Disposed():
                 self.failed += 1
                 self.over.set()
-            case Decided() | Settled():
+                return
+            case Settled():
                 pass
             case _:
                 return
