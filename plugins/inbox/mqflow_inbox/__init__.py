@@ -50,7 +50,8 @@ class Inbox:
         moment = now or datetime.now(UTC)
         row = {"consumer": self._consumer, "message_id": message.message_id, "handled_at": moment}
         statement = _insert(connection.dialect.name, self.table).values(row).on_conflict_do_nothing()
-        return bool(connection.execute(statement).rowcount)
+        # By what came back: the rowcount of an INSERT is -1, "not known", with some drivers (psycopg 3 among them).
+        return connection.execute(statement.returning(self.table.c.message_id)).first() is not None
 
     def forget(self, connection: Connection, before: datetime) -> int:
         """Drop what this consumer handled before that moment; return how many. No message may come again after so long."""

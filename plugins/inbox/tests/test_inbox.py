@@ -17,14 +17,26 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow_inbox import Inbox
+from tests.postgresql import own_server
 
 POSTGRESQL = os.environ.get("MQFLOW_INBOX_POSTGRESQL", "")
 ORDERS = Table("orders", MetaData(), Column("id", Integer, primary_key=True), Column("body", String(20)))
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.skipif(not POSTGRESQL, reason="no PostgreSQL"))])
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The URL of the server that the environment names, or of one that is started for these tests."""
+    if POSTGRESQL:
+        yield POSTGRESQL
+        return
+    with own_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgresql"))])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    engine = create_engine(POSTGRESQL if request.param == "postgresql" else f"sqlite:///{tmp_path}/orders.db")
+    postgresql = request.param == "postgresql"
+    engine = create_engine(request.getfixturevalue("postgresql") if postgresql else f"sqlite:///{tmp_path}/orders.db")
     inbox = Inbox("any")
     with engine.begin() as db:
         inbox.table.drop(db, checkfirst=True)
