@@ -49,6 +49,7 @@ __all__ = (
     "InlineConnection",
     "InlineQueueManager",
     "Inquired",
+    "InterruptibleConnection",
     "ManyPut",
     "ObjectHandle",
     "Put",
@@ -341,6 +342,15 @@ class FusedConnection(Connection, Protocol):
 
         Never raises an `MQIError`: a settlement that got no answer is `settle_error`, and a commit then in doubt.
         """
+        ...
+
+
+@runtime_checkable
+class InterruptibleConnection(Connection, Protocol):
+    """A connection whose waits another thread can end."""
+
+    def interrupt(self) -> None:
+        """Let the get that waits, and all later ones, return with what is there. From any thread; never raises."""
         ...
 
 

@@ -123,6 +123,8 @@ class Answering:
         self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
         self._handles_made = 0
         self._decoded = calls.Decoded()
+        #: Whether the application wants no get to wait any more.
+        self._interrupted = False
         self._ending = False
 
     def run(self) -> None:
@@ -137,8 +139,12 @@ class Answering:
             connection = self._welcome()
             self.unknown_since = None
             while connection is not None and not self._ending and (frame := self._frames.receive()) is not None:
+                request = self._decoded(frame)
+                if isinstance(request, calls.Interrupt):
+                    self._interrupted = True
+                    continue
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
-                answer = calls.encode(self._answered(connection, self._decoded(frame)))
+                answer = calls.encode(self._answered(connection, request))
                 self._frames.beating = False
                 self._frames.send(answer)
         except (OSError, FrameError, msgspec.MsgspecError):
@@ -203,7 +209,7 @@ class Answering:
             self._queue_manager.administration_of(connection.user)  # refuses who may not
             self._host(request)
             return None
-        if isinstance(request, calls.Hello):
+        if isinstance(request, calls.Hello | calls.Interrupt):
             raise FrameError("a connection says hello once")
         return _administered(self._queue_manager.administration_of(connection.user), request)
 
@@ -307,6 +313,8 @@ class Answering:
         if not waits:
             return get(options)
         at_once = _at_once(options)
+        if self._interrupted:
+            return get(at_once)
         ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
         while not (got := get(at_once)):
             withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
@@ -331,7 +339,7 @@ class Answering:
         handle, options = self._handle(request.handle), without_wait(request.options)
         try:
             unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
-            if not unit and request.options.options & GetOption.WAIT:
+            if not unit and request.options.options & GetOption.WAIT and not self._interrupted:
                 self._frames.send(calls.encode(calls.Reply(None, calls.Exchanged(waits=True))))
                 unit = self._get_many(connection, handle, request)
         except MQIError as error:
@@ -360,13 +368,24 @@ class Answering:
             waited = self._arrived.heard_beside(self._frames.socket, wait_s)
             stopped = self._ending and waited.signalled  # a queue manager that stops wakes first: the get will say why
             if waited.readable and not stopped:
-                self._frames.skip_heartbeats()
+                self._listen()
             if waited.signalled:
                 return True
+            if self._interrupted:
+                return False
             if left_s is not None and left_s <= silence_s and not waited.readable:
                 return False
             if not waited.readable:
                 raise SilenceError(silence_s)
+
+    def _listen(self) -> None:
+        """Hear what comes while a get waits: a heartbeat, an interrupt, or the end, which raises `FrameError`."""
+        frame = self._frames.heard()
+        if frame is None:
+            return
+        if not isinstance(self._decoded(frame), calls.Interrupt):
+            raise FrameError("the application spoke out of turn")
+        self._interrupted = True
 
     def _handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
         """Return the handle of that number; None where there is none, and the queue manager says what that is."""

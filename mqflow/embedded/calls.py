@@ -58,6 +58,7 @@ __all__ = (
     "Hello",
     "HostOrder",
     "Inquire",
+    "Interrupt",
     "Open",
     "Opened",
     "Put",
@@ -232,6 +233,10 @@ class BrowseBack(Struct, frozen=True, tag=True):
     count: int
 
 
+class Interrupt(Struct, frozen=True, tag=True):
+    """No get of this connection waits any more, not even the one under way. Not answered."""
+
+
 class Exchange(Struct, frozen=True, tag=True):
     """MQCMIT, MQBACK or neither, then MQGET, and more of what is there at once. May be answered twice: see `Exchanged`."""
 
@@ -399,7 +404,7 @@ AdministrationRequest = (
     | ObjectQuestion
     | ObjectOrder
 )
-Request = Hello | Exchange | VerbQuestion | VerbOrder | AdministrationRequest | HostOrder
+Request = Hello | Exchange | Interrupt | VerbQuestion | VerbOrder | AdministrationRequest | HostOrder
 """Questions have an answer; an order is obeyed or refused."""
 
 

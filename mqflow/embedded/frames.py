@@ -26,6 +26,7 @@ _READ_BYTES: Final = 64 * 1024
 _BEAT: Final = bytes(_LENGTH_BYTES)
 # What has to come of a frame in each silence. A modem of 1990 sends a hundred times as much.
 _PACE_BYTES: Final = 256
+_BLINK_S: Final = 0.05
 
 
 class FrameError(Exception):
@@ -76,9 +77,7 @@ class Frames:
         if not self.beating or not self._sending.acquire(blocking=False):
             return
         try:
-            due = self._unsent or _BEAT
-            with contextlib.suppress(OSError):  # whoever listens to this socket will notice
-                self._unsent = due[self.socket.send(due, socket.MSG_DONTWAIT) :]
+            self._send_now(self._unsent or _BEAT)
         finally:
             self._sending.release()
 
@@ -105,17 +104,39 @@ class Frames:
             raise FrameError("the peer ended the connection")
         return answer
 
-    def skip_heartbeats(self) -> None:
-        """Read what is there, without waiting. Raises `OSError` or `FrameError` for anything but heartbeats."""
+    def say(self, frame: bytes) -> None:
+        """Send a short frame that nobody waits for an answer to. Never raises, and blocks no longer than a blink.
+
+        Whoever listens notices if it did not go: the peer takes nothing off.
+        """
+        if not self._sending.acquire(timeout=_BLINK_S):
+            return
+        try:
+            self._send_now(self._unsent + len(frame).to_bytes(_LENGTH_BYTES) + frame)
+        finally:
+            self._sending.release()
+
+    def heard(self) -> bytes | None:
+        """Return a frame that is there, without waiting; heartbeats are skipped.
+
+        Raises `OSError` or `FrameError` where the peer is gone, or announced too long a frame.
+        """
         try:
             more = self.socket.recv(_READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return
+            return None
+        if not more:
+            raise FrameError("the peer went away")
         self._received += more
-        beats = len(self._received) // _LENGTH_BYTES * _LENGTH_BYTES
-        if not more or any(self._received):
-            raise FrameError("the peer went away, or spoke out of turn")
-        del self._received[:beats]
+        while len(self._received) >= _LENGTH_BYTES:
+            end = self._end_of_frame()
+            if len(self._received) < end:
+                return None
+            frame = bytes(self._received[_LENGTH_BYTES:end])
+            del self._received[:end]
+            if frame:
+                return frame
+        return None
 
     def _first(self) -> bytes | None:
         """Return the next frame where nothing of it is there yet: mostly it comes whole, and alone."""
@@ -132,14 +153,18 @@ class Frames:
             if self._received:
                 raise FrameError("the stream ended within a frame")
             return None
-        end = _LENGTH_BYTES + int.from_bytes(self._received[:_LENGTH_BYTES])
-        if end > _LENGTH_BYTES + FRAME_BYTES_MAX:
-            raise FrameError(f"a frame of {end - _LENGTH_BYTES} bytes was announced; the most is {FRAME_BYTES_MAX}")
+        end = self._end_of_frame()
         if not self._read_up_to(end, self.silence_s):
             raise FrameError("the stream ended within a frame")
         frame = bytes(self._received[_LENGTH_BYTES:end])
         del self._received[:end]
         return frame
+
+    def _end_of_frame(self) -> int:
+        end = _LENGTH_BYTES + int.from_bytes(self._received[:_LENGTH_BYTES])
+        if end > _LENGTH_BYTES + FRAME_BYTES_MAX:
+            raise FrameError(f"a frame of {end - _LENGTH_BYTES} bytes was announced; the most is {FRAME_BYTES_MAX}")
+        return end
 
     def _read_up_to(self, wanted_bytes: int, pace_s: float) -> bool:
         """Return whether so much has come before the stream ended. A frame that has begun gets on in each `pace_s`."""
@@ -162,6 +187,12 @@ class Frames:
             return self.socket.recv(most)
         except BlockingIOError:
             raise SilenceError(self.silence_s) from None
+
+    def _send_now(self, data: bytes) -> None:
+        """Send what goes without waiting; the rest goes first next time. Called with the lock held."""
+        self._unsent = data
+        with contextlib.suppress(OSError):  # whoever listens to this socket will notice
+            self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]
 
     def _send_all(self, data: bytes) -> None:
         rest: bytes | memoryview = data

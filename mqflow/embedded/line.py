@@ -79,6 +79,10 @@ class Line:
             raise calls.error_of(reply.failure)
         return reply.value
 
+    def interrupt(self) -> None:
+        """Have no get wait any more, not even the one under way. From any thread; never raises."""
+        self._frames.say(calls.encode(calls.Interrupt()))
+
     def close(self) -> None:
         """End the connection; the owner notices."""
         self._end(Reason.HCONN_ERROR)

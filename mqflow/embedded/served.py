@@ -333,6 +333,10 @@ class ServedConnection:
         self._last_exchange = request, calls.encode(request)
         return self._last_exchange
 
+    def interrupt(self) -> None:
+        """Let the get that waits, and all later ones, return with what is there."""
+        self._line.interrupt()
+
     def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ)."""
         answer: Inquired = self._call(calls.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))

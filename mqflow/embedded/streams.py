@@ -87,7 +87,11 @@ class TlsStream:
         """Send it; all of it is taken, and what the socket has no room for goes with the next call."""
         with self._lock:
             self._tls.write(data)
-        self._flush(flags)
+        try:
+            self._flush(flags)
+        except BlockingIOError:
+            if not flags & socket.MSG_DONTWAIT:  # else it is taken all the same
+                raise
         return len(data)
 
     def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:

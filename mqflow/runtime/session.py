@@ -30,6 +30,7 @@ from mqflow.verbs import (
     Got,
     InlineConnection,
     InlineQueueManager,
+    InterruptibleConnection,
     ObjectHandle,
     QueueManager,
     take_unit,
@@ -42,7 +43,9 @@ T = TypeVar("T")
 
 SETTLE_DEADLINE_S: Final = 30.0
 """How long a settlement may take before its outcome is called unknown."""
+# How long a stop may go unheard, where a wait cannot be interrupted.
 _THREADED_WAIT_MS: Final = 1_000
+_INTERRUPTED_WAIT_MS: Final = 60_000
 _TURNS_BEFORE_YIELD: Final = 64
 
 
@@ -215,6 +218,7 @@ class ThreadedSession:
     connection: Connection
     openings: Openings
     _fused: FusedConnection | None
+    _interruptible: InterruptibleConnection | None
 
     def __init__(self, runner: Runner) -> None:
         self._handover = Handover()
@@ -237,6 +241,7 @@ class ThreadedSession:
             raise
         session.openings = opening(session.connection)
         session._fused = session.connection if isinstance(session.connection, FusedConnection) else None
+        session._interruptible = session.connection if isinstance(session.connection, InterruptibleConnection) else None
         return session
 
     def _serve(self) -> None:
@@ -270,10 +275,11 @@ class ThreadedSession:
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """As `Session.exchange`, in one hand-over; a long wait is cut into short ones, so that a stop is heard."""
+        """As `Session.exchange`, in one hand-over; a long wait that cannot be interrupted is cut into short ones."""
         left_ms = options.wait_ms if options.options & GetOption.WAIT and settlement is None else 0
+        wait_ms_max = _INTERRUPTED_WAIT_MS if self._interruptible is not None else _THREADED_WAIT_MS
         while True:
-            wait_ms = _THREADED_WAIT_MS if left_ms < 0 else min(left_ms, _THREADED_WAIT_MS)
+            wait_ms = wait_ms_max if left_ms < 0 else min(left_ms, wait_ms_max)
             wanted = _with_wait(options, wait_ms) if wait_ms else without_wait(options)
             reply = await self._run(partial(self._exchange, settlement, handle, wanted, most))
             if reply.unit and linger_ms:
@@ -325,8 +331,10 @@ class ThreadedSession:
         await _in_time(answer, self.connection.queue_manager_name)
 
     def interrupt(self) -> None:
-        """Let a waiting `exchange` return when its present wait is over: a second at the most."""
+        """Let a waiting `exchange` return: at once where the connection can, otherwise within a second."""
         self._interrupted = True
+        if self._interruptible is not None:
+            self._interruptible.interrupt()
 
     async def close(self) -> None:
         """Back out, disconnect, and let the thread go."""

@@ -34,7 +34,8 @@ from mqflow.verbs import GetOptions, Got, ObjectHandle
 
 __all__ = ("SessionLost", "Worker")
 
-_WAIT_MS: Final = 5_000
+# A stop interrupts it; so it is long, because a thousand idle listeners wake up that often.
+_WAIT_MS: Final = 30_000
 _GET: Final = GetOptions(
     # Properties as they are, whatever PROPCTL hides: a handler reads them, and a message that is moved keeps them.
     options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,

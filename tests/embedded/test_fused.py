@@ -3,21 +3,25 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 
+from mqflow.ambient import THREADS
 from mqflow.embedded import calls
 from mqflow.embedded.frames import Frames
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.served import ServedConnection, ServedHandle, ServedQueueManager
 from mqflow.embedded.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import FusedConnection, GetOptions
+from mqflow.runtime.session import open_session
+from mqflow.verbs import WAIT_UNLIMITED, Exchange, FusedConnection, GetOptions
 from tests.embedded.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
@@ -229,3 +233,58 @@ def test_a_get_that_does_not_wait_is_one_frame_however_often_it_was_asked_for(
         assert not connection.exchange(handle, AT_ONCE, commit=True, most=1).unit
 
     assert 3 * 2 == len(sent)
+
+
+# ---- a wait that is interrupted
+
+FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
+
+
+def until_it_waits(owner: EmbeddedQueueManager) -> None:
+    while not owner._machine.local_queue(QUEUE).waiters:
+        threading.Event().wait(0.005)
+
+
+_WAITS: dict[str, Callable[[ServedConnection, ServedHandle], object]] = {
+    "MQGET": lambda connection, handle: connection.get(handle, FOR_EVER),
+    "many": lambda connection, handle: connection.get_many(handle, FOR_EVER, 2),
+    "settle and get": lambda connection, handle: connection.exchange(handle, FOR_EVER, commit=True, most=2),
+}
+
+
+@pytest.mark.parametrize("call", _WAITS)
+def test_a_wait_that_is_interrupted_ends_with_nothing_and_the_next_does_not_begin(
+    owner: EmbeddedQueueManager, connection: ServedConnection, call: str
+) -> None:
+    handle = connection.open(QUEUE, BOTH)
+    found: list[object] = []
+    waiting = threading.Thread(target=lambda: found.append(_WAITS[call](connection, handle)))
+    waiting.start()
+    until_it_waits(owner)
+
+    connection.interrupt()
+    waiting.join()
+    found.append(_WAITS[call](connection, handle))
+
+    nothing: dict[str, object] = {"MQGET": None, "many": [], "settle and get": Exchange()}
+    assert [nothing[call]] * 2 == found
+
+
+def test_an_interrupt_loses_no_message_that_is_there(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    handle = connection.open(QUEUE, BOTH)
+    connection.interrupt()
+    put(owner, b"one")
+
+    assert [b"one"] == [got.body for got in connection.exchange(handle, FOR_EVER, commit=None, most=2).unit]
+
+
+@pytest.mark.anyio
+async def test_a_session_that_waits_is_interrupted_at_once(owner: EmbeddedQueueManager, folder: Path) -> None:
+    with serve(owner, folder / "qm"):
+        session = await open_session(ServedQueueManager(folder / "qm"), THREADS)
+        handle = await session.call(session.connection.open, QUEUE, BOTH)
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(session.exchange, None, handle, FOR_EVER, most=1))
+            await anyio.to_thread.run_sync(until_it_waits, owner)
+            session.interrupt()
+        await session.close()

@@ -109,7 +109,7 @@ def test_heartbeats_are_skipped(pair: tuple[Frames, Frames]) -> None:
     pair[0].beat()
 
     assert b"a frame" == pair[1].receive()
-    pair[1].skip_heartbeats()
+    assert pair[1].heard() is None
 
 
 def test_a_heartbeat_never_blocks(pair: tuple[Frames, Frames]) -> None:
@@ -119,12 +119,35 @@ def test_a_heartbeat_never_blocks(pair: tuple[Frames, Frames]) -> None:
     pair[0].beat()
 
 
-def test_a_word_out_of_turn_is_no_heartbeat(pair: tuple[Frames, Frames]) -> None:
+def test_a_word_among_heartbeats_is_heard(pair: tuple[Frames, Frames]) -> None:
     pair[0].beat()
-    pair[0].send(b"a frame")
+    pair[0].say(b"a word")
+    pair[0].beat()
 
-    with pytest.raises(FrameError, match="out of turn"):
-        pair[1].skip_heartbeats()
+    assert b"a word" == pair[1].heard()
+    assert pair[1].heard() is None
+
+
+def test_half_a_word_waits_for_the_other_half(pair: tuple[Frames, Frames]) -> None:
+    pair[0].socket.send(b"\0\0\0\0\0\0\0\2a")
+    half = pair[1].heard()
+    pair[0].socket.send(b"b")
+
+    assert (None, b"ab") == (half, pair[1].heard())
+
+
+def test_an_end_is_heard_too(pair: tuple[Frames, Frames]) -> None:
+    pair[0].socket.shutdown(socket.SHUT_WR)
+
+    with pytest.raises(FrameError, match="went away"):
+        pair[1].heard()
+
+
+def test_a_word_that_nobody_takes_off_does_not_block(pair: tuple[Frames, Frames]) -> None:
+    with pytest.raises(SilenceError):
+        pair[0].send(bytes(10_000_000))
+
+    pair[0].say(b"a word")
 
 
 def test_a_queue_manager_that_says_nothing_more_is_2009(folder: Path) -> None:
