@@ -35,6 +35,11 @@ class Incoming:
         #: What was decided before this delivery; None at the first delivery of a message.
         self.decision = decision
 
+    def belongs_to_trace(self, trace_id: str) -> None:
+        """Have the records of these deliveries say so: 32 hexadecimal digits."""
+        for each in self.deliveries:
+            each.trace_id = trace_id
+
 
 Call = Callable[[Incoming], Awaitable[Outcome]]
 

@@ -9,7 +9,17 @@ from typing import Final
 
 from msgspec.structs import replace
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    format_trace_id,
+    set_span_in_context,
+)
 
 from mqflow.app.message import Message, PropertyValue
 from mqflow.app.middleware import Call, Incoming
@@ -77,6 +87,8 @@ class ProcessSpans:
             operation_attributes("process", delivery.queue, delivery.listener),
             self._links(delivery, [] if parent else senders),
         )
+        if span.get_span_context().is_valid:
+            delivery.belongs_to_trace(format_trace_id(span.get_span_context().trace_id))
         if span.is_recording():
             self._describe(span, delivery)
         return span

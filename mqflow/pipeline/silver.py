@@ -23,6 +23,7 @@ POISON: Final = ("backed_out", "dead_lettered", "discarded")
 FINAL: Final = ("committed", *POISON, "expired")
 """Outcomes after which the message is not on its queue any more."""
 _HANDLED: Final = ("committed", "rolled_back")
+_STILL_THERE: Final = ("left", "deferred")
 
 REASON_GROUPS: Final[dict[str, tuple[Reason, ...]]] = {
     "space": (Reason.Q_FULL, Reason.Q_SPACE_NOT_AVAILABLE, Reason.STORAGE_NOT_AVAILABLE),
@@ -147,10 +148,9 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
     # Two records of one moment: the lower count was first.
     before = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id").rowsBetween(Window.unboundedPreceding, -1)
     ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(before)
-    # A disposal below the threshold with an exception was decided on while its handler failed; one without, or at the
-    # threshold, before the message got to a handler.
-    below = (f.coalesce("bothresh", f.lit(0)) == 0) | (f.col("backout_count") < f.col("bothresh"))
-    disposed = f.col("outcome").isin(*POISON) & f.col("exc_class").isNotNull() & below
+    # A disposal says when the handling ended that it was decided on; one of a message that was found to be poison says
+    # nothing, because there was none. BOTHRESH cannot tell: what neighbours in its unit cost a message is not counted.
+    disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
     return (
         _told(dispositions)
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))

@@ -33,7 +33,11 @@ _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 class RecordOutcome(StrEnum):
-    """What became of a delivery; the last two are of no message's end."""
+    """What became of a delivery; the last two are of no message's end.
+
+    `EXPIRED` is for whoever learns of it: a queue manager drops what has expired without a word to those who get, so mqflow's
+    own workers never write it.
+    """
 
     COMMITTED = "committed"
     ROLLED_BACK = "rolled_back"
@@ -76,6 +80,8 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reply_q: str | None = None
     reply_qm: str | None = None
     get_ts: int | None = None
+    #: When its handling ended; None where this record tells of none: the message was found to be poison before a handler had
+    #: it, or another record of the same delivery tells.
     done_ts: int | None = None
     #: MQMD.BackoutCount as delivered: how often it had been rolled back before this delivery.
     backout_count: int | None = None
@@ -93,6 +99,7 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     due_ts: int | None = None
     redrive_id: str | None = None
     redrive_of: bytes | None = None
+    #: Of the span around the handling, 32 hexadecimal digits; None where nobody traces.
     trace_id: str | None = None
 
 

@@ -26,7 +26,7 @@ Decide = Callable[[MessageDescriptor, QueueAttributes, str, Behaviour], tuple[Di
 class Delivery:
     """One message on its way to a handler, in the unit of work of its session."""
 
-    __slots__ = ("decision", "got", "listener", "put_message_ids", "queue", "running", "session")
+    __slots__ = ("decision", "got", "listener", "put_message_ids", "queue", "running", "session", "trace_id")
 
     def __init__(self, got: Got, queue: str, listener: str, session: Session) -> None:
         self.got: Final = got
@@ -40,6 +40,8 @@ class Delivery:
         self.put_message_ids: list[bytes] = []
         #: What runs the handler: its coroutine, or the identity of its thread. For naming a stuck one.
         self.running: Any = None
+        #: The trace that its handling belongs to, as 32 hexadecimal digits; empty where nobody traces.
+        self.trace_id = ""
 
 
 Handle = Callable[[Sequence[Delivery]], Awaitable[Outcome | None]]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.events import Warned
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -96,19 +97,30 @@ class Recorder:
             await self._put(self._session, self._record(delivery, RecordOutcome.ROLLED_BACK, said))
         await self._commit(self._session)
 
-    async def deferred(self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str) -> None:
-        """Put, in the unit of work that stages it, that the message comes again later."""
+    async def deferred(self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, alone: bool) -> None:
+        """Put, in the unit of work that stages it, that the message comes again later.
+
+        `alone` where it was delivered in that unit; otherwise it was rolled back first, and that record tells of the handling.
+        """
         due_us = self._now_us() + round(after_s * 1_000_000)
         more = {"delay_req_ms": round(after_s * 1_000), "due_ts": due_us, "target_queue": target_queue}
-        await self._put(self._session, self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome), **more))
+        record = self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome), **more)
+        await self._put(self._session, record if alone else replace(record, done_ts=None))
 
-    async def disposed(self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal) -> None:
-        """Put what became of a poison message: in the unit of work of its move, or of its own where it stays."""
+    async def disposed(
+        self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal, *, handled: bool
+    ) -> None:
+        """Put what became of a poison message: in the unit of work of its move, or of its own where it stays.
+
+        `handled` where this delivery failed; otherwise it was found to be poison before, and `outcome` is of an earlier one.
+        """
         disposition = disposal.disposition
         refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
         reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
         target = disposition.queue if isinstance(disposition, Requeue | DeadLetter) else None
         record = self._record(delivery, _OUTCOMES[type(disposition)], _trouble(outcome), target_queue=target, mqrc=reason)
+        if not handled:
+            record = replace(record, done_ts=None)
         await self._put(session, record)
         if record.outcome is RecordOutcome.LEFT:
             await self._commit(session)
@@ -163,6 +175,7 @@ class Recorder:
             exc_class=said.exc_class,
             exc_fingerprint=said.exc_fingerprint,
             exc_message=said.exc_message,
+            trace_id=delivery.trace_id or None,
             **more,
         )
 

@@ -171,7 +171,8 @@ class Worker:
         await self._prepare_move()
         await self._back_out(deliveries, delivery, None, moved=True)
         outcome = self._state.last_failure(delivery.got.descriptor.message_id)
-        await self._dispose(delivery, descriptor.backout_count, settings, outcome, partial(self._decide, settings=settings))
+        decide = partial(self._decide, settings=settings)
+        await self._dispose(delivery, descriptor.backout_count, settings, outcome, decide, handled=False)
         return True
 
     async def _failed(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome) -> None:
@@ -213,7 +214,7 @@ class Worker:
                 await self._prepare_move()
                 await self._back_out(deliveries, culprit, outcome, moved=True)
                 again = disposed if decided == (Deliver(),) else partial(self._decide, settings=settings)
-                await self._dispose(culprit, descriptor.backout_count, settings, outcome, again)
+                await self._dispose(culprit, descriptor.backout_count, settings, outcome, again, handled=True)
             case _:
                 assert_never(follows)
 
@@ -251,7 +252,7 @@ class Worker:
             await self._state.pause(pause_s)
             return True
         if self._records is not None and count:
-            await self._records.deferred(culprit, outcome, pause_s, retries.staging_queue)
+            await self._records.deferred(culprit, outcome, pause_s, retries.staging_queue, alone=alone)
         await self._staged(culprit, outcome, count, pause_s)
         return True
 
@@ -295,6 +296,8 @@ class Worker:
         settings: BackoutSettings,
         outcome: Outcome | None,
         decide: Callable[[MessageDescriptor], backout.Plan],
+        *,
+        handled: bool,
     ) -> None:
         """Have the message moved, outside the unit of work it was delivered in, and tell what became of it."""
         descriptor = delivery.got.descriptor
@@ -304,7 +307,7 @@ class Worker:
             backout_count=descriptor.backout_count + 1,
             decide=decide,
             why=self._tell.why(count, settings, outcome),
-            record=None if self._records is None else partial(self._records.disposed, delivery, outcome),
+            record=None if self._records is None else partial(self._records.disposed, delivery, outcome, handled=handled),
         )
         try:
             disposal = await self._move(task)

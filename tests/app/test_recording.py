@@ -6,11 +6,13 @@ import pytest
 from mqflow import App, Reject, Retry
 from mqflow.app.settings import Settings
 from mqflow.events import Warned
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition_record import DISPOSITION_QUEUE, FORMAT, DispositionRecord, RecordOutcome, from_bytes
 from mqflow.runtime.recorder import HEARTBEAT_S
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import GetOptions
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -204,3 +206,49 @@ async def test_a_message_that_waits_on_the_staging_queue_is_deferred(mq: QueueMa
     assert deferred.done_ts is not None
     assert 20_000_000 == deferred.due_ts - deferred.done_ts
     assert 1 == sum(each.outcome is COMMITTED for each in found)
+
+
+def handlings(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, bool]]:
+    """What was recorded of which delivery, and whether it says that a handler had it."""
+    return [(each.outcome, each.done_ts is not None) for each in records if each.outcome is not RecordOutcome.HEARTBEAT]
+
+
+async def test_a_message_found_to_be_poison_was_not_handled_by_that_delivery(mq: QueueManagerKit) -> None:
+    """So that attempts are counted, and not guessed from BOTHRESH: what its neighbours cost a message is in no threshold."""
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
+    await mq.put("IN", "bad")
+    connection = mq.queue_manager.connect()
+    handle = connection.open("IN", OpenOption.INPUT_SHARED)
+    assert connection.get(handle, GetOptions(options=GetOption.SYNCPOINT)) is not None
+    connection.backout()
+    connection.disconnect()
+
+    assert [(BACKED_OUT, False)] == handlings(await recorded(mq, failing("bad")))
+
+
+async def test_a_message_rejected_at_once_was_handled(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "bad")
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN")
+    def on_order(payload: str) -> None:
+        raise Reject(payload)
+
+    assert [(BACKED_OUT, True)] == handlings(await recorded(mq, app))
+
+
+@pytest.mark.parametrize(("unit_of_work", "expected"), [(1, [True]), (2, [True, False])])
+async def test_a_deferred_delivery_is_told_of_once(mq: QueueManagerKit, unit_of_work: int, expected: list[bool]) -> None:
+    for body in ("good", "bad")[-unit_of_work:]:
+        await mq.put("IN", body, persistent=True)
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN", unit_of_work=unit_of_work)
+    def on_order(payload: str) -> None:
+        if payload == "bad":
+            raise Retry("later", after=3_600)
+
+    found = [each for each in await recorded(mq, app) if each.exc_class]
+
+    assert expected == [each.done_ts is not None for each in found]
+    assert RecordOutcome.DEFERRED is found[-1].outcome

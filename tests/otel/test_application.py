@@ -3,8 +3,10 @@
 from msgspec import Struct
 
 from mqflow import App, Context
+from mqflow.app.settings import Settings
 from mqflow.mqi.headers import Header
 from mqflow.mqi.rfh2 import RFH2, properties
+from mqflow.policy.disposition_record import DISPOSITION_QUEUE, from_bytes
 from mqflow.testing.kit import QueueManagerKit
 from tests.otel.harness import Telemetry
 
@@ -142,3 +144,25 @@ def usr(header: Header) -> dict[str, object]:
     """The application's properties in an RFH2."""
     assert isinstance(header, RFH2)
     return dict(properties(header))
+
+
+async def test_a_record_of_a_decision_names_the_trace_of_its_handling(mq: QueueManagerKit) -> None:
+    mq.mqsc(*QUEUES)
+    mq.define(DISPOSITION_QUEUE)
+    telemetry = Telemetry()
+    app = App(middleware=[telemetry.hook], settings=Settings(disposition_queue=DISPOSITION_QUEUE))
+
+    @app.listener("ORDERS.IN")
+    def book(order: Order) -> None:
+        if order.quantity < 0:
+            raise ValueError
+
+    async with mq.run(app):
+        await mq.put("ORDERS.IN", {"quantity": -1})
+        await mq.put("ORDERS.IN", {"quantity": 1})
+        await mq.drain("ORDERS.BOQ")
+    records = [from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE)]
+
+    named = {record.trace_id for record in records if record is not None and record.done_ts is not None}
+    assert {f"{span.context.trace_id:032x}" for span in telemetry.spans if span.context is not None} >= named
+    assert 4 == len(named), "three deliveries of one message, and one of the other"

@@ -60,7 +60,8 @@ def _deliveries(random: Random, common: Record, at: int) -> tuple[list[Record], 
         got, at = at, at + random.randrange(1_000, 400_000)
         moment = {"get_ts": got, "done_ts": at, "backout_count": count}
         if count == 3:
-            told.append(_record("backed_out", at, **common, **moment, target_queue="BOQ"))
+            known = random.choice([None, "KeyError"])  # of the delivery before, which the worker may remember
+            told.append(_record("backed_out", at, **common, **moment | {"done_ts": None}, target_queue="BOQ", exc_class=known))
             break
         error = random.choice(["ValueError", "KeyError"])
         if doomed and random.random() < 0.1:  # rejected by the handler, and disposed of while it failed
@@ -98,7 +99,7 @@ def attempts(rows: Iterable[Record]) -> list[Record]:
     for (key, life), told in lives(rows).items():
         seen: dict[int, Record] = {}
         for row in told:
-            failed = row["outcome"] in POISON and row.get("exc_class") and row["backout_count"] < row["bothresh"]
+            failed = row["outcome"] in POISON and row["done_ts"] is not None
             if row["outcome"] in {"committed", "rolled_back"} or failed:
                 seen[row["backout_count"] + 1] = row
         last = max(row["backout_count"] for row in told)
