@@ -1,0 +1,140 @@
+"""Two network namespaces and a cable between them, over which this process carries every packet, or does not.
+
+The only addresses in use are those of the two namespaces, which are made here and taken away. Needs Linux, root, `ip` and
+/dev/net/tun; `why_none` says what is missing.
+"""
+
+import contextlib
+import fcntl
+import itertools
+import os
+import random
+import select
+import shutil
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Final, Self
+
+__all__ = ("Cable", "Fault", "why_none")
+
+_TUN: Final = Path("/dev/net/tun")
+_TUNSETIFF: Final = 0x400454CA
+_IFF_TUN_NO_PI: Final = 0x1001
+_PACKET_BYTES: Final = 65536
+_NETWORK: Final = "10.98.7"
+_NUMBERS = itertools.count()
+
+
+class Fault(Enum):
+    """What becomes of packets."""
+
+    NONE = "everything arrives"
+    PARTITION = "nothing arrives"
+    THERE_ONLY = "what goes to the second end arrives, what comes back does not"
+    BACK_ONLY = "what comes from the second end arrives, what goes there does not"
+    LOSS = "one of five is lost, either way"
+
+
+class Cable:
+    """Two namespaces, `names`, each with one end of a cable and an address, `addresses`, from `__enter__` on."""
+
+    def __init__(self, *, seed: int = 1) -> None:
+        self._chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        number = f"{os.getpid()}{next(_NUMBERS)}"
+        self.names: Final = (f"mqa{number}", f"mqb{number}")
+        self.addresses: Final = (f"{_NETWORK}.1", f"{_NETWORK}.2")
+        #: Set at any time.
+        self.fault = Fault.NONE
+        #: How many packets were carried, and how many were not.
+        self.carried = 0
+        self.lost = 0
+        self._taken_away = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as made:
+            ends = [made.enter_context(_end(*each)) for each in zip(self.names, self.addresses, strict=True)]
+            over, end = os.pipe()
+            made.callback(os.close, over)
+            carrying = threading.Thread(target=self._carry, args=(ends, over), daemon=True)
+            carrying.start()
+            made.callback(carrying.join)
+            made.callback(os.close, end)
+            self._taken_away = made.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._taken_away.close()
+
+    def inside(self, end: int, *words: str) -> list[str]:
+        """Return the words that run a program in the namespace of the first (0) or second (1) end."""
+        return ["ip", "netns", "exec", self.names[end], *words]
+
+    def _carry(self, ends: list[int], over: int) -> None:
+        poll = select.poll()
+        for descriptor in (*ends, over):
+            poll.register(descriptor, select.POLLIN)
+        while over not in (ready := {descriptor for descriptor, _ in poll.poll()}):
+            for descriptor in ready:
+                self._carry_from(ends, ends.index(descriptor))
+
+    def _carry_from(self, ends: list[int], end: int) -> None:
+        packet = os.read(ends[end], _PACKET_BYTES)
+        if self._arrives(end):
+            self.carried += 1
+            os.write(ends[1 - end], packet)
+        else:
+            self.lost += 1
+
+    def _arrives(self, end: int) -> bool:
+        match self.fault:
+            case Fault.NONE:
+                return True
+            case Fault.PARTITION:
+                return False
+            case Fault.THERE_ONLY:
+                return end == 0
+            case Fault.BACK_ONLY:
+                return end == 1
+            case Fault.LOSS:
+                return self._chance.random() >= 0.2
+
+
+@contextmanager
+def _end(namespace: str, address: str) -> Iterator[int]:
+    """A namespace with one end of the cable in it; what this process reads and writes is what goes over it."""
+    _ip("netns", "add", namespace)
+    try:
+        descriptor = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.ioctl(descriptor, _TUNSETIFF, struct.pack("16sH", namespace.encode(), _IFF_TUN_NO_PI))
+            _ip("link", "set", namespace, "netns", namespace)
+            _ip("-n", namespace, "addr", "add", f"{address}/24", "dev", namespace)
+            for device in ("lo", namespace):
+                _ip("-n", namespace, "link", "set", device, "up")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    finally:
+        _ip("netns", "del", namespace)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=10)
+
+
+def why_none() -> str:
+    """Return what is missing for a cable; empty where nothing is."""
+    if os.name != "posix" or os.geteuid() != 0:
+        return "network namespaces take root"
+    if shutil.which("ip") is None or not _TUN.exists():
+        return "no `ip`, or no /dev/net/tun"
+    try:
+        with Cable():
+            return ""
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"no network namespace can be made: {error}"
