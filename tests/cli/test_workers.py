@@ -15,14 +15,14 @@ import pytest
 from tests.cli.conftest import Run
 
 APP = """
-import asyncio, os
+import anyio, os
 from mqflow import App
 app = App(name="orders")
 
 @app.listener("ORDERS.IN")
 async def book(order: dict[str, int]) -> None:
     os.write(1, f"began {order['n']}\\n".encode())
-    await asyncio.sleep(order.get("rest_ms", 0) / 1000)
+    await anyio.sleep(order.get("rest_ms", 0) / 1000)
     os.write(1, f"booked {order['n']} by {os.getpid()}\\n".encode())  # one write: workers share the pipe
 """
 
@@ -83,7 +83,7 @@ def put(run: Run, **order: int) -> None:
 
 
 def test_a_process_that_dies_is_replaced_while_the_others_go_on_and_a_hang_up_drains_all(run: Run) -> None:
-    with workers() as running:
+    with workers("--backend", "trio") as running:
         assert "served by process" in running.until("2 workers on embedded:./data?qmgr=QM1")
         for _ in range(2):
             running.until("Listening")
