@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,10 @@ _PLACES = (*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), Pat
 
 @contextmanager
 def own_server() -> Iterator[str]:
-    """Give the URL of a server that runs for as long as the block does. Skips the test where PostgreSQL is not installed."""
+    """Give the URL of a server that runs for as long as the block does. Skips the test where it cannot."""
     found = shutil.which("initdb", path=os.pathsep.join([os.environ.get("PATH", ""), *map(str, _PLACES)]))
-    if found is None:
-        pytest.skip("PostgreSQL is not installed")
+    if found is None or find_spec("psycopg") is None:
+        pytest.skip("PostgreSQL is not installed, or its driver psycopg is not")
     user = "postgres" if os.getuid() == 0 else None  # it refuses to run as root
     folder = Path(tempfile.mkdtemp(prefix="inbox-"))
     if user:
