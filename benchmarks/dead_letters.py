@@ -8,13 +8,13 @@ changes on the way; `--ignored` leaves them all where they are.
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 
+from benchmarks.sampling import Meter, Pairs, Sample, interleaved
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
@@ -98,20 +98,20 @@ def drain(connection: Connection, queue: str) -> None:
     connection.close(handle)
 
 
-def compared(where: str, messages: int, pairs: int) -> None:
-    ratios: list[float] = []
+def compared(where: str, messages: int, pairs: int) -> Pairs:
+    """Return the handler against the raw loop on the same connection."""
     with opened(where) as connection:
-        for _ in range(pairs):
-            rates = []
-            for work in (raw, handled):
-                fill(connection, messages, persistent=where == "disk")
-                begun = perf_counter()
-                work(connection)
-                rates.append(messages / (perf_counter() - begun))
-                drain(connection, TARGET)
-            ratios.append(rates[1] / rates[0])
-            print(f"{where}: raw {rates[0]:,.0f}/s, handler {rates[1]:,.0f}/s, ratio {ratios[-1]:.2f}", flush=True)
-    print(f"{where}: median ratio {median(ratios):.2f}")
+
+        def sample(work: Callable[[Connection], None]) -> Sample:
+            fill(connection, messages, persistent=where == "disk")
+            meter = Meter()
+            meter.start()
+            work(connection)
+            taken = meter.sample(messages)
+            drain(connection, TARGET)
+            return taken
+
+        return interleaved(lambda: sample(handled), lambda: sample(raw), pairs)
 
 
 def steady(where: str, messages: int, *, ignored: bool) -> None:
@@ -151,7 +151,10 @@ def main(arguments: list[str]) -> int:
     if given.steady:
         steady(given.where, given.steady, ignored=given.ignored)
     else:
-        compared(given.where, given.messages, given.pairs)
+        pairs = compared(given.where, given.messages, given.pairs)
+        for one, other in zip(pairs.candidates, pairs.baselines, strict=True):
+            print(f"{given.where}: raw {other.rate:,.0f}/s, handler {one.rate:,.0f}/s, ratio {one.rate / other.rate:.2f}")
+        print(f"{given.where}: median ratio {pairs.ratio:.2f}")
     return 0
 
 

@@ -8,20 +8,22 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import starting
+from benchmarks import dead_letters, starting
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Consuming
 from benchmarks.consuming import framework
 from benchmarks.machine import Machine, describe, wait_for_idle
-from benchmarks.observing import OBSERVING, Observing, observe
+from benchmarks.observing import OBSERVING, Observing, observe, sdk_us
 from benchmarks.profiling import Hotspot, hotspots
 from benchmarks.sampling import Pairs, Sample, interleaved
 from benchmarks.starting import Phase
 from benchmarks.transports import in_memory
 
-__all__ = ("Compared", "Effort", "Measured", "Observed", "Started", "measure", "missed")
+__all__ = ("Compared", "Effort", "Handled", "Measured", "Observed", "Started", "measure", "missed")
 
 
 _OBSERVED: Final = 16_000
+_DEAD: Final = {"memory": 8_000, "disk": 1_000}
+"""Dead letters in a sample."""
 
 
 class Effort(Struct, frozen=True, kw_only=True):
@@ -56,6 +58,14 @@ class Observed(Struct, frozen=True):
     busy: float
 
 
+class Handled(Struct, frozen=True):
+    """The DLQ handler against a loop that gets, puts and commits."""
+
+    where: str
+    pairs: Pairs
+    busy: float
+
+
 class Started(Struct, frozen=True):
     """The figures of whole processes, in the order of `STARTING`."""
 
@@ -77,6 +87,9 @@ class Measured(Struct, frozen=True):
     load_average: float
     compared: list[Compared]
     observed: list[Observed]
+    #: What the OpenTelemetry SDK alone takes for a span that is not sampled, in microseconds.
+    sdk_us: float
+    handled: list[Handled]
     started: Started
 
 
@@ -90,9 +103,11 @@ def measure(effort: Effort, say: Callable[[str], None]) -> Measured:
     for observing in OBSERVING:
         say(f"{observing.goal}: {observing.what}")
         observed.append(_observe(observing, effort))
+    say("dead letters")
+    handled = [_handle(where, messages, effort) for where, messages in _DEAD.items()]
     say("14 to 16: processes")
     started = _start(effort)
-    return Measured(describe(), effort, os.getloadavg()[0], compared, observed, started)
+    return Measured(describe(), effort, os.getloadavg()[0], compared, observed, sdk_us(), handled, started)
 
 
 def missed(compared: Compared) -> bool:
@@ -118,6 +133,11 @@ def _compare(budget: Consuming, effort: Effort) -> Compared:
 def _observe(observing: Observing, effort: Effort) -> Observed:
     busy = wait_for_idle(effort.patience_s)
     return Observed(observing, observe(observing, max(1, round(_OBSERVED * effort.share)), effort.pairs), busy)
+
+
+def _handle(where: str, messages: int, effort: Effort) -> Handled:
+    busy = wait_for_idle(effort.patience_s)
+    return Handled(where, dead_letters.compared(where, max(1, round(messages * effort.share)), effort.pairs), busy)
 
 
 def _start(effort: Effort) -> Started:

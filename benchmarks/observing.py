@@ -1,9 +1,11 @@
 """What telemetry costs each message: the same application with and without it, on the embedded queue manager in memory."""
 
 from collections.abc import Sequence
+from timeit import repeat
 from typing import Any, Final
 
 from msgspec import Struct
+from opentelemetry.context import Context
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -18,9 +20,10 @@ from mqflow.events import Hook
 from mqflow.otel import OpenTelemetry
 from mqflow.otel.metrics import Metrics
 
-__all__ = ("OBSERVING", "Observing", "observe")
+__all__ = ("OBSERVING", "Observing", "observe", "sdk_us")
 
 _UNIT_OF_WORK: Final = 32
+_SPANS: Final = 10_000
 
 
 class Observing(Struct, frozen=True):
@@ -47,6 +50,12 @@ def observe(observing: Observing, messages: int, pairs: int) -> Pairs:
         return framework(in_memory, messages, _UNIT_OF_WORK, middleware=middleware, hooks=hooks)
 
     return interleaved(observed, lambda: framework(in_memory, messages, _UNIT_OF_WORK), pairs)
+
+
+def sdk_us() -> float:
+    """Return what the SDK alone takes to start and end a span that its sampler says no to, in microseconds."""
+    tracer = TracerProvider(sampler=ALWAYS_OFF).get_tracer("alone")
+    return min(repeat(lambda: tracer.start_span("alone", Context()).end(), number=_SPANS, repeat=5)) / _SPANS * 1e6
 
 
 def _layers(observing: Observing) -> tuple[Sequence[Any], Sequence[Hook]]:

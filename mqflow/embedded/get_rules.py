@@ -205,11 +205,12 @@ def _refuse_conflicts(asked: GetOption) -> None:
     if unknown := int(asked) & ~_ALL:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is no MQGMO option")
     if asked & _ZOS_ONLY:
-        raise Refusal(Reason.OPTIONS_ERROR, f"{asked & _ZOS_ONLY!r} is for z/OS only")
+        raise Refusal(Reason.OPTIONS_ERROR, f"{_names(asked & _ZOS_ONLY)} is for z/OS only")
     if asked & _NOT_HERE:
-        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, f"The embedded queue manager does not offer {asked & _NOT_HERE!r}")
+        said = f"The embedded queue manager does not offer {_names(asked & _NOT_HERE)}"
+        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, said)
     if asked & GetOption.UNLOCK and asked & ~_ALONE_WITH_UNLOCK:
-        raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK goes with nothing else, here {asked!r}")
+        raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK goes with nothing else, here {_names(asked)}")
 
 
 def _only(asked: GetOption, choices: Mapping[GetOption, _Choice], what: str) -> _Choice | None:
@@ -239,3 +240,7 @@ def _match(options: GetOptions) -> Match | None:
 def _identifier(wanted: bytes) -> bytes | None:
     """All zeros match any identifier (MQMI_NONE, MQCI_NONE)."""
     return None if wanted == NO_ID else wanted
+
+
+def _names(asked: GetOption) -> str:
+    return ", ".join(f"MQGMO_{option.name}" for option in asked)

@@ -100,6 +100,8 @@ def test_the_command_measures_every_goal_and_writes_the_page(tmp_path: Path, mon
     for goal in {budget.goal for budget in CONSUMING} | {4, 19} | {budget.goal for budget in STARTING}:
         assert f"| {goal} |" in text
     assert "### Misses" in text
+    dead = text.partition("### The DLQ handler")[2].partition("###")[0]
+    assert ["memory", "disk"] == [row.split("|")[1].strip() for row in dead.splitlines() if row.count("|") == 6][2:]
 
 
 def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
