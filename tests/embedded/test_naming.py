@@ -39,6 +39,14 @@ def test_hundredths_are_those_of_the_moment() -> None:
     ]
 
 
+@given(st.lists(st.integers(0, 300), max_size=20))
+def test_what_is_remembered_changes_no_time(hundredths: list[int]) -> None:
+    stamps = Timestamps()
+    moments = [number / 100 for number in hundredths]
+
+    assert [Timestamps().of(moment) for moment in moments] == [stamps.of(moment) for moment in moments]
+
+
 @given(st.text("ABC.", min_size=0, max_size=32), st.integers(0, 2**63 - 1))
 def test_every_prefix_that_is_short_enough_makes_a_name(prefix: str, number: int) -> None:
     made = dynamic_queue_name(f"{prefix}*", number)
