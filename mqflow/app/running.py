@@ -126,6 +126,7 @@ class Running:
             queue_manager.tell = _teller(self._broadcast, self._runtime.supervisor)
         self._lasting: Final = LastingSession(self._runtime.supervisor, "puts outside of deliveries")
         self._turn = anyio.Lock()
+        self._runtime.supervisor.rests(self._let_go)
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
@@ -263,6 +264,11 @@ class Running:
             self._opened.close()
         if self._ledger is not None:
             self._ledger.close()
+
+    async def _let_go(self) -> None:
+        if not self._turn.locked():
+            async with self._turn:
+                await self._lasting.let_go()
 
     def _send(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:

@@ -177,7 +177,11 @@ class Answering:
         except MQIError as error:
             self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
             return None
-        self._frames.send(calls.encode(calls.Reply(None, connection.queue_manager_name)))
+        try:
+            self._frames.send(calls.encode(calls.Reply(None, connection.queue_manager_name)))
+        except BaseException:  # it did not wait for the answer
+            connection.abandon()
+            raise
         return connection
 
     def _connected(self, hello: calls.Hello) -> ServableConnection:

@@ -128,13 +128,20 @@ class ServedQueueManager:
 
     def _line(self, application_name: str, user: str) -> Line:
         *others, last = self._addresses
+        said: MQIError | None = None
         for address in others:
             try:
                 return self._line_to(address, application_name, user)
             except MQIError as error:
                 if error.reason not in _ELSEWHERE:
                     raise
-        return self._line_to(last, application_name, user)
+                said = said or (error if error.reason != Reason.Q_MGR_NOT_AVAILABLE else None)
+        try:
+            return self._line_to(last, application_name, user)
+        except MQIError as error:
+            if said is not None and error.reason == Reason.Q_MGR_NOT_AVAILABLE:
+                raise said from error  # a queue manager's own word says more than that nobody is there
+            raise
 
     def _line_to(self, address: Address, application_name: str, user: str) -> Line:
         try:

@@ -25,16 +25,18 @@ class LastingSession:
         #: What the next one takes over.
         self._lost: Session | None = None
 
-    async def get(self, *, of_now: bool = False) -> Session:
+    async def get(self, *, of_now: bool = False, at_once: bool = False) -> Session:
         """Return the session; `of_now` where one from before the last outage shall not be used.
 
-        Ask for `of_now` between units of work only. Raises what `Supervisor.connect` raises.
+        Ask for `of_now` between units of work only, and `at_once` where another session is held meanwhile. Raises what
+        `Supervisor.connect` raises, or with `at_once` what `connect_now` does.
         """
         session = self._session
         if session is not None and of_now and session.generation != self._supervisor.generation:
-            await self._let_go(session)
+            await self.let_go()
         if self._session is None:
-            self._session = await self._supervisor.connect(owner=self._owner, before=self._lost)
+            connect = self._supervisor.connect_now if at_once else self._supervisor.connect
+            self._session = await connect(owner=self._owner, before=self._lost)
             self._lost = None
         return self._session
 
@@ -48,8 +50,7 @@ class LastingSession:
         if classify(int(error.reason)) is not Class.RECONNECT:
             return False
         self._supervisor.lost(error, self._session)
-        if self._session is not None:
-            await self._let_go(self._session)
+        await self.let_go()
         return True
 
     async def close(self) -> None:
@@ -59,7 +60,10 @@ class LastingSession:
             with anyio.CancelScope(shield=True):
                 await session.close()
 
-    async def _let_go(self, session: Session) -> None:
-        await self.close()
-        self._lost = session
-        self._supervisor.release(session)  # another one is had when it is asked for: nobody waits for that
+    async def let_go(self) -> None:
+        """Let go of the session, if there is one; the next takes over what was open on it."""
+        session = self._session
+        if session is not None:
+            await self.close()
+            self._lost = session
+            self._supervisor.release(session)  # another one is had when it is asked for: nobody waits for that

@@ -63,6 +63,7 @@ class Requeuer:
         self._clock = clock
         self._turn = anyio.Lock(fast_acquire=True)  # no pause between the backout of a message and its move
         self._lasting: Final = LastingSession(supervisor, f"requeuer of {queue}")
+        supervisor.rests(self._let_go)
 
     async def prepare(self) -> None:
         """Have session and handle ready, so that a message can be moved the moment it is backed out.
@@ -141,8 +142,14 @@ class Requeuer:
         """Let go of the session."""
         await self._lasting.close()
 
+    async def _let_go(self) -> None:
+        """Rest without a session; who is at work finds out by itself."""
+        if not self._turn.locked():
+            async with self._turn:
+                await self._lasting.let_go()
+
     async def _open(self) -> tuple[Session, ObjectHandle]:
-        session = await self._lasting.get(of_now=True)
+        session = await self._lasting.get(of_now=True, at_once=True)
         return session, await session.call(session.openings.hold, self.queue, INPUT)
 
     async def _recover(self, error: MQIError) -> None:

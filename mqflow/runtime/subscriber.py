@@ -56,6 +56,7 @@ class Subscriber:
         self._subscribed: Subscribed | None = None
         #: What may be lost as well, since a worker lost its connection.
         self._suspected: Session | None = None
+        supervisor.rests(self._rest)
 
     def suspect(self) -> None:
         """Note that a worker lost its connection, and so perhaps this one: an outage is not over before that is known."""
@@ -85,7 +86,7 @@ class Subscriber:
                 await self._let_go()
                 self._lost = lost
         owner = f"subscription to {self._wanted.topic}"
-        self._session = await self._supervisor.connect(owner=owner, before=self._lost)
+        self._session = await self._supervisor.connect_now(owner=owner, before=self._lost)
         self._lost = None
         try:
             self._check()
@@ -101,6 +102,14 @@ class Subscriber:
         async with self._turn:
             await self._let_go()
             self._known_by_now()
+
+    async def _rest(self) -> None:
+        """Be without a session until the subscription is asked for again."""
+        if not self._turn.locked():
+            async with self._turn:
+                session = self._session
+                await self._let_go()
+                self._lost = session or self._lost
 
     def _known_by_now(self) -> None:
         suspected, self._suspected = self._suspected, None

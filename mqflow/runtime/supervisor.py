@@ -5,7 +5,7 @@ nothing of listeners. Who comes back with the session that it lost gets another 
 cached attributes belong to one generation.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Final
 
@@ -27,6 +27,9 @@ from mqflow.runtime.session import Session, open_session
 from mqflow.verbs import InlineQueueManager, QueueManager, inquire_queue_manager
 
 __all__ = ("Supervisor",)
+
+
+_QUIESCING: Final = frozenset({Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING})
 
 
 def _the_same() -> ReconnectMode:
@@ -69,6 +72,12 @@ class Supervisor:
         self._reached = False
         self._trying = (0, 0.0)
         self._first: Reached | None = None
+        #: Whether the queue manager was found quiescing, and nobody was asked yet to let go.
+        self._quiesces = False
+        self._resting: list[Callable[[], Awaitable[None]]] = []
+        #: Whether somebody goes through the delays while others wait at the gate; and who does not wait there for that.
+        self._walking = False
+        self._impatient: dict[anyio.CancelScope, None] = {}
         self._stopping = anyio.Event()
         #: Counts the outages after which a connection was had again; cached attributes belong to one generation.
         self.generation = 0
@@ -90,6 +99,9 @@ class Supervisor:
         manager has stopped for good, the reason of the loss where reconnecting is switched off, 2546 where another queue
         manager answers, 2556 when the time limit is over, and 2202 when the application stops meanwhile.
         """
+        return await self._connect(user, owner, before, None)
+
+    async def _connect(self, user: str, owner: str, before: Session | None, impatient: anyio.CancelScope | None) -> Session:
         async with self._gate:
             if not self._outage.lasts:
                 try:
@@ -102,7 +114,29 @@ class Supervisor:
                 else:
                     self._outage.back(before, self.queue_manager_name, self.generation)
                     return session
-            return await self._reconnect(user, owner, before)
+            for scope in self._impatient:
+                if scope is not impatient:
+                    scope.cancel()
+            self._walking = True
+            try:
+                return await self._reconnect(user, owner, before, patient=impatient is None)
+            finally:
+                self._walking = False
+
+    async def connect_now(self, *, owner: str = "", before: Session | None = None) -> Session:
+        """As `connect`, but raise where one attempt after the first delay fails, or somebody else is attempting already.
+
+        For who holds another session meanwhile: a queue manager that quiesces waits for that one, and both would for ever.
+        """
+        if not self._walking:
+            with anyio.CancelScope() as scope:
+                self._impatient[scope] = None
+                try:
+                    return await self._connect("", owner, before, scope)
+                finally:
+                    del self._impatient[scope]
+        said = "The connection is being got back, and this cannot wait for that"
+        raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
 
     def lost(self, error: MQIError, session: Session | None = None) -> None:
         """Note that a connection broke: the next `connect` is a reconnect.
@@ -113,10 +147,18 @@ class Supervisor:
             self._outage.waits(session)
             if session.generation < self.generation:
                 return
+        self._note_quiescing(error)
         if self._outage.begins(error) and self.mode is not ReconnectMode.NO and not self._gone_for_good:
             self._broadcast(
                 Reconnecting(queue_manager=self.queue_manager_name, attempt=0, reason=int(error.reason), delay_s=0.0)
             )
+
+    def rests(self, let_go: Callable[[], Awaitable[None]]) -> None:
+        """Note who holds a session between two uses of it, and how it is asked to let go: while the queue manager quiesces.
+
+        A queue manager that quiesces ends when the last connection has, and a connection that is not used does not notice.
+        """
+        self._resting.append(let_go)
 
     def expects(self, session: Session) -> None:
         """Note that this session may be lost as well: the outage is not over before its owner is back, or releases it."""
@@ -170,7 +212,7 @@ class Supervisor:
             raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
         return delay_s
 
-    async def _reconnect(self, user: str, owner: str, before: Session | None) -> Session:
+    async def _reconnect(self, user: str, owner: str, before: Session | None, *, patient: bool) -> Session:
         lost_at, error = self._outage.began
         if self.mode is ReconnectMode.NO:
             said = f"The connection was lost ({reason_name(int(error.reason))}), and is not to be got again: {error}"
@@ -178,6 +220,10 @@ class Supervisor:
         attempt = 0
         while True:
             attempt += 1
+            if self._quiesces:
+                self._quiesces = False
+                for let_go in self._resting:
+                    await let_go()
             delay_s = self._next_delay_s(attempt, lost_at)
             if not self._gone_for_good:
                 await self._pause(delay_s)
@@ -186,6 +232,7 @@ class Supervisor:
             except MQIError as error:
                 if self._gone_for_good or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
                     raise
+                self._note_quiescing(error)
                 self._broadcast(
                     Reconnecting(
                         queue_manager=self.queue_manager_name,
@@ -195,11 +242,16 @@ class Supervisor:
                         lost_for_s=self._clock.monotonic() - lost_at,
                     )
                 )
+                if not patient:
+                    raise
                 continue
             self.generation = session.generation
             self._outage.connected(attempt)
             self._outage.back(before, self.queue_manager_name, self.generation)
             return session
+
+    def _note_quiescing(self, error: MQIError) -> None:
+        self._quiesces = self._quiesces or error.reason in _QUIESCING
 
     async def _try(self, user: str, owner: str, before: Session | None, attempt: int = 0, delay_s: float = 0.0) -> Session:
         """As `_connect_once`, and tell how it went; an `attempt` above 0 makes a new generation."""
