@@ -1,0 +1,76 @@
+"""Runs many seeds: `python -m tests.simulation SEEDS [--from S] [--backend asyncio|trio|both] [--defect NAME]`.
+
+One line says how far it is, the last what happened. A seed that finds something is named, with how to run it again; the exit
+code is 1 then. With a defect planted, something must be found.
+"""
+
+import argparse
+import sys
+import traceback
+from collections import Counter
+from typing import Final
+
+import pytest
+
+from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.testing.virtual_time import Backend
+from tests.embedded.disk import memory_folder
+from tests.simulation.defects import DEFECTS
+from tests.simulation.scenario import simulate
+
+_EVERY: Final = 20
+_FINDINGS_MAX: Final = 5
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("seeds", type=int, help="how many seeds to run")
+    parser.add_argument("--from", type=int, default=0, dest="first", metavar="S", help="the first seed (0)")
+    parser.add_argument(
+        "--backend", choices=("asyncio", "trio", "both"), default="both", help="which event loop (both in turn)"
+    )
+    parser.add_argument("--defect", choices=sorted(DEFECTS), help="plant this defect first")
+    wanted = parser.parse_args()
+    with pytest.MonkeyPatch.context() as patch:
+        if wanted.defect:
+            DEFECTS[wanted.defect](patch)
+        seeds = range(wanted.first, wanted.first + wanted.seeds)
+        found = _run(seeds, wanted.backend, 1 if wanted.defect else _FINDINGS_MAX)
+    return int(bool(found) != bool(wanted.defect))
+
+
+def _run(seeds: range, backend: str, findings_max: int) -> int:
+    """Run the seeds and tell; return how many found something."""
+    began, virtual_s, steps, found = SYSTEM_CLOCK.monotonic(), 0.0, 0, 0
+    events: Counter[str] = Counter()
+    with memory_folder() as root:
+        for done, seed in enumerate(seeds, start=1):
+            loop: Backend = "trio" if backend == "trio" or (backend == "both" and seed % 2) else "asyncio"
+            try:
+                report = simulate(seed, loop, root)
+            except Exception:  # noqa: BLE001 - told, and counted
+                found += 1
+                _say(f"\nSeed {seed} on {loop} found something:\n{traceback.format_exc()}\n")
+                if found == findings_max:
+                    break
+                continue
+            virtual_s += report.virtual_s
+            steps += report.steps
+            events += report.events + Counter(takeovers=report.owners - 2, unknown_puts=report.unknown_puts)
+            if done % _EVERY == 0 or done == len(seeds):
+                took_s = SYSTEM_CLOCK.monotonic() - began
+                _say(
+                    f"\r{done} of {len(seeds)} seeds, {found} found something; {done / took_s:.1f} seeds/s, "
+                    f"{virtual_s / 3600:.2f} virtual hours, {virtual_s / took_s:,.0f} times as fast as time, {steps:,} steps "
+                )
+    _say("\n" + ", ".join(f"{count:,} {name}" for name, count in sorted(events.items())) + "\n")
+    return found
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

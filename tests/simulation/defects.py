@@ -1,0 +1,179 @@
+"""Defects, planted one at a time in the real code: each is found by a seed, or the simulation would prove nothing."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+
+from mqflow.embedded import owner_lock, served, sqlite_store
+from mqflow.embedded.answering import Answering
+from mqflow.embedded.calls import Request
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.fence import Fence
+from mqflow.embedded.in_flight import InFlightMarks
+from mqflow.events import Settled
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.disposition import Settlement
+from mqflow.runtime.openings import Openings, TakenOver
+from mqflow.runtime.settings_cache import SettingsCache
+from mqflow.runtime.supervisor import Supervisor
+from mqflow.runtime.telling import Telling
+
+__all__ = ("DEFECTS", "Plant")
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def two_sessions_reconnect_at_once(patch: pytest.MonkeyPatch) -> None:
+    class _NoGate:
+        async def __aenter__(self) -> None: ...
+        async def __aexit__(self, *_: object) -> None: ...
+
+    real = Supervisor.__init__
+
+    def init(self: Supervisor, *args: Any, **options: Any) -> None:
+        real(self, *args, **options)
+        self._gate = _NoGate()  # type: ignore[assignment]  # the defect
+
+    patch.setattr(Supervisor, "__init__", init)
+
+
+def a_commit_is_repeated_after_reconnecting(patch: pytest.MonkeyPatch) -> None:
+    """What was in doubt is put again, on the next connection."""
+    real = served.ServedConnection.put1
+    exchange = served.ServedConnection.exchange
+    asked: dict[Any, list[tuple[Any, ...]]] = {}
+    doubtful: list[tuple[Any, ...]] = []
+
+    def put(self: Any, handle: Any, descriptor: Any, body: bytes, options: Any, *, context: Any = None) -> Any:
+        asked.setdefault(self, []).append((handle.name, descriptor, body))
+        return whole_put(self, handle, descriptor, body, options, context=context)
+
+    whole_put = served.ServedConnection.put
+
+    def exchanges(self: Any, handle: Any, options: Any, *, commit: bool | None, most: int) -> Any:
+        mine = asked.pop(self, []) if commit is not None else []
+        answer = exchange(self, handle, options, commit=commit, most=most)
+        if commit and answer.settle_error is not None and answer.settle_error.reason == Reason.CALL_INTERRUPTED:
+            doubtful.extend(mine)
+        elif commit and doubtful:
+            for each in doubtful:
+                name, descriptor, body = each
+                real(self, name, descriptor, body, PutOption.NO_SYNCPOINT)
+            doubtful.clear()
+        return answer
+
+    patch.setattr(served.ServedConnection, "put", put)
+    patch.setattr(served.ServedConnection, "exchange", exchanges)
+
+
+def an_object_is_not_opened_again(patch: pytest.MonkeyPatch) -> None:
+    def take_over(self: Openings, before: Openings) -> TakenOver:
+        self._ledger, self._known = before.ledger, dict(before._known)
+        self._handles = dict(before._handles)  # those of the connection that was lost
+        return TakenOver()
+
+    patch.setattr(Openings, "take_over", take_over)
+
+
+def what_was_inquired_is_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
+    real = SettingsCache.get
+
+    async def get(self: SettingsCache, session: Any, generation: int) -> Any:
+        del generation
+        return await real(self, session, 0)
+
+    patch.setattr(SettingsCache, "get", get)
+
+
+def a_standby_does_not_wait_for_the_lock(patch: pytest.MonkeyPatch) -> None:
+    """As where a file system grants it twice; and the owner does not look at its epoch."""
+    patch.setattr("mqflow.embedded.owner_lock.fcntl.flock", lambda *_: None)
+    patch.setattr(owner_lock, "_keeps_out", lambda _: True)
+    patch.setattr(Fence, "broken", lambda _: "")
+
+
+def an_unknown_commit_is_called_a_backout(patch: pytest.MonkeyPatch) -> None:
+    def in_doubt(self: Telling, error: MQIError, ids: tuple[bytes, ...], puts: tuple[bytes, ...]) -> None:
+        del error, puts
+        self._state.broadcast(
+            Settled(
+                queue=self._spec.queue, listener=self._spec.name, settlement=Settlement.BACKOUT, message_ids=ids, outcome=None
+            )
+        )
+
+    patch.setattr(Telling, "in_doubt", in_doubt)
+
+
+def a_doubt_is_called_a_refusal(patch: pytest.MonkeyPatch) -> None:
+    real = served._Line.call
+
+    def call(self: Any, request: Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
+        del unknown
+        return real(self, request, verb, object_name, unknown=False)
+
+    patch.setattr(served._Line, "call", call)
+
+
+def backouts_are_forgotten_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(InFlightMarks, "recorded", lambda _: {})
+
+
+def a_dead_application_is_committed(patch: pytest.MonkeyPatch) -> None:
+    real = EmbeddedConnection.abandon
+
+    def abandon(self: EmbeddedConnection) -> None:
+        with suppress(MQIError):
+            self.disconnect()
+        real(self)
+
+    patch.setattr(EmbeddedConnection, "abandon", abandon)
+
+
+def a_commit_is_answered_before_it_is_written(patch: pytest.MonkeyPatch) -> None:
+    real = sqlite_store.SqliteStore.write
+
+    def write(self: Any, changes: Sequence[Any], done: Any) -> None:
+        if done is not None:
+            done(None)
+        real(self, changes, None)
+
+    patch.setattr(sqlite_store.SqliteStore, "write", write)
+
+
+def who_did_not_hear_the_welcome_stays_connected(patch: pytest.MonkeyPatch) -> None:
+    real = Answering._welcome
+
+    def welcome(self: Answering) -> Any:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(EmbeddedConnection, "abandon", lambda _: None)
+            return real(self)
+
+    patch.setattr(Answering, "_welcome", welcome)
+
+
+def sessions_that_rest_are_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Supervisor, "rests", lambda *_: None)
+
+
+DEFECTS: Final[dict[str, Plant]] = {
+    each.__name__: each
+    for each in (
+        two_sessions_reconnect_at_once,
+        a_commit_is_repeated_after_reconnecting,
+        an_object_is_not_opened_again,
+        what_was_inquired_is_kept_for_ever,
+        a_standby_does_not_wait_for_the_lock,
+        an_unknown_commit_is_called_a_backout,
+        a_doubt_is_called_a_refusal,
+        backouts_are_forgotten_at_a_takeover,
+        a_dead_application_is_committed,
+        a_commit_is_answered_before_it_is_written,
+        who_did_not_hear_the_welcome_stays_connected,
+        sessions_that_rest_are_kept,
+    )
+}
+"""By name, for the command line."""

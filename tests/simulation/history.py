@@ -1,0 +1,183 @@
+"""What happened in a world, and what of it is wrong: the invariants I1 to I10, most of them looked at with every write.
+
+Sees the disk (what each unit of work changed there), what producers were answered, and what the application told its hooks.
+Knows what the application of the scenario does; decides nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved
+from mqflow.events import Event, InDoubt, ListenerPaused, Reconnecting, Settled
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.disposition import Settlement
+
+__all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "History", "is_poison")
+
+IN, NEXT, DONE, BAD, BETTER = "IN", "NEXT", "DONE", "BAD", "BETTER"
+_NAME: Final = re.compile(rb"m\d+(?:>\w+)*\Z")
+_POISON_EVERY: Final = 5
+_OF_ANOTHER: Final = frozenset({Reason.HCONN_ERROR, Reason.HOBJ_ERROR})
+
+
+class _Stored(Struct, frozen=True):
+    queue: str
+    name: str
+    message_id: bytes
+
+
+def is_poison(name: str) -> bool:
+    """Whether the application's handler always fails with it."""
+    return int(_origin(name)[1:]) % _POISON_EVERY == 0
+
+
+def _origin(name: str) -> str:
+    return name.split(">", maxsplit=1)[0]
+
+
+class History:
+    """Of one run. What is wrong is raised where it is seen, as `AssertionError`."""
+
+    def __init__(self) -> None:
+        #: What lies on the disk: by serial, and how many of each message that was put.
+        self.there: dict[int, _Stored] = {}
+        self._of_origin: Counter[str] = Counter()
+        #: Every name that was ever written, and whether the last component of one was.
+        self._ever: set[str] = set()
+        self._tags_written: set[str] = set()
+        self._deliveries: Counter[int] = Counter()
+        self._counts: dict[int, int] = {}
+        self._asked: dict[str, bool | None] = {}
+        #: Of each handling: the message it was for; and of each message, what the application was told of its units of work.
+        self._message_of: dict[str, bytes] = {}
+        self._verdicts: dict[bytes, set[str]] = {}
+        #: The queue that no poison message may go to any more: its attributes were altered.
+        self.forsaken = ""
+        self._removed_ids: set[bytes] = set()
+        self.taken_off: list[int] = []
+        self.events: Counter[str] = Counter()
+        self.attempts_at: list[float] = []
+
+    # -- the disk
+
+    def written(self, changes: Sequence[Change]) -> None:
+        """Note one unit of work, durable as a whole: I1 to I6 hold for each."""
+        removed: Counter[str] = Counter()
+        added: Counter[str] = Counter()
+        for change in changes:
+            match change:
+                case MessageRemoved(serial):
+                    removed += self._removed(serial)
+                case MessageAdded():
+                    added += self._added(change)
+                case BackoutCounted(serial, count):
+                    assert serial in self.there, f"I3: a backout of {serial} is counted, which is gone"
+                    assert count > self._counts.get(serial, 0), (
+                        f"I6: serial {serial} was backed out {count} times, and once more"
+                    )
+                    self._counts[serial] = count
+                case _:
+                    pass
+        if removed:
+            assert removed == added, f"I4: a unit of work took {dict(removed)} off and put {dict(added)}"
+        for origin, count in added.items():
+            assert self._of_origin[origin] == 1, f"I2: {origin} is there {self._of_origin[origin]} times, {count} new"
+
+    def delivered(self, serial: int, backout_count: int) -> None:
+        """Note a get under syncpoint: BackoutCount is how often it was got before, whatever happened meanwhile (I6)."""
+        expected = self._deliveries[serial]
+        assert backout_count == expected, (
+            f"I6: serial {serial} was delivered {expected} times; its BackoutCount is {backout_count}"
+        )
+        self._deliveries[serial] += 1
+
+    def _removed(self, serial: int) -> Counter[str]:
+        stored = self.there.pop(serial, None)
+        assert stored is not None or serial not in self._deliveries, f"I2: serial {serial} is taken off a second time"
+        if stored is None:
+            return Counter()
+        self._removed_ids.add(stored.message_id)
+        if stored.queue == IN:
+            self.taken_off.append(serial)
+        self._of_origin[_origin(stored.name)] -= 1
+        return Counter([_origin(stored.name)])
+
+    def _added(self, change: MessageAdded) -> Counter[str]:
+        message = change.message
+        found = _NAME.search(message.body or b"")
+        if found is None:
+            return Counter()
+        name = found.group().decode()
+        assert message.queue != self.forsaken, f"{name} went to {self.forsaken}: what an earlier generation inquired was kept"
+        self.there[message.serial] = _Stored(message.queue, name, message.descriptor.message_id)
+        self._of_origin[_origin(name)] += 1
+        self._ever.add(name)
+        self._tags_written.update(name.split(">")[1:])
+        return Counter([_origin(name)])
+
+    # -- those who put
+
+    def asks(self, names: Iterable[str]) -> None:
+        """A producer asks for these to be put."""
+        self._asked.update(dict.fromkeys(names))
+
+    def answered(self, names: Iterable[str], *, done: bool | None) -> None:
+        """It was answered: done, certainly not, or (None) that nobody knows."""
+        for name in names:
+            assert not done or name in self._ever, f"I9: {name} is durable, it was said, and is not on the disk"
+            assert done is not False or name not in self._ever, f"I9: {name} was refused, it was said, and is on the disk"
+            if done is not None:
+                self._asked[name] = done
+
+    # -- the application
+
+    def handles(self, message_id: bytes, tag: str) -> None:
+        """A handler begins with a message; what it puts carries the tag."""
+        self._message_of[tag] = message_id
+
+    def told(self, event: Event, now: float) -> None:
+        """Take what the application tells its hooks."""
+        self.events[type(event).__name__] += 1
+        match event:
+            case Settled(settlement=Settlement.COMMIT, message_ids=ids):
+                self._verdict(ids, "committed")
+                for each in ids:
+                    assert each in self._removed_ids, f"I9: a commit was told and {each.hex()} is still there"
+            case Settled(settlement=Settlement.BACKOUT, message_ids=ids):
+                self._verdict(ids, "backed out")
+            case InDoubt(message_ids=ids):
+                self._verdict(ids, "in doubt")
+            case ListenerPaused(reason=reason):
+                assert reason not in _OF_ANOTHER, f"a handle of another connection was used: {event.why}"
+            case Reconnecting():
+                self.attempts_at.append(now)
+            case _:
+                pass
+
+    def _verdict(self, ids: Iterable[bytes], verdict: str) -> None:
+        for each in ids:
+            self._verdicts.setdefault(each, set()).add(verdict)
+
+    # -- the end
+
+    def check_end(self, *, in_order: bool) -> None:
+        """Look at what is left once everything has come to rest."""
+        origins = Counter(_origin(each.name) for each in self.there.values())
+        put = {name for name, done in self._asked.items() if done}
+        assert not put - set(origins), f"I1: lost: {sorted(put - set(origins))}"
+        refused = {name for name, done in self._asked.items() if done is False}
+        assert not refused & self._ever, f"I3: refused, and there: {sorted(refused & self._ever)}"
+        assert not set(origins) - set(self._asked), f"I3: never put: {sorted(set(origins) - set(self._asked))}"
+        for stored in self.there.values():
+            wanted = {BAD, BETTER} if is_poison(stored.name) else {DONE, BAD, BETTER}
+            assert stored.queue in wanted, f"I5/I8: {stored.name} ended on {stored.queue}"
+        for tag in self._tags_written:
+            told = self._verdicts.get(self._message_of[tag], set())
+            assert told & {"committed", "in doubt"}, f"I9: what {tag} put is there; of its units of work was told: {told}"
+        if in_order:
+            sound = [serial for serial in self.taken_off if self._deliveries[serial] == 1]
+            assert sound == sorted(sound), f"I7: taken off in the order {sound}"

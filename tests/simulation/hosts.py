@@ -1,0 +1,220 @@
+"""Who owns the folder of a queue manager in a world: an active process and its standby, with the real store, lock and fence.
+
+A process that is killed leaves its files as the system would: what was not written is not there. Serves what `serving` serves.
+"""
+
+import contextlib
+import os
+import shutil
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+from mqflow.embedded import calls
+from mqflow.embedded.addresses import Address
+from mqflow.embedded.answering import no_host
+from mqflow.embedded.ending import End, Manner, reason_of
+from mqflow.embedded.folder import FolderInUseError
+from mqflow.embedded.mailbox import Call, Item
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.serving import Server
+from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.streams import Stream
+from mqflow.mqi.errors import MQIError
+from mqflow.testing.defining import carry_out
+from tests.embedded.disk import memory_folder
+from tests.simulation.history import History
+from tests.simulation.wire import Network, Signal
+from tests.simulation.world import Clock, Process, Waiters, World
+
+__all__ = ("QUEUE_MANAGER", "Folder", "Owner", "folder_with")
+
+QUEUE_MANAGER: Final = "QM1"
+_LOOK_S: Final = 0.01
+_DISK_S: Final = 0.002
+
+
+class Folder:
+    """The folder that one process owns at a time, and who waits for it."""
+
+    def __init__(self, path: Path, world: World, history: History) -> None:
+        self.path: Final = path
+        self.world: Final = world
+        self.history: Final = history
+        self.waiters: Waiters = deque()
+        #: Called with the queue manager of each owner before it is served.
+        self.owned: Callable[[EmbeddedQueueManager], None] = lambda _: None
+
+    def freed(self) -> None:
+        """Let a standby look again."""
+        self.world.wake(self.waiters)
+
+
+class _Store(SqliteStore):
+    """The real one, on a disk that takes its time and tells what it wrote; it can be killed before it writes, and after."""
+
+    def __init__(self, folder: Folder, process: Process) -> None:
+        self._world = folder.world
+        self._history = folder.history
+        super().__init__(folder.path, create=False, runner=process, clock=folder.world.clock, free_bytes_min=0)
+        process.at_death.append(self.crash)
+
+    def crash(self) -> None:
+        """Leave everything as it is: the system closes the files. Nothing is left to do where it was closed in order."""
+        if not self._over.is_set():
+            self._database.close()
+            self._lock.release()
+            self._marks.close()
+
+    def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
+        self._history.delivered(serial, backout_count)
+        return super().mark_in_flight(serial, backout_count, harden=harden)
+
+    def _work(self, items: Sequence[Item]) -> bool:
+        if any(isinstance(item, Call) for item in items):
+            self._world.sleep(self._world.chance.random() * _DISK_S)
+        return super()._work(items)
+
+    def _make(self, calls: Sequence[Call]) -> None:
+        self._answers = []
+        super()._make(calls)
+        for call in calls:
+            self._history.written(call.changes)
+        if calls:
+            self._world.sleep(self._world.chance.random() * _DISK_S)
+        for call, error in self._answers:
+            super()._answer(call, error)
+        self._answers = None
+
+    _answers: Any = None
+
+    def _answer(self, call: Call, error: MQIError | None) -> None:
+        if self._answers is None:
+            super()._answer(call, error)
+        else:
+            self._answers.append((call, error))
+
+
+class Owner:
+    """A process that owns the folder as soon as it is free, and then serves the queue manager."""
+
+    def __init__(self, network: Network, folder: Folder, address: Address, name: str) -> None:
+        self.process: Final = Process(network.world, name)
+        self.address: Final = address
+        self.queue_manager: EmbeddedQueueManager | None = None
+        self.server: Server | None = None
+        self._network = network
+        self._folder = folder
+        self._told = self.process.event()
+        self._how = End(Manner.IMMEDIATE)
+        self.ended = False
+        self.process.at_death.append(folder.freed)
+        self.process.start(self._live, "owner")
+
+    @property
+    def active(self) -> bool:
+        """Whether it owns the folder, and lives."""
+        return self.process.alive and self.server is not None and not self.ended
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is or will be one to reckon with."""
+        return self.process.alive and not self.ended
+
+    def end(self, how: End) -> None:
+        """Ask it to end, as `mqflow qmgr stop` does."""
+        self._how = how
+        self._told.set()
+
+    def _live(self) -> None:
+        store = self._owned()
+        self._folder.world.note("owns", self.process.name)
+        world = self._network.world
+        queue_manager = EmbeddedQueueManager(QUEUE_MANAGER, store=store, clock=world.clock, runner=self.process, groups=_nobody)
+        self.queue_manager = queue_manager
+        self._folder.owned(queue_manager)
+        listener = self._network.listen(self.process, self.address)
+        server = Server(
+            queue_manager,
+            cast("Any", listener),
+            self.address,
+            _Everybody(),
+            host=no_host,
+            runner=self.process,
+            clock=world.clock,
+            silence_s=4.0,
+            signals=lambda: Signal(world),
+        )
+        self.server = server
+        while not self._told.wait(_LOOK_S * 100) and not queue_manager.stopped:
+            pass
+        self._end(queue_manager, server)
+        self.ended = True
+        self._folder.freed()
+
+    def _end(self, queue_manager: EmbeddedQueueManager, server: Server) -> None:
+        """As `cli.hosting` ends one."""
+        how, world = self._how, self._network.world
+        queue_manager.quiesce()
+        queue_manager.stop(immediate=how.manner is Manner.IMMEDIATE, reason=reason_of(how))
+        until = world.now + 2.0
+        while not queue_manager.stopped:
+            world.sleep(_LOOK_S)
+        if how.switchover or how.reconnect or how.manner is not Manner.IMMEDIATE:
+            while server.connection_count and world.now < until:
+                world.sleep(_LOOK_S)
+        server.close()
+        with contextlib.suppress(MQIError):
+            queue_manager.close()
+
+    def _owned(self) -> _Store:
+        while True:
+            try:
+                return _Store(self._folder, self.process)
+            except FolderInUseError:
+                self._network.world.wait((self._folder.waiters,))
+                self._network.world.sleep(self._network.world.chance.random() * _LOOK_S)
+
+
+class _Everybody:
+    """Lets everybody in as who they say they are, as a Unix socket lets the same user in."""
+
+    def admits(self, raw: Stream) -> bool:
+        del raw
+        return True
+
+    def secured(self, raw: Stream) -> Stream:
+        return raw
+
+    def user_of(self, hello: calls.Hello, owner: str) -> str:
+        return hello.user or owner
+
+
+def _nobody(user: str) -> frozenset[str]:
+    del user
+    return frozenset()
+
+
+@cache
+def _template(commands: tuple[str, ...]) -> tuple[tuple[str, bytes], ...]:
+    """Return the files of a queue manager with these definitions: made once, copied for each run."""
+    with memory_folder() as made:
+        clock = Clock()
+        store = SqliteStore(made / "qm", clock=clock)
+        with EmbeddedQueueManager(QUEUE_MANAGER, store=store, clock=clock, groups=_nobody) as queue_manager:
+            carry_out(queue_manager.administration, commands)
+        return tuple((path.name, path.read_bytes()) for path in (made / "qm").iterdir() if path.is_file())
+
+
+def folder_with(root: Path, commands: tuple[str, ...]) -> Path:
+    """Return a folder of its own with a queue manager that has these definitions."""
+    folder = root / "qm"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    for name, content in _template(commands):
+        path = folder / name
+        path.write_bytes(content)
+        os.chmod(path, 0o600)  # noqa: PTH101 - as the store leaves them
+    return folder

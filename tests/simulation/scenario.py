@@ -1,0 +1,337 @@
+"""A whole life in a world: an application with several listeners, producers, an active queue manager, a standby, and trouble.
+
+`simulate` runs one seed and raises `AssertionError` where an invariant does not hold. Everything is the real code but the
+clock, the threads, the wire and the speed of the disk.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from mqflow import App, Context, Message
+from mqflow.app.listening import ListenerOptions
+from mqflow.app.settings import Settings
+from mqflow.embedded.addresses import TcpAddress
+from mqflow.embedded.ending import End, Manner
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.events import Event
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.testing.virtual_time import Backend, SeededRandom
+from tests.simulation.history import BAD, BETTER, DONE, IN, NEXT, History, is_poison
+from tests.simulation.hosts import QUEUE_MANAGER, Folder, Owner, folder_with
+from tests.simulation.loops import run
+from tests.simulation.wire import Act, Fate, Network, Passing, Where
+from tests.simulation.world import Process, Seeded, World
+
+__all__ = ("PERSISTENT", "Life", "Report", "simulate")
+
+ADDRESSES: Final = (TcpAddress("a", 1414), TcpAddress("b", 1414))
+DEFINITIONS: Final = (
+    f"DEFINE QLOCAL({IN}) DEFPSIST(YES) BOTHRESH(3) BOQNAME({BAD})",
+    f"DEFINE QLOCAL({NEXT}) DEFPSIST(YES) BOTHRESH(4) BOQNAME({BAD})",
+    f"DEFINE QLOCAL({DONE}) DEFPSIST(YES)",
+    f"DEFINE QLOCAL({BAD}) DEFPSIST(YES)",
+    f"DEFINE QLOCAL({BETTER}) DEFPSIST(YES)",
+)
+LISTENERS: Final = (
+    ListenerOptions(concurrency=2),
+    ListenerOptions(concurrency=2, unit_of_work=3),
+    ListenerOptions(strict_order=True),
+    ListenerOptions(concurrency=3, time_limit_s=0.7),
+    ListenerOptions(),
+)
+STRICT: Final = 2
+PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
+MESSAGES: Final = 10
+AT_REST_WITHIN_S: Final = 600.0
+"""Once faults have stopped: the longest delay of the ladder, a rest of a listener, and room."""
+ATTEMPTS_AN_OUTAGE_MAX: Final = 120
+
+
+class Report(Struct, frozen=True):
+    """What a run was like."""
+
+    trace: str
+    virtual_s: float
+    steps: int
+    events: Counter[str]
+    #: How many processes owned or wanted to own the folder, two of them from the start.
+    owners: int
+    unknown_puts: int
+
+
+class Life:
+    """One run."""
+
+    def __init__(self, seed: int, root: Path) -> None:
+        self.seed = seed
+        self.chance = Seeded(seed)
+        self.world = World(self.chance)
+        self.history = History()
+        self.network = Network(self.world)
+        self.folder = Folder(folder_with(root, DEFINITIONS), self.world, self.history)
+        self.owners = [Owner(self.network, self.folder, ADDRESSES[0], "owner 1")]
+        self.world.turn(10.0, lambda: self.owners[0].active)
+        self.folder.owned = self.alter
+        self.owners.append(Owner(self.network, self.folder, ADDRESSES[1], "owner 2"))
+        self.application = Process(self.world, "application")
+        self.producers_left = 0
+        self.unknown_puts = 0
+        self.troubled = False
+        #: Until when owners may be stopped, or gone, by what happened to a frame.
+        self.hurt_until = 0.0
+        self.made = 0
+        self.options = LISTENERS[seed % len(LISTENERS)]
+
+    def manager(self, process: Process) -> ServedQueueManager:
+        """Return the queue manager as this process reaches it."""
+        return ServedQueueManager(
+            ADDRESSES, name=QUEUE_MANAGER, user="sim", runner=process, dial=self.network.dial_from(process)
+        )
+
+    def alter(self, queue_manager: EmbeddedQueueManager) -> None:
+        """As an administrator who is at work while applications are away: poison messages go elsewhere from now on."""
+        if not self.history.forsaken and self.seed % 2:
+            for name in (IN, NEXT):
+                queue_manager.administration.alter(name, {"backout_requeue_queue": BETTER})
+            self.history.forsaken = BAD
+
+    @property
+    def active(self) -> Owner | None:
+        """The owner that serves, where there is one."""
+        return next((each for each in self.owners if each.active), None)
+
+    # -- the application
+
+    def app(self) -> App:
+        life, history = self, self.history
+
+        def note(event: Event) -> None:
+            self.world.note(type(event).__name__)
+            history.told(event, self.world.now)
+
+        app = App("embedded::memory:", name="simulated", hooks=[note], settings=Settings())
+        app.delay_processor()
+
+        @app.listener(IN, **asdict(self.options))
+        async def first(body: str, message: Message, ctx: Context) -> None:
+            number, tag = int(body.split(">", maxsplit=1)[0][1:]), life.tag("a", message)
+            await anyio.sleep(life.chance.random() * 0.3)
+            if is_poison(body):
+                raise ValueError("always")
+            await ctx.put(NEXT, f"{body}>{tag}", delay=5.0 if number % 4 == 0 else None)
+            if number % 7 == 0 and message.backout_count == 0:
+                raise ValueError("once, after its put")
+
+        @app.listener(NEXT, concurrency=2)
+        async def second(body: str, message: Message, ctx: Context) -> None:
+            await ctx.put(DONE, f"{body}>{life.tag('b', message)}")
+
+        return app
+
+    def tag(self, prefix: str, message: Message) -> str:
+        """Return a mark of its own for this handling of the message."""
+        self.made += 1
+        tag = f"{prefix}{self.made}"
+        self.history.handles(message.descriptor.message_id, tag)
+        return tag
+
+    async def live(self) -> None:
+        """Run the application until everything has come to rest, through whatever happens."""
+        app = self.app()
+        manager = self.manager(self.application)
+        async with app.running(
+            manager,
+            clock=self.world.clock,
+            random=SeededRandom(self.seed),
+            runner=self.application,
+            drain_s=60.0,
+        ) as running:
+            await running.wait_ready()
+            self.network.judge = self.judge
+            for number in range(2):
+                process = Process(self.world, f"producer {number}")
+                self.producers_left += 1
+                process.start(partial(self.produce, process, range(1 + number, MESSAGES + 1, 2)), "producer")
+            nature = Process(self.world, "nature").start(self.trouble, "nature")
+            while nature.is_alive() or self.producers_left:  # noqa: ASYNC110 - told by threads of the world
+                await anyio.sleep(1)
+            with anyio.fail_after(AT_REST_WITHIN_S):
+                while any(each.queue not in {DONE, BAD, BETTER} for each in self.history.there.values()) or not running.ready:  # noqa: ASYNC110 - as above
+                    await anyio.sleep(1)
+        await anyio.sleep(5)
+
+    # -- those who put
+
+    def produce(self, process: Process, numbers: Sequence[int]) -> None:
+        """Put messages, each asked for once, over as many connections as it takes."""
+        manager = self.manager(process)
+        left = [f"m{number}" for number in numbers]
+        connection: ServedConnection | None = None
+        while left:
+            self.world.sleep(self.chance.random() * 2)
+            try:
+                connection = connection or manager.connect()
+            except MQIError:
+                continue
+            names, left = (left[:2], left[2:]) if self.chance.choose(2) else (left[:1], left[1:])
+            try:
+                self.put(connection, names)
+            except MQIError:
+                connection.abandon()
+                connection = None
+        if connection is not None:
+            with suppress(MQIError):
+                connection.disconnect()
+        manager.close()
+        self.producers_left -= 1
+
+    def put(self, connection: ServedConnection, names: Sequence[str]) -> None:
+        """Put one outside a unit of work, or several in one; say what was answered."""
+        self.history.asks(names)
+        alone = len(names) == 1
+        options = PutOption.NO_SYNCPOINT if alone else PutOption.SYNCPOINT
+        try:
+            for name in names:
+                connection.put1(IN, PERSISTENT, name.encode(), options)
+            if not alone:
+                connection.commit()
+        except MQIError as error:
+            unknown = error.reason == Reason.CALL_INTERRUPTED
+            self.unknown_puts += unknown
+            self.history.answered(names, done=None if unknown else False)
+            raise
+        self.history.answered(names, done=True)
+
+    # -- trouble
+
+    def judge(self, passing: Passing) -> Fate | None:
+        """Decide what becomes of a frame; while nature is troubled, one in fifty does not simply arrive."""
+        del passing
+        if not self.troubled or self.chance.random() > 0.02:
+            return None
+        act = (Act.CUT, Act.CUT, Act.BLACKHOLE, Act.LATE, Act.LATE, Act.KILL, Act.STOP)[self.chance.choose(7)]
+        if act in {Act.KILL, Act.STOP}:
+            if self.chance.choose(3):
+                return None
+            until = self.world.now + self.chance.random() * 12
+            self.hurt_until = max(self.hurt_until, until)
+            self.world.at(until, self.repair)
+        where = tuple(Where)[self.chance.choose(3)]
+        return Fate(act, where, self.chance.random() * (7 if self.chance.choose(2) else 0.5))
+
+    def repair(self) -> None:
+        """Let every stopped owner go on, and see that two are there."""
+        for owner in self.owners:
+            if owner.process.stopped:
+                owner.process.go_on()
+        usable = [owner for owner in self.owners if owner.usable]
+        for _ in range(2 - len(usable)):
+            taken = {owner.address for owner in self.owners if owner.usable}
+            address = next(each for each in ADDRESSES if each not in taken)
+            self.owners.append(Owner(self.network, self.folder, address, f"owner {len(self.owners) + 1}"))
+
+    def trouble(self) -> None:
+        """Whatever comes, in turn; in the end everything is repaired."""
+        acts: tuple[Callable[[], None], ...] = (
+            self.kill_active,
+            self.kill_active,
+            self.stop_active,
+            self.hand_over,
+            self.partition,
+            self.network.cut_all,
+            self.storm,
+            self.storm,
+        )
+        for _ in range(1 + self.chance.choose(3)):
+            self.world.sleep(self.chance.random() * 5)
+            acts[self.chance.choose(len(acts))]()
+            self.repair()
+        while self.hurt_until > self.world.now:
+            self.world.sleep(1.0)
+        self.repair()
+
+    def kill_active(self) -> None:
+        if self.active is not None:
+            self.active.process.kill()
+            self.world.sleep(self.chance.random() * 3)
+
+    def stop_active(self) -> None:
+        active = self.active
+        if active is not None:
+            active.process.stop()
+            self.world.sleep(self.chance.random() * 15)
+            active.process.go_on()
+
+    def hand_over(self) -> None:
+        active = self.active
+        if active is not None:
+            manner = Manner.IMMEDIATE if self.chance.choose(2) else Manner.CONTROLLED
+            active.end(End(manner, reconnect=bool(self.chance.choose(2)), switchover=bool(self.chance.choose(2))))
+            self.world.sleep(self.chance.random() * 5)
+
+    def partition(self) -> None:
+        self.network.partitioned = True
+        self.world.sleep(self.chance.random() * 12)
+        self.network.partitioned = False
+        for wire in tuple(self.network.wires):  # what was sent meanwhile is lost for good: TCP would send it again, or give up
+            wire.swallows = True
+
+    def storm(self) -> None:
+        self.troubled = True
+        self.world.sleep(self.chance.random() * 10)
+        self.troubled = False
+
+    # -- the end
+
+    def close(self) -> None:
+        """Let nothing of it be left."""
+        self.world.close()
+        for owner in self.owners:
+            if owner.process.alive:
+                owner.process.alive = False
+                for act in owner.process.at_death:
+                    act()
+
+    def check(self) -> None:
+        """Look at what is left."""
+        self.history.check_end(in_order=self.seed % len(LISTENERS) == STRICT)
+        assert self.network.dialled_at_once.get(self.application, 0) <= 1, "two sessions reconnected at once"
+        active = self.active
+        assert active is not None
+        assert active.server is not None
+        assert not active.server.connection_count, f"I10: {active.server.connection_count} connections are left"
+        assert active.queue_manager is not None
+        held = [each.application_name for each in active.queue_manager._machine.connections]
+        assert not held, f"I10: nobody is there, and the queue manager has connections of {held}"
+        assert not [name for name in (thread.name for thread in self.application.threads) if name != "mqflow-heart"], (
+            "I10: threads are left"
+        )
+
+
+def simulate(seed: int, backend: Backend, root: Path) -> Report:
+    """Run the seed. Raises `AssertionError` where an invariant does not hold, with how to run it again."""
+    logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # each outage is known here
+    life = Life(seed, root)
+    world = life.world
+    try:
+        run(world, life.live, backend, seed)
+        life.check()
+    except BaseException as error:
+        error.add_note(f"python -m tests.simulation 1 --from {seed} --backend {backend}")
+        raise
+    finally:
+        life.close()
+    return Report(world.trace, world.now, world.steps, life.history.events, len(life.owners), life.unknown_puts)

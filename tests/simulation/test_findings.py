@@ -1,0 +1,120 @@
+"""What seeds have found in mqflow, each as a story of its own: told without chance, and not found again."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mqflow import App
+from mqflow.app.running import Running
+from mqflow.app.settings import Settings
+from mqflow.embedded.ending import End, Manner
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import PutOption
+from mqflow.testing.virtual_time import Backend, SeededRandom
+from tests.embedded.disk import memory_folder
+from tests.simulation.history import BAD, IN
+from tests.simulation.loops import run
+from tests.simulation.scenario import PERSISTENT, Life
+from tests.simulation.world import Process
+
+both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+
+
+@pytest.fixture
+def life() -> Iterator[Life]:
+    logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # each outage is known here
+    with memory_folder() as root:
+        made = Life(0, Path(root))
+        yield made
+        made.close()
+
+
+def put(life: Life, *names: str) -> None:
+    """Put messages, and leave."""
+    process = Process(life.world, "producer")
+
+    def produce() -> None:
+        connection = life.manager(process).connect()
+        for name in names:
+            life.history.asks([name])
+            connection.put1(IN, PERSISTENT, name.encode(), PutOption.NO_SYNCPOINT)
+        connection.disconnect()
+
+    process.start(produce, "producer").join()
+
+
+def connections(life: Life) -> int:
+    """Return how many connections the active queue manager has."""
+    active = life.active
+    assert active is not None
+    assert active.queue_manager is not None
+    return len(active.queue_manager._machine.connections)
+
+
+async def fail_after_a_second(body: str) -> None:
+    del body
+    await anyio.sleep(1.0)
+    raise ValueError("always")
+
+
+async def live(life: Life, story: Callable[[Life, Running], Awaitable[None]]) -> None:
+    app = App("embedded::memory:", name="simulated", settings=Settings())
+    app.listener(IN)(fail_after_a_second)
+    options = {"clock": life.world.clock, "random": SeededRandom(0), "runner": life.application}
+    async with app.running(life.manager(life.application), drain_s=60.0, **options) as running:  # type: ignore[arg-type]  # as they are
+        await running.wait_ready()
+        await story(life, running)
+
+
+async def ends_and_is_followed(life: Life, running: Running) -> None:
+    """End the active queue manager in a controlled way: it has to end, and the application to go on with the standby."""
+    life.owners[0].end(End(Manner.CONTROLLED))
+    with anyio.fail_after(120):
+        while not (life.owners[0].ended and life.owners[1].active and running.ready):  # noqa: ASYNC110 - told by threads of the world
+            await anyio.sleep(0.5)
+
+
+@both
+def test_a_controlled_end_does_not_wait_for_a_session_that_rests(life: Life, backend: Backend) -> None:
+    async def story(life: Life, running: Running) -> None:
+        put(life, "m5")
+        while not any(each.queue == BAD for each in life.history.there.values()):  # noqa: ASYNC110 - told by threads of the world
+            await anyio.sleep(0.5)
+        await ends_and_is_followed(life, running)  # the requeuer has a session now, and nothing to do
+
+    run(life.world, partial(live, life, story), backend, 0)
+
+
+@both
+def test_a_controlled_end_does_not_wait_for_who_waits_for_the_requeuer(life: Life, backend: Backend) -> None:
+    async def story(life: Life, running: Running) -> None:
+        put(life, "m5")
+        await anyio.sleep(2.5)  # its third delivery is being handled, after which it is poison
+        await ends_and_is_followed(life, running)
+        while not any(each.queue == BAD for each in life.history.there.values()):  # noqa: ASYNC110 - told by threads of the world
+            await anyio.sleep(0.5)
+
+    run(life.world, partial(live, life, story), backend, 0)
+
+
+def test_who_did_not_hear_the_welcome_is_not_connected(life: Life) -> None:
+    owner, process = life.owners[0], Process(life.world, "impatient")
+    owner.process.stop()
+    came_back: list[float] = []
+
+    def connect() -> None:
+        with suppress(MQIError):
+            life.manager(process).connect()
+        came_back.append(life.world.now)
+
+    process.start(connect, "impatient").join()
+    owner.process.go_on()
+    life.world.sleep(5.0)
+
+    assert came_back
+    assert connections(life) == 0

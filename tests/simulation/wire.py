@@ -1,0 +1,387 @@
+"""The network of a world: streams in memory that delay, split, cut, swallow and deliver late, as chance or a table says.
+
+Offers what `mqflow.embedded.dialing` and a listening socket offer. Knows frames as far as to tell a heartbeat from a request;
+knows no verb.
+"""
+
+import ssl
+import struct
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from itertools import count
+from socket import MSG_DONTWAIT, SO_RCVTIMEO, SO_SNDTIMEO
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.embedded.addresses import Address
+from mqflow.embedded.dialing import Dial
+from mqflow.embedded.signals import HasDescriptor, Waited
+from mqflow.embedded.streams import Stream
+from tests.simulation.world import Process, Waiters, World
+
+__all__ = ("Act", "Fate", "Judge", "Listener", "Network", "Passing", "Signal", "Where", "Wire")
+
+_TIMEOUT: Final = struct.Struct("ll")
+_WINDOW_BYTES: Final = 256 * 1024
+_FASTEST_S: Final = 0.000_05
+_SLOWEST_S: Final = 0.002
+_SPLITS: Final = 8
+_UNANSWERED_S: Final = 4.0
+
+
+class Where(Enum):
+    """At which moment of a frame's way something happens to it."""
+
+    BEFORE = "before it"
+    INSIDE = "inside it"
+    AFTER = "after it"
+
+
+class Act(Enum):
+    """What happens."""
+
+    CUT = "the wire is cut"
+    BLACKHOLE = "nothing arrives any more"
+    KILL = "the server is killed"
+    STOP = "the server is stopped"
+    LATE = "it comes late"
+
+
+class Fate(Struct, frozen=True):
+    """What becomes of a frame."""
+
+    act: Act
+    where: Where = Where.BEFORE
+    late_s: float = 0.0
+
+
+class Passing(Struct, frozen=True):
+    """Something that is about to be sent."""
+
+    stream: "_Stream"
+    data: bytes
+    #: From the application to the server, or back.
+    is_request: bool
+
+
+Judge = Callable[[Passing], Fate | None]
+
+
+def _calm(passing: Passing) -> Fate | None:
+    del passing
+    return None
+
+
+class Network:
+    """Who listens where, and every wire there is."""
+
+    def __init__(self, world: World) -> None:
+        self.world: Final = world
+        self.listeners: dict[Address, Listener] = {}
+        self.wires: dict[Wire, None] = {}
+        #: Decides about each frame that is sent; heartbeats are only swallowed.
+        self.judge: Judge = _calm
+        #: Nothing arrives anywhere, and nobody is told.
+        self.partitioned = False
+        self.numbers: Final = count(3)
+        #: How many dials were under way at once, by process.
+        self.dialling: dict[Process, int] = {}
+        self.dialled_at_once: dict[Process, int] = {}
+
+    def listen(self, process: Process, address: Address) -> "Listener":
+        """Return who listens at the address now."""
+        listener = Listener(self, process)
+        self.listeners[address] = listener
+        process.at_death.append(listener.close)
+        return listener
+
+    def dial_from(self, process: Process) -> Dial:
+        """Return how this process gets anywhere."""
+
+        def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
+            del tls
+            under_way = self.dialling[process] = self.dialling.get(process, 0) + 1
+            self.dialled_at_once[process] = max(under_way, self.dialled_at_once.get(process, 0))
+            try:
+                return self._dial(process, address, timeout_s)
+            finally:
+                self.dialling[process] -= 1
+
+        return dial
+
+    def cut_all(self) -> None:
+        """Cut every wire."""
+        for wire in tuple(self.wires):
+            wire.cut()
+
+    def _dial(self, process: Process, address: Address, timeout_s: float) -> Stream:
+        self.world.sleep(self.latency_s())
+        if self.partitioned:
+            self.world.sleep(min(timeout_s, _UNANSWERED_S))
+            raise TimeoutError(110, "Connection timed out")
+        listener = self.listeners.get(address)
+        if listener is None or listener.closed:
+            raise ConnectionRefusedError(111, "Connection refused")
+        wire = Wire(self, process, listener.process)
+        self.wires[wire] = None
+        listener.offer(wire.server)
+        return wire.client
+
+    def latency_s(self) -> float:
+        """Return how long something takes on its way."""
+        return _FASTEST_S + self.world.chance.random() * (_SLOWEST_S - _FASTEST_S)
+
+
+class Listener:
+    """As a listening socket."""
+
+    def __init__(self, network: Network, process: Process) -> None:
+        self.process: Final = process
+        self.closed = False
+        self.waiters: Waiters = deque()
+        self._network = network
+        self._number = next(network.numbers)
+        self._backlog: deque[_Stream] = deque()
+
+    @property
+    def readable(self) -> bool:
+        return bool(self._backlog)
+
+    def offer(self, stream: "_Stream") -> None:
+        self._backlog.append(stream)
+        self._network.world.wake(self.waiters)
+
+    def accept(self) -> tuple["_Stream", object]:
+        return self._backlog.popleft(), None
+
+    def fileno(self) -> int:
+        return -1 if self.closed else self._number
+
+    def close(self) -> None:
+        self.closed = True
+        for stream in self._backlog:
+            stream.close()
+        self._backlog.clear()
+
+
+class Wire:
+    """One connection: two streams, and what is on its way between them."""
+
+    def __init__(self, network: Network, client: Process, server: Process) -> None:
+        self.network: Final = network
+        self.swallows = False
+        self.client: Final = _Stream(self, client, is_client=True)
+        self.server: Final = _Stream(self, server, is_client=False)
+        self.client.peer, self.server.peer = self.server, self.client
+        for stream in (self.client, self.server):
+            stream.process.at_death.append(stream.close)
+
+    def cut(self) -> None:
+        """Let both ends see a reset."""
+        self.client.reset()
+        self.server.reset()
+
+    def forget(self) -> None:
+        """Both ends are closed."""
+        self.network.wires.pop(self, None)
+        for stream in (self.client, self.server):
+            if stream.process.alive:
+                stream.process.at_death.remove(stream.close)
+
+
+class _Stream:
+    """As a connected socket; offers `mqflow.embedded.streams.Stream`."""
+
+    peer: "_Stream"
+
+    def __init__(self, wire: Wire, process: Process, *, is_client: bool) -> None:
+        self.wire: Final = wire
+        self.process: Final = process
+        self.is_client: Final = is_client
+        self.waiters: Waiters = deque()
+        self._network = wire.network
+        self._world = wire.network.world
+        self._number = next(wire.network.numbers)
+        self._room: Waiters = deque()
+        self._inbox = bytearray()
+        #: What it has sent and its peer has not taken off.
+        self._untaken_bytes = 0
+        self._arrives_at = 0.0
+        self._ended = self._broken = self._deaf = self.closed = False
+        self._recv_s: float | None = None
+        self._send_s: float | None = None
+
+    # -- as a socket
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        while True:
+            if self.closed:
+                raise OSError(9, "Bad file descriptor")
+            if self._inbox:
+                return self._take(bufsize)
+            if self._broken:
+                raise ConnectionResetError(104, "Connection reset by peer")
+            if self._ended or self._deaf:
+                return b""
+            if flags & MSG_DONTWAIT or not self._world.wait((self.waiters,), self._recv_s):
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    def send(self, data: bytes | memoryview, flags: int = 0, /) -> int:
+        data = bytes(data)
+        while True:
+            self.process.here()
+            if self.closed:
+                raise OSError(9, "Bad file descriptor")
+            if self._broken or (self._ended and self.peer.closed):
+                raise BrokenPipeError(32, "Broken pipe")
+            if self._untaken_bytes < _WINDOW_BYTES:
+                break
+            if flags & MSG_DONTWAIT or not self._world.wait((self._room,), self._send_s):
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+        self._pass(data)
+        return len(data)
+
+    def setsockopt(self, level: int, option: int, value: int | bytes, /) -> None:
+        del level
+        if isinstance(value, bytes):
+            seconds, micros = _TIMEOUT.unpack(value)
+            if option == SO_RCVTIMEO:
+                self._recv_s = seconds + micros / 1_000_000
+            elif option == SO_SNDTIMEO:
+                self._send_s = seconds + micros / 1_000_000
+
+    def fileno(self) -> int:
+        return -1 if self.closed else self._number
+
+    def shutdown(self, how: int, /) -> None:
+        if self.closed or self._broken:
+            raise OSError(107, "Transport endpoint is not connected")
+        self._deaf = True
+        self._world.wake(self.waiters)
+        if how:
+            self._say_end()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._world.wake(self.waiters)
+        self._say_end()
+        if self.peer.closed:
+            self.wire.forget()
+
+    # -- on its way
+
+    @property
+    def readable(self) -> bool:
+        return bool(self._inbox) or self._broken or self._ended or self._deaf
+
+    def reset(self) -> None:
+        """Let it see that the connection is gone; what has not been read is lost."""
+        self._broken = True
+        self._inbox.clear()
+        self._world.wake(self.waiters)
+        self._world.wake(self._room)
+
+    def _take(self, bufsize: int) -> bytes:
+        taken = bytes(self._inbox[:bufsize])
+        del self._inbox[:bufsize]
+        self.peer._untaken_bytes -= len(taken)
+        self._world.wake(self.peer._room)
+        return taken
+
+    def _pass(self, data: bytes) -> None:
+        network, wire = self._network, self.wire
+        fate = network.judge(Passing(self, data, self.is_client)) if any(data) else None
+        if fate is None:
+            self._deliver(data)
+            return
+        self._world.note(fate.act.value, fate.where.value, len(data))
+        if fate.act is Act.LATE:
+            self._deliver(data, fate.late_s)
+            return
+        sent = {Where.BEFORE: b"", Where.INSIDE: data[: len(data) // 2], Where.AFTER: data}[fate.where]
+        arrives_at = self._deliver(sent) if sent else self._world.now
+        match fate.act:
+            case Act.CUT:
+                self._world.at(arrives_at, wire.cut)
+                if fate.where is not Where.AFTER:
+                    self._broken = True
+                    raise ConnectionResetError(104, "Connection reset by peer")
+            case Act.BLACKHOLE:
+                wire.swallows = True
+            case Act.STOP:
+                self._world.at(arrives_at, wire.server.process.stop)
+            case Act.KILL if fate.where is Where.AFTER:
+                # It may have done what it was asked for by then, or not.
+                self._world.at(arrives_at + self._world.chance.random() * 0.002, wire.server.process.kill)
+            case Act.KILL:
+                wire.server.process.kill()
+            case _:
+                raise AssertionError(fate)
+
+    def _deliver(self, data: bytes, late_s: float = 0.0) -> float:
+        """Send it on its way, after all that went before; return when it arrives."""
+        network, chance = self._network, self._world.chance
+        self._untaken_bytes += len(data)
+        if self.wire.swallows or network.partitioned:
+            return self._world.now
+        parts = [data]
+        if len(data) > 1 and chance.choose(_SPLITS) == _SPLITS - 1:
+            at = 1 + chance.choose(len(data) - 1)
+            parts = [data[:at], data[at:]]
+        for part in parts:
+            self._arrives_at = max(self._arrives_at, self._world.now + late_s + network.latency_s())
+            self._world.at(self._arrives_at, lambda part=part: self.peer._arrive(part))  # type: ignore[misc]
+        return self._arrives_at
+
+    def _arrive(self, data: bytes) -> None:
+        if self._broken or self.closed or self.wire.swallows or self._network.partitioned:
+            return
+        self._world.arrived(data)
+        self._inbox += data
+        self._world.wake(self.waiters)
+
+    def _say_end(self) -> None:
+        """Let the peer find the end behind what it was sent."""
+        if self.wire.swallows or self._network.partitioned:
+            return
+        self._arrives_at = max(self._arrives_at, self._world.now + self._network.latency_s())
+        self._world.at(self._arrives_at, self.peer._end)
+
+    def _end(self) -> None:
+        if not self.wire.swallows:
+            self._ended = True
+            self._world.wake(self.waiters)
+
+
+class Signal:
+    """As `mqflow.embedded.signals.Signal`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._waiters: Waiters = deque()
+        self._said = False
+
+    def set(self) -> None:
+        self._said = True
+        self._world.wake(self._waiters)
+
+    def clear(self) -> None:
+        self._said = False
+
+    def heard_within(self, wait_s: float) -> bool:
+        if not self._said:
+            self._world.wait((self._waiters,), wait_s)
+        return self._said
+
+    def heard_beside(self, stream: HasDescriptor, wait_s: float | None) -> Waited:
+        assert isinstance(stream, _Stream | Listener)
+        if not self._said and not stream.readable:
+            self._world.wait((self._waiters, stream.waiters), wait_s)
+        return Waited(stream.readable, self._said)
+
+    def close(self) -> None:
+        """Nothing to let go of."""

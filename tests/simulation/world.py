@@ -1,0 +1,427 @@
+"""A world of its own in one thread: processes, their threads and their clock, every order drawn from one seed.
+
+The code under test is the real one. Its threads are greenlets, which hand over only where the seams of `mqflow.ambient` let
+them wait; time moves when nobody can go on. Knows no queue manager and no wire.
+"""
+
+import hashlib
+import heapq
+import math
+import random
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import count
+from types import TracebackType
+from typing import Any, Final, Protocol, TypeVar
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from mqflow.testing.virtual_time import EPOCH_S, DeadlockError
+
+__all__ = ("Chance", "Clock", "Process", "Seeded", "SpinningError", "Thread", "Waiters", "World")
+
+T = TypeVar("T")
+
+_MOMENT: Final = struct.Struct("d")
+_STEPS_A_SECOND_MAX: Final = 20_000
+"""Steps for which no virtual second passes: more is a busy loop (I8)."""
+
+
+class SpinningError(AssertionError):
+    """Somebody is busy without end while time stands still."""
+
+
+class Chance(Protocol):
+    """What is not decided by the code: which comes first, and how long things take."""
+
+    def choose(self, count: int) -> int:
+        """Return a number below `count`; 0 is what an undisturbed machine would do."""
+        ...
+
+    def random(self) -> float:
+        """Return a number in [0, 1)."""
+        ...
+
+
+class Seeded:
+    """Chance from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = random.Random(seed)  # noqa: S311 - repeatable, not secret
+
+    def choose(self, count: int) -> int:
+        return int(self._dice.random() * count)
+
+    def random(self) -> float:
+        return self._dice.random()
+
+
+class Clock:
+    """The time of the world, as `mqflow.ambient.Clock`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def wall(self) -> float:
+        return EPOCH_S + self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def monotonic_epoch(self) -> bytes:
+        return b"a virtual start "
+
+
+class _Waiter:
+    """One wait of one thread, for one of several things or the end of a time."""
+
+    __slots__ = ("over", "thread", "woken")
+
+    def __init__(self, thread: "Thread | None") -> None:
+        self.thread = thread
+        self.woken = False
+        self.over = False
+
+
+Waiters = deque[_Waiter]
+"""Who waits for one thing, first come first."""
+
+
+class Thread:
+    """A thread of a process; offers `mqflow.ambient.Running`."""
+
+    def __init__(self, process: "Process", target: Callable[[], None], name: str) -> None:
+        self.process: Final = process
+        self.name: Final = name
+        self._target = target
+        self._joining: Waiters = deque()
+        self.done = False
+        self.greenlet: Final = greenlet(self._run, parent=process.world.main)
+
+    def join(self, timeout: float | None = None) -> None:
+        if not self.done:
+            self.process.world.wait((self._joining,), timeout)
+
+    def is_alive(self) -> bool:
+        return not self.done
+
+    def _run(self) -> None:
+        world = self.process.world
+        try:
+            self._target()
+        except GreenletExit:
+            return
+        except BaseException as error:  # noqa: BLE001 - whatever it was: the run has failed
+            world.failures.append(error)
+        self.done = True
+        self.process.threads.pop(self, None)
+        world.wake(self._joining)
+
+
+class World:
+    """Everything that happens, in one order."""
+
+    def __init__(self, chance: Chance) -> None:
+        self.clock: Final = Clock()
+        self.chance: Final = chance
+        self.main: Final = getcurrent()
+        self.failures: list[BaseException] = []
+        self.steps = 0
+        #: How many processes are stopped now.
+        self.stopped = 0
+        self._ready: list[Thread] = []
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self._current: Thread | None = None
+        self._trace = hashlib.blake2b(digest_size=16)
+        self._all: list[Thread] = []
+        self._closing = False
+        self._steps_at = (0.0, 0)
+
+    @property
+    def trace(self) -> str:
+        """What happened so far, as a digest: the same for the same run."""
+        return self._trace.hexdigest()
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds since the start."""
+        return self.clock.now
+
+    def note(self, *what: object) -> None:
+        """Let it be part of the trace."""
+        self._trace.update(repr((self.clock.now, what)).encode())
+
+    def arrived(self, data: bytes) -> None:
+        """Let what came over a wire be part of the trace."""
+        self._trace.update(_MOMENT.pack(self.clock.now))
+        self._trace.update(data)
+
+    # -- waiting
+
+    def at(self, when: float, act: Callable[[], None]) -> None:
+        """Act at that moment."""
+        heapq.heappush(self._timers, (when, next(self._numbers), act))
+
+    def wait(self, queues: Sequence[Waiters], timeout_s: float | None = None) -> bool:
+        """Wait until one of the queues is woken, or the time is over; return whether it was woken."""
+        if self._closing:
+            raise GreenletExit
+        thread = self._current
+        waiter = _Waiter(thread)
+        for queue in queues:
+            queue.append(waiter)
+        if timeout_s is not None and timeout_s != math.inf:
+            self.at(self.now + max(timeout_s, 0.0), lambda: self._expire(waiter))
+        if thread is None:
+            self.turn(math.inf, lambda: waiter.over)
+        else:
+            self.main.switch()
+        if self._closing:
+            raise GreenletExit
+        if not waiter.woken:
+            for queue in queues:
+                if waiter in queue:
+                    queue.remove(waiter)
+        return waiter.woken
+
+    def sleep(self, seconds: float) -> None:
+        """Let this thread rest that long; not at all, and others may still go first."""
+        self.wait((), seconds)
+
+    def wake(self, queue: Waiters, most: int | None = None) -> None:
+        """Wake who waits there, or the first so many."""
+        left = len(queue) if most is None else most
+        while queue and left:
+            waiter = queue.popleft()
+            if waiter.over or (waiter.thread is not None and not waiter.thread.process.alive):
+                continue
+            waiter.woken = True
+            self._over(waiter)
+            left -= 1
+
+    def vanish(self) -> None:
+        """End the thread that calls this, as a kill does: nothing of it runs any more, not even what it would clean up."""
+        if self._current is not None:
+            self.main.switch()
+            raise GreenletExit
+
+    def _expire(self, waiter: _Waiter) -> None:
+        if not waiter.over and (waiter.thread is None or waiter.thread.process.alive):
+            self._over(waiter)
+
+    def _over(self, waiter: _Waiter) -> None:
+        waiter.over = True
+        if waiter.thread is not None:
+            self._ready.append(waiter.thread)
+
+    # -- going on
+
+    def started(self, thread: Thread) -> None:
+        """Let a new thread run when its turn comes."""
+        self._all.append(thread)
+        self._ready.append(thread)
+
+    def turn(self, deadline: float, over: Callable[[], bool]) -> None:
+        """Let the world go on until it is over, or it is `deadline`. Raises `DeadlockError` where neither can ever be."""
+        while not over():
+            if self._step():
+                continue
+            when = self._timers[0][0] if self._timers else math.inf
+            if deadline <= when:
+                if deadline == math.inf:
+                    raise DeadlockError(self._who_waits())
+                self._move_to(deadline)
+                return
+            self._move_to(when)
+            _, _, act = heapq.heappop(self._timers)
+            act()
+
+    def beside(self) -> None:
+        """Let one thread go on beside a loop that is busy, perhaps."""
+        if self._ready and self.chance.choose(2):
+            self._step()
+
+    def close(self) -> None:
+        """End what still runs, so that nothing of it is left."""
+        self._closing = True
+        self._timers.clear()
+        for thread in self._all:
+            if thread.greenlet and not thread.greenlet.dead:
+                thread.greenlet.throw(GreenletExit)
+
+    def _move_to(self, when: float) -> None:
+        self.clock.now = max(self.clock.now, when)
+
+    def _step(self) -> bool:
+        """Let one thread go on that can; False where none can."""
+        ready = self._ready
+        able = [thread for thread in ready if not thread.process.stopped] if self.stopped else ready
+        if not able:
+            return False
+        if len(ready) == 1:
+            thread = ready.pop()
+        else:
+            thread = able[self.chance.choose(len(able)) if len(able) > 1 else 0]
+            ready.remove(thread)
+        self._count()
+        self._current = thread
+        thread.greenlet.switch()
+        self._current = None
+        if self.failures:
+            raise self.failures[0]
+        return True
+
+    def _count(self) -> None:
+        self.steps += 1
+        since, steps = self._steps_at
+        if self.now - since >= 1.0:
+            self._steps_at = (self.now, self.steps)
+        elif self.steps - steps > _STEPS_A_SECOND_MAX:
+            raise SpinningError(f"{_STEPS_A_SECOND_MAX} steps within a virtual second, at {self.now:g} s")
+
+    def forget(self, process: "Process") -> None:
+        """Let no thread of a process go on."""
+        self._ready = [thread for thread in self._ready if thread.process is not process]
+
+    def _who_waits(self) -> str:
+        waiting = sorted(f"{thread.process.name}: {thread.name}" for thread in self._all if not thread.done)
+        return f"After {self.now:g} virtual seconds nothing can happen any more; there are: {', '.join(waiting) or 'nobody'}"
+
+    @property
+    def current(self) -> Thread | None:
+        """The thread that runs now; None for the event loop, and for a test."""
+        return self._current
+
+
+class Process:
+    """Threads that live and die together; offers `mqflow.ambient.Runner`."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world: Final = world
+        self.name: Final = name
+        self.alive = True
+        self.stopped = False
+        self.threads: dict[Thread, None] = {}
+        #: What the kernel does when it ends, however it ends.
+        self.at_death: list[Callable[[], None]] = []
+
+    def start(self, target: Callable[[], None], name: str) -> Thread:
+        thread = Thread(self, target, name)
+        if self.alive:
+            self.threads[thread] = None
+            self.world.started(thread)
+        return thread
+
+    def event(self) -> "_Event":
+        return _Event(self.world)
+
+    def lock(self) -> "_Lock":
+        return _Lock(self.world)
+
+    def mailbox(self) -> "_Mailbox":
+        return _Mailbox(self.world)
+
+    def kill(self) -> None:
+        """End it here and now, as kill -9; the caller too, where it is one of its threads."""
+        if not self.alive:
+            return
+        self.go_on()
+        self.alive = False
+        self.world.note("killed", self.name)
+        self.world.forget(self)
+        for act in self.at_death:
+            act()
+        current = self.world.current
+        if current is not None and current.process is self:
+            self.world.vanish()
+
+    def stop(self) -> None:
+        """Let nothing of it run, as SIGSTOP; what it has open stays open."""
+        if self.stopped:
+            return
+        self.world.note("stopped", self.name)
+        self.stopped = True
+        self.world.stopped += 1
+
+    def go_on(self) -> None:
+        """As SIGCONT."""
+        if self.stopped:
+            self.world.note("goes on", self.name)
+            self.stopped = False
+            self.world.stopped -= 1
+
+    def here(self) -> None:
+        """Let a thread of it that was stopped in the middle wait until it goes on."""
+        while self.stopped and self.world.current is not None and self.world.current.process is self:
+            self.world.sleep(0.0)
+
+
+class _Event:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._waiters: Waiters = deque()
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+        self._world.wake(self._waiters)
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not self._is_set:
+            self._world.wait((self._waiters,), timeout)
+        return self._is_set
+
+
+class _Lock:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._waiters: Waiters = deque()
+        self._taken = False
+
+    def acquire(self, blocking: bool = True, /) -> bool:  # noqa: FBT001, FBT002 - as `threading.Lock`
+        while self._taken:
+            if not blocking:
+                return False
+            self._world.wait((self._waiters,))
+        self._taken = True
+        return True
+
+    def release(self) -> None:
+        self._taken = False
+        self._world.wake(self._waiters, 1)
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        self.release()
+
+
+class _Mailbox:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._waiters: Waiters = deque()
+        self._items: deque[Any] = deque()
+
+    def put(self, item: Any) -> None:
+        self._items.append(item)
+        self._world.wake(self._waiters, 1)
+
+    def get(self) -> Any:
+        while not self._items:
+            self._world.wait((self._waiters,))
+        return self._items.popleft()
+
+    def empty(self) -> bool:
+        return not self._items
+
+    def qsize(self) -> int:
+        return len(self._items)
