@@ -12,6 +12,7 @@ from mqflow.embedded.calls import Request
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.fence import Fence
 from mqflow.embedded.in_flight import InFlightMarks
+from mqflow.embedded.line import Line
 from mqflow.events import Settled
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
@@ -109,13 +110,15 @@ def an_unknown_commit_is_called_a_backout(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_doubt_is_called_a_refusal(patch: pytest.MonkeyPatch) -> None:
-    real = served._Line.call
+    real = Line.reply
 
-    def call(self: Any, request: Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
+    def reply(
+        self: Line, request: Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
+    ) -> Any:
         del unknown
-        return real(self, request, verb, object_name, unknown=False)
+        return real(self, request, frame, verb, object_name, unknown=False)
 
-    patch.setattr(served._Line, "call", call)
+    patch.setattr(Line, "reply", reply)
 
 
 def backouts_are_forgotten_at_a_takeover(patch: pytest.MonkeyPatch) -> None:
