@@ -43,6 +43,7 @@ def _use(queue_manager: ServedQueueManager) -> None:
     connection = queue_manager.connect()
     connection.put1(_QUEUE, MessageDescriptor(persistence=Persistence.PERSISTENT), b"", PutOption.SYNCPOINT)
     connection.commit()
-    connection.get(connection.open(_QUEUE, OpenOption.INPUT_SHARED), GetOptions(options=GetOption.SYNCPOINT))
+    as_applications_do = GetOptions(options=GetOption.SYNCPOINT | GetOption.PROPERTIES_FORCE_MQRFH2)
+    connection.get(connection.open(_QUEUE, OpenOption.INPUT_SHARED), as_applications_do)
     connection.backout()
     connection.disconnect()

@@ -30,7 +30,7 @@ from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManage
 from mqflow.embedded.system_definitions import SYSTEM_OBJECTS
 from mqflow.embedded.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.users import USER_CHARS, Groups, Users, login, system_groups
-from mqflow.embedded.waiting import told
+from mqflow.embedded.waiting import told, watch, withdraw
 from mqflow.mqi.attributes import QueueManagerAttributes
 from mqflow.mqi.authorities import TO_CONNECT
 from mqflow.mqi.errors import error_for
@@ -151,6 +151,20 @@ class EmbeddedQueueManager:
                 told(wake)
             else:
                 machine.when_staged.append(wake)
+
+    def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` once, from any thread, when a message comes to the staging queue; return what withdraws that."""
+        machine = self._machine
+        with machine.lock:
+            staged = machine.queues.get(STAGING_QUEUE)
+            waiter = watch(staged, wake) if isinstance(staged, LocalQueue) else None
+
+        def withdraw_it() -> None:
+            if waiter is not None:
+                with machine.lock:
+                    withdraw(waiter)
+
+        return withdraw_it
 
     def quiesce(self) -> None:
         """Accept no new work: verbs with FAIL_IF_QUIESCING, and the waits of such gets, end with 2161."""

@@ -12,19 +12,22 @@ from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.selecting import passes_over
 
-__all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "told", "wait", "wake_all", "withdraw")
+__all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "told", "wait", "wake_all", "watch", "withdraw")
 
 
 class Waiter:
-    """A get that found nothing. `wake` is called at most once, and only hands over."""
+    """A get that found nothing, or somebody who watches the queue. `wake` is called at most once, and only hands over."""
 
     __slots__ = ("handle", "plan", "promised", "queue", "wake")
 
-    def __init__(self, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> None:
-        self.handle = handle
+    def __init__(
+        self, queue: LocalQueue, wake: Callable[[], None], handle: EmbeddedHandle | None = None, plan: GetPlan | None = None
+    ) -> None:
         self.queue = queue
-        self.plan = plan
         self.wake = wake
+        #: Whose get it is, and what it asks for; None for who watches.
+        self.handle = handle
+        self.plan = plan
         #: The key of the message it was woken for.
         self.promised: int | None = None
 
@@ -32,9 +35,16 @@ class Waiter:
 def wait(handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
     """Register the wait and return it. A handle waits once: an earlier wait of it is withdrawn."""
     stop_waiting(handle)
-    waiter = Waiter(handle, queue, plan, wake)
+    waiter = Waiter(queue, wake, handle, plan)
     queue.waiters.append(waiter)
     handle.waiter = waiter
+    return waiter
+
+
+def watch(queue: LocalQueue, wake: Callable[[], None]) -> Waiter:
+    """Register who wants to hear of the next message that becomes available, whichever, and return the wait."""
+    waiter = Waiter(queue, wake)
+    queue.waiters.append(waiter)
     return waiter
 
 
@@ -104,11 +114,14 @@ def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, l
     takes: Waiter | None = None
     looks: list[Waiter] = []
     for waiter in queue.waiters:
+        if waiter.plan is None or waiter.handle is None:
+            looks.append(waiter)
+            continue
         match = waiter.plan.match
         if (match is not None and not matches(match, message.descriptor)) or passes_over(waiter.handle, message):
             continue
         if waiter.plan.looks_only:
             looks.append(waiter)
-        elif takes is None or (takes.plan.match is None and match is not None):
+        elif takes is None or (takes.plan is not None and takes.plan.match is None and match is not None):
             takes = waiter
     return takes, looks

@@ -58,6 +58,7 @@ class DelayProcessor:
         self._stopping = anyio.Event()
         self._wanted = anyio.Event()
         self._session: Session | None = None
+        self._staged: StagedMessages | None = None
         self._stopped_by = ""
         self._checked_at = 0.0
 
@@ -67,6 +68,8 @@ class DelayProcessor:
         self._wanted.set()
         if self._session is not None:
             self._session.interrupt()
+        if self._staged is not None:
+            self._staged.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Return when it was stopped. Started at once: what it needs, it waits for."""
@@ -123,7 +126,9 @@ class DelayProcessor:
         handle = await session.call(session.openings.hold, self._queue, INPUT)
         await self._check(session)
         move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name)
-        staged = await open_staged(session, self._queue)
+        manager = self._queue_manager
+        on_staged = manager.on_staged if isinstance(manager, StagingQueueManager) else None
+        staged = self._staged = await open_staged(session, self._queue, on_staged)
         self._stopped_by = ""
         self._broadcast(DelayProcessorStarted(queue=self._queue))
         while not self._stopping.is_set():

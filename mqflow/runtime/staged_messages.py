@@ -6,7 +6,8 @@ remembered, a bounded number of them. Knows sessions and headers; moves nothing.
 """
 
 import heapq
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
 
 import anyio
 from msgspec import Struct
@@ -16,6 +17,7 @@ from mqflow.mqi.delay_header import DELAY_HEADER_BYTES, DelayHeader
 from mqflow.mqi.errors import HeaderError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.delivery_delay import Moment, due_in_ms
+from mqflow.runtime.handover import Baton, Handover
 from mqflow.runtime.session import Session
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE
 from mqflow.verbs import GetOptions, Got, ObjectHandle
@@ -30,6 +32,10 @@ _POLL_MS: Final = 50.0
 _SKIPPED_MAX: Final = 1_000
 REMEMBERED_MAX: Final = 100_000
 """How many messages `MarkedMessages` remembers: about 30 MB. Beyond that, the queue is read again when these are done."""
+
+
+OnStaged: TypeAlias = Callable[[Callable[[], None]], Callable[[], None]]
+"""`StagingQueueManager.on_staged`."""
 
 
 class Seen(Struct, frozen=True, gc=False):
@@ -58,20 +64,29 @@ class StagedMessages(Protocol):
         """It is there and stays there: return another."""
         ...
 
+    def interrupt(self) -> None:
+        """Let a `wait` return that the session's own interrupt does not reach."""
+        ...
 
-async def open_staged(session: Session, queue: str) -> StagedMessages:
-    """Return a view of the staging queue that suits its order."""
+
+async def open_staged(session: Session, queue: str, on_staged: OnStaged | None = None) -> StagedMessages:
+    """Return a view of the staging queue that suits its order; `on_staged` is the queue manager's, where it has one."""
     if queue == EMBEDDED_STAGING_QUEUE:
-        return OrderedMessages(session, await session.call(session.openings.hold, queue, _BROWSE))
+        return OrderedMessages(session, await session.call(session.openings.hold, queue, _BROWSE), on_staged)
     return MarkedMessages(session, queue, await session.call(session.connection.open, queue, _BROWSE))
 
 
 class OrderedMessages:
     """A queue in the order of due times."""
 
-    def __init__(self, session: Session, handle: ObjectHandle) -> None:
+    def __init__(self, session: Session, handle: ObjectHandle, on_staged: OnStaged | None = None) -> None:
         self._session = session
         self._handle = handle
+        self._on_staged = on_staged
+        self._handover = Handover() if on_staged else None
+        self._waiting: Baton | None = None
+        self._interrupted = False
+        self._found: bytes | None = None
         self._first = _look(GetOption.BROWSE_FIRST)
         self._next = _look(GetOption.BROWSE_NEXT)
         self._skipped: dict[bytes, None] = {}
@@ -79,6 +94,11 @@ class OrderedMessages:
 
     async def soonest(self, now: Moment) -> Seen | None:  # noqa: ARG002 - the queue is in order
         """As `StagedMessages.soonest`: the first that is to be had."""
+        seen = await self._look_through()
+        self._found = None if seen is None else seen.message_id
+        return seen
+
+    async def _look_through(self) -> Seen | None:
         get, options = self._session.connection.get, self._first
         while got := await self._session.call(get, self._handle, options):
             seen = _seen(got)
@@ -90,11 +110,32 @@ class OrderedMessages:
         return None
 
     async def wait(self, longest_ms: float) -> None:
-        """As `StagedMessages.wait`. One that is due sooner may come before the first: nobody tells, so look again soon."""
-        if not self._empty:
+        """As `StagedMessages.wait`. One that is due sooner may come before the first: who is not told looks again soon."""
+        if self._empty:
+            await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
+        elif self._on_staged is None or self._handover is None:
             await anyio.sleep(min(longest_ms, _POLL_MS) / 1_000)
-            return
-        await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
+        else:
+            await self._wait_told(self._on_staged, self._handover, longest_ms)
+
+    async def _wait_told(self, on_staged: OnStaged, handover: Handover, longest_ms: float) -> None:
+        self._waiting = Baton(handover)
+        withdraw = on_staged(self._waiting.pass_on)
+        try:
+            seen = await self._look_through()
+            if self._interrupted or seen is None or seen.message_id != self._found:  # it came before the watch began
+                return
+            with anyio.move_on_after(longest_ms / 1_000):
+                await self._waiting.wait()
+        finally:
+            self._waiting = None
+            withdraw()
+
+    def interrupt(self) -> None:
+        """As `StagedMessages.interrupt`."""
+        self._interrupted = True
+        if self._waiting is not None:
+            self._waiting.pass_on()
 
     def forget(self, seen: Seen) -> None:
         """As `StagedMessages.forget`."""
@@ -143,6 +184,9 @@ class MarkedMessages:
     def skip(self, seen: Seen) -> None:
         """As `StagedMessages.skip`: it is marked, so nobody looks at it again before the next start."""
         self.forget(seen)
+
+    def interrupt(self) -> None:
+        """As `StagedMessages.interrupt`: it waits in the session only."""
 
     def _remember(self, got: Got, now: Moment) -> None:
         seen = _seen(got)

@@ -79,6 +79,13 @@ class StagingQueueManager(Protocol):
         """Call `wake` once, from any thread, when there is a delayed message to deliver; it must only hand over."""
         ...
 
+    def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` once, from any thread, when another message is staged; it must only hand over.
+
+        Returns what withdraws it.
+        """
+        ...
+
 
 def is_embedded(queue_manager: QueueManager) -> bool:
     """Return whether this is an embedded queue manager, here or served: its staging queue is in the order of due times."""

@@ -422,6 +422,10 @@ class _InlineFaulty:
         if tell is not None:
             tell(wake)
 
+    def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
+        tell = getattr(self._inner, "on_staged", None)
+        return (lambda: None) if tell is None else tell(wake)
+
     def connect(self, *, application_name: str = "", user: str = "") -> InlineConnection:
         connect = self._inner.connect
         line, inner = self._faults.connect(self, lambda: connect(application_name=application_name, user=user or self._user))

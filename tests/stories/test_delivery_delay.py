@@ -3,12 +3,14 @@
 Each test's docstring is the sentence it shows; `ours` marks what the page leaves open.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import anyio
 import pytest
 
 from mqflow import App, Context, MQIError
+from mqflow.ambient import THREADS
 from mqflow.events import (
     DelayedDelivered,
     DelayedRefused,
@@ -22,7 +24,10 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Feedback, GetOption, MatchOption, MessageFlag, MessageType, OpenOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import DeadLetter, Discard, Return
+from mqflow.runtime.session import open_session
+from mqflow.runtime.staged_messages import OrderedMessages
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE as STAGING
+from mqflow.runtime.staging import Stager, moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import GetOptions
@@ -437,6 +442,49 @@ async def test_several_processors_deliver_each_message_once(mq: QueueManagerKit)
 
     assert sorted(b"%d" % number for number in range(40)) == sorted(found.body for found in mq.browse("LATER"))
     assert 40 == len(mq.told(DelayedDelivered))
+
+
+async def test_what_is_due_sooner_is_not_late_for_what_waits_already(mq: QueueManagerKit) -> None:
+    """Ours: the processor that waits for the one is told of the other."""
+    app = App()
+    async with mq.run(app):
+        await app.put("IN", b"tomorrow", delay=86_400)
+        await anyio.sleep(10.1)
+        sent = mq.clock.monotonic()
+        await mq.put("LATER", b"soon", delay=0.3)
+
+        assert 0.3 <= await came_at(mq) - sent <= 0.32
+
+
+async def test_an_application_that_stops_does_not_wait_for_what_is_due_later(mq: QueueManagerKit) -> None:
+    """Ours: messages wait on the staging queue, and nothing waits for them."""
+    app = App()
+    async with mq.run(app):
+        await app.put("LATER", b"x", delay=86_400)
+        await anyio.sleep(10.1)
+        stopped = mq.clock.monotonic()
+
+    assert stopped == mq.clock.monotonic()
+
+
+async def test_what_is_staged_between_the_look_and_the_watch_is_found(mq: QueueManagerKit) -> None:
+    """Ours: another thread may stage a message at any moment."""
+    await mq.put("LATER", b"tomorrow", delay=86_400)
+    session = await open_session(mq.queue_manager, THREADS)
+    handle = session.connection.open(STAGING, OpenOption.BROWSE)
+
+    def stage_and_watch(_wake: Callable[[], None]) -> Callable[[], None]:
+        Stager(STAGING, mq.clock, mq.random).put_on(session.connection, "LATER", MessageDescriptor(), b"soon", 1_000)
+        session.connection.commit()
+        return lambda: None
+
+    staged = OrderedMessages(session, handle, stage_and_watch)
+    assert await staged.soonest(moment(mq.clock)) is not None
+    began = mq.clock.monotonic()
+    await staged.wait(60_000)
+
+    assert began == mq.clock.monotonic()
+    await session.close()
 
 
 async def test_a_delay_of_nothing_is_an_ordinary_put(mq: QueueManagerKit) -> None:
