@@ -29,8 +29,8 @@ SCORE_LEAST: Final = 4.0
 _HANDLER: Final = ("qmgr", "queue", "handler")
 
 
-def poison_alert(rates: "DataFrame", told: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.poison_alert` of `gold.poison_rate` and `silver.message`; windows of each size have their own history."""
+def poison_alert(rates: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.poison_alert` of `gold.poison_rate` and `silver.ends`; windows of each size have their own history."""
     from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
     from pyspark.sql import functions as f  # noqa: PLC0415
 
@@ -48,7 +48,7 @@ def poison_alert(rates: "DataFrame", told: "DataFrame", sizes: Sequence[str] = W
     score = (f.col("poisoned") - mean) / f.sqrt(mean * (1 - f.col("expected_rate")))
     enough = f"history_messages >= {HISTORY_LEAST} and poisoned >= {POISONED_LEAST} and score > {SCORE_LEAST}"
     alarming = rated.withColumn("score", score).where(enough)
-    poison = told.where(f.col("final_outcome").isin(*POISON))
+    poison = ended.where(f.col("final_outcome").isin(*POISON))
     order = f.struct("final_ts", "msg_id")
     began = (
         poison.withColumn("window", window_of("final_ts", sizes))

@@ -30,15 +30,15 @@ __all__ = (
 _HANDLER: Final = ("qmgr", "queue", "handler")
 
 
-def poison_rate(attempted: "DataFrame", told: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.poison_rate`: of the messages that were handled or disposed of in a window, how many were poison.
+def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.poison_rate` of attempts and `silver.ends`: of what was handled in a window, how much was poison.
 
     A row with an exception counts deliveries that ended with it, and poison whose last exception it was; its `messages` are
     all messages of the handler, so the rates of exceptions add up to the handler's.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
-    poisoned = told.where(f.col("final_outcome").isin(*POISON))
+    poisoned = ended.where(f.col("final_outcome").isin(*POISON))
     key = f.struct(*KEY)
     facts = attempted.select(
         window_of("event_ts", sizes), *_HANDLER, "exc_class", key.alias("key"), f.lit(1).alias("delivery"),
@@ -74,11 +74,11 @@ def retry_curve(attempted: "DataFrame") -> "DataFrame":
     return counted.withColumn("p_success", f.col("succeeded") / f.col("entered")).select(*TABLES["retry_curve"].columns)
 
 
-def time_to_backout(told: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.time_to_backout`: from the first delivery to the disposal of what was poison."""
+def time_to_backout(ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.time_to_backout` of `silver.ends`: from the first delivery to the disposal of what was poison."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    poisoned = told.where(f.col("final_outcome").isin(*POISON) & f.col("time_to_final_ms").isNotNull())
+    poisoned = ended.where(f.col("final_outcome").isin(*POISON) & f.col("time_to_final_ms").isNotNull())
     return (
         poisoned.withColumn("window", window_of("final_ts", sizes))
         .groupBy("window", "queue")

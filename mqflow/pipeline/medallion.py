@@ -61,15 +61,15 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
     told = dispositions.where("event_ts is not null")
     after_us = _watermark_us(told, closed_us)
     late = _late(told, before, closed_us)
+    ended = silver.ends(dispositions).cache()  # three tables are made of them
     with tables.next() as snapshot:
-        for name, counted in _windowed(spark, silver_tables).items():
+        for name, counted in _windowed(spark, silver_tables, ended).items():
             snapshot.write(name, _continued(spark, tables, before, name, counted))
         letters = silver_tables.read(spark, "dead_letter")
         # When a letter came is known when it is landed, hours later maybe: windows of these two are never closed.
         snapshot.write("dlq_reason", gold.dlq_reason(letters))
         snapshot.write("pipeline_health", gold.pipeline_health(told))
-        rates, messages = snapshot.read(spark, "poison_rate"), silver_tables.read(spark, "message")
-        snapshot.write("poison_alert", alerts.poison_alert(rates, messages))
+        snapshot.write("poison_alert", alerts.poison_alert(snapshot.read(spark, "poison_rate"), ended))
         snapshot.write("retry_curve", gold.retry_curve(silver_tables.read(spark, "attempt")))
         snapshot.write("redrive", gold.redrive(silver.redrives(dispositions)))
         ended = gold.late_data(late).where(f.unix_micros(f.col("window")["end"]) <= (closed_us or 0))
@@ -80,16 +80,17 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
         snapshot.state |= {f"{_LANE}{row['lane']}": row["last"] for row in _lasts(dispositions)}
         if after_us is not None:
             snapshot.state[_WATERMARK] = after_us
+    ended.unpersist()
     watermark = None if after_us is None else datetime.fromtimestamp(after_us / 1_000_000, UTC)
     return Ran(watermark=watermark, late=_count_late(late, closed_us))
 
 
-def _windowed(spark: "SparkSession", silver_tables: TableSet) -> "dict[str, DataFrame]":
+def _windowed(spark: "SparkSession", silver_tables: TableSet, ended: "DataFrame") -> "dict[str, DataFrame]":
     """The tables whose windows are closed, of all there is."""
     attempted, messages = silver_tables.read(spark, "attempt"), silver_tables.read(spark, "message")
     return {
-        "poison_rate": gold.poison_rate(attempted, messages),
-        "time_to_backout": gold.time_to_backout(messages),
+        "poison_rate": gold.poison_rate(attempted, ended),
+        "time_to_backout": gold.time_to_backout(ended),
         "delay_accuracy": gold.delay_accuracy(messages),
     }
 

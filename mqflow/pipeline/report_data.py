@@ -142,11 +142,32 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
             .orderBy("hour", "queue"),
         ),
         dead_letters=rows("dead_letter", lettered.orderBy(f.desc("messages"), "reason_name", "dlh_dest_q").limit(_SHOWN)),
-        redrives=rows("redrive", gold.read(spark, "redrive", current).drop("p50_ms").orderBy("day", "queue")),
+        redrives=rows("redrive", _redrives(gold.read(spark, "redrive", current), told).orderBy("day", "queue")),
         late_rows=late.collect()[0]["n"] or 0,
         triage=dry_run,
         cut=cut,
     )
+
+
+def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
+    """Return what became of what was put back: by the ids of redrives, unless messages came back under no id that is told."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    outcome = f.col("redrive_outcome")
+    by_life = (
+        told.where("redrives > 0")
+        .groupBy(f.to_date("final_ts").alias("day"), "queue", f.lit("").alias("redrive_id"))
+        .agg(
+            f.count(f.lit(1)).alias("redriven"),
+            f.count_if(outcome == "committed").alias("succeeded"),
+            f.count_if(outcome.isin("backed_out", "discarded")).alias("poisoned_again"),
+            f.count_if(outcome == "dead_lettered").alias("dead_lettered"),
+        )
+    )
+    total = f.coalesce(f.sum("redriven"), f.lit(0)).alias("n")
+    by_id = by_id.select(*by_life.columns)
+    [known], [lived] = by_id.agg(total).collect(), by_life.agg(total).collect()
+    return by_id if known["n"] >= lived["n"] else by_life
 
 
 def sentences(report: Report) -> list[str]:

@@ -15,15 +15,17 @@ from mqflow.pipeline.schemas import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ("FINAL", "KEY", "POISON", "REASON_GROUPS", "attempts", "dead_letters", "messages", "redrives")
+__all__ = ("DEFERRED", "FINAL", "KEY", "POISON", "REASON_GROUPS", "attempts", "dead_letters", "ends", "messages", "redrives")
 
 KEY: Final = ("qmgr", "queue", "msg_id", "put_ts")
 POISON: Final = ("backed_out", "dead_lettered", "discarded")
 """Outcomes of messages that no handler could handle."""
 FINAL: Final = ("committed", *POISON, "expired")
 """Outcomes after which the message is not on its queue any more."""
+DEFERRED: Final = "deferred"
+"""Of a delivery that failed, and whose message waits on the staging queue for the next one."""
 _HANDLED: Final = ("committed", "rolled_back")
-_STILL_THERE: Final = ("left", "deferred")
+_STILL_THERE: Final = ("left", DEFERRED)
 
 REASON_GROUPS: Final[dict[str, tuple[Reason, ...]]] = {
     "space": (Reason.Q_FULL, Reason.Q_SPACE_NOT_AVAILABLE, Reason.STORAGE_NOT_AVAILABLE),
@@ -79,6 +81,7 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
     when = f.struct("life", "backout_count", "event_ts")
     final = f.col("outcome").isin(*FINAL)
     failed = f.col("exc_class").isNotNull()
+    due, waits = f.col("due_ts").isNotNull(), f.col("outcome") == DEFERRED
     told = lived.groupBy(*KEY).agg(
         f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
         f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
@@ -90,12 +93,36 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
         f.max("life").alias("redrives"),
         f.max_by("outcome", f.when(final & (f.col("life") > 0), when)).alias("redrive_outcome"),
         f.max("delay_req_ms").alias("delay_req_ms"),
-        f.min(f.when(f.col("due_ts").isNotNull(), _ms(f.col("due_ts"), f.col("get_ts")))).alias("delay_error_ms"),
+        # A delivery that was due, or the one after a deferral: the record of that says when it was got before it had to wait.
+        f.coalesce(
+            f.min(f.when(due & ~waits, _ms(f.col("due_ts"), f.col("get_ts")))),
+            f.max(f.when(due & waits, _ms(f.col("due_ts"), f.col("next_get_ts")))),
+        ).alias("delay_error_ms"),
     )
     counted = attempted.groupBy(*KEY).agg(f.count(f.lit(1)).cast("int").alias("attempts"))
     both = joined(told, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
     timed = both.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
     return timed.select(*TABLES["message"].columns)
+
+
+def ends(dispositions: "DataFrame") -> "DataFrame":
+    """Return each end that a message came to: one, and another for each time it was put back and ended again.
+
+    What is counted by the time it happened is counted of these: a redrive does not undo that the message was poison then.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    when = f.struct("backout_count", "event_ts")
+    final, failed = f.col("outcome").isin(*FINAL), f.col("exc_class").isNotNull()
+    told = _lived(dispositions).groupBy(*KEY, "life")
+    ended = told.agg(
+        f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
+        f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
+        f.min("get_ts").alias("first_get_ts"),
+        f.max(f.when(final, f.col("event_ts"))).alias("final_ts"),
+        f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
+    ).where("final_outcome is not null")
+    return ended.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
 
 
 def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "DataFrame":
@@ -146,8 +173,8 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     # Two records of one moment: the lower count was first.
-    before = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id").rowsBetween(Window.unboundedPreceding, -1)
-    ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(before)
+    in_order = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id")
+    ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     # A disposal says when the handling ended that it was decided on; one of a message that was found to be poison says
     # nothing, because there was none. BOTHRESH cannot tell: what neighbours in its unit cost a message is not counted.
     disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
@@ -156,6 +183,7 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
         .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
         .withColumn("is_attempt", f.col("outcome").isin(*_HANDLED) | disposed)
+        .withColumn("next_get_ts", f.lead("get_ts").over(in_order))
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from random import Random
 from typing import Any
 
@@ -58,7 +58,7 @@ def _deliveries(random: Random, common: Record, at: int) -> tuple[list[Record], 
     doomed, told = random.random() < 0.2, []
     for count in range(4):
         got, at = at, at + random.randrange(1_000, 400_000)
-        moment = {"get_ts": got, "done_ts": at, "backout_count": count}
+        moment: dict[str, int | None] = {"get_ts": got, "done_ts": at, "backout_count": count}
         if count == 3:
             known = random.choice([None, "KeyError"])  # of the delivery before, which the worker may remember
             told.append(_record("backed_out", at, **common, **moment | {"done_ts": None}, target_queue="BOQ", exc_class=known))
@@ -70,8 +70,14 @@ def _deliveries(random: Random, common: Record, at: int) -> tuple[list[Record], 
         if not doomed and random.random() < 0.8:
             told.append(_record("committed", at, **common, **moment))
             break
-        if random.random() < 0.9:  # else a crash came before the record
+        waits = random.random() < 0.2
+        shared = waits and random.random() < 0.5  # its unit of work was rolled back before it was staged
+        if (not waits or shared) and random.random() < 0.9:  # else a crash came before the record
             told.append(_record("rolled_back", at, **common, **moment, exc_class=error))
+        if waits:
+            due = {"due_ts": at + 50_000, "delay_req_ms": 50}
+            moment |= {"done_ts": None if shared else at}
+            told.append(_record("deferred", at + shared, **common | due, **moment, exc_class=error))
         at += random.randrange(1_000, 200_000)
     return told or [_record("rolled_back", at, **common, get_ts=at, done_ts=at, backout_count=0)], at
 
@@ -99,7 +105,7 @@ def attempts(rows: Iterable[Record]) -> list[Record]:
     for (key, life), told in lives(rows).items():
         seen: dict[int, Record] = {}
         for row in told:
-            failed = row["outcome"] in POISON and row["done_ts"] is not None
+            failed = row["outcome"] in POISON | {"deferred"} and row["done_ts"] is not None
             if row["outcome"] in {"committed", "rolled_back"} or failed:
                 seen[row["backout_count"] + 1] = row
         last = max(row["backout_count"] for row in told)
@@ -148,7 +154,9 @@ def messages(rows: Sequence[Record]) -> dict[Key, Record]:
         errors = [row["exc_class"] for _, row in told if row.get("exc_class")]
         first = min(row["get_ts"] for _, row in told)
         again = [row["outcome"] for life, row in final if life]
-        due = told[0][1].get("due_ts")
+        due = [row["get_ts"] - row["due_ts"] for _, row in told if row.get("due_ts") and row["outcome"] != "deferred"]
+        waited = [after["get_ts"] - row["due_ts"] for (_, row), (_, after) in pairwise(told) if row["outcome"] == "deferred"]
+        error = min(due) if due else max(waited, default=None)
         found[key] = {
             "handler": told[0][1]["handler"], "attempts": counts[key],
             "final_outcome": final[-1][1]["outcome"] if final else None,
@@ -157,8 +165,22 @@ def messages(rows: Sequence[Record]) -> dict[Key, Record]:
             "time_to_final_ms": (final[-1][1]["event_ts"] - first) // 1000 if final else None,
             "first_exc_class": errors[0] if errors else None, "last_exc_class": errors[-1] if errors else None,
             "redrives": max(life for life, _ in told), "redrive_outcome": again[-1] if again else None,
-            "delay_error_ms": None if due is None else (first - due) // 1000,
+            "delay_error_ms": None if error is None else error // 1000,
         }  # fmt: skip
+    return found
+
+
+def ends(rows: Sequence[Record]) -> list[Record]:
+    """Each end that a message came to: one, and another for each time it was put back."""
+    found = []
+    for (key, _), told in lives(rows).items():
+        if told[-1]["outcome"] in FINAL:
+            first, errors = min(row["get_ts"] for row in told), [row["exc_class"] for row in told if row.get("exc_class")]
+            found.append({
+                "key": key, "handler": told[0]["handler"], "final_outcome": told[-1]["outcome"],
+                "final_ts": told[-1]["event_ts"], "last_exc_class": errors[-1] if errors else None,
+                "time_to_final_ms": (told[-1]["event_ts"] - first) // 1000,
+            })  # fmt: skip
     return found
 
 
@@ -173,10 +195,10 @@ def poison_rate(rows: Sequence[Record], size: str) -> dict[tuple[Any, ...], tupl
         for at in {(*whole, None), (*whole, one["exc_class"])}:
             counts[at][0] += 1
             counts[at][1] += one["outcome"] != "committed"
-    for key, one in messages(rows).items():
+    for one in ends(rows):
         if one["final_outcome"] in POISON:
-            whole = (one["final_ts"] // length * length, key[1], one["handler"])
-            keys[whole].add(key)
+            whole = (one["final_ts"] // length * length, one["key"][1], one["handler"])
+            keys[whole].add(one["key"])
             for at in {(*whole, None), (*whole, one["last_exc_class"])}:
                 counts[at][2] += 1
     return {at: (found[0], len(keys[at[:3]]), found[1], found[2]) for at, found in counts.items()}

@@ -87,9 +87,9 @@ def test_messages_are_those_that_plain_python_finds(told: DataFrame, rows: list[
 
 @pytest.mark.parametrize("size", WINDOWS)
 def test_poison_rates_are_those_of_plain_python(
-    size: str, attempted: DataFrame, told: DataFrame, rows: list[oracle.Record]
+    size: str, attempted: DataFrame, dispositions: DataFrame, rows: list[oracle.Record]
 ) -> None:
-    found = collected(gold.poison_rate(attempted, told, [size]))
+    found = collected(gold.poison_rate(attempted, silver.ends(dispositions), [size]))
 
     assert oracle.poison_rate(rows, size) == {
         (row["window"], row["queue"], row["handler"], row["exc_class"]): (
@@ -111,14 +111,15 @@ def test_the_other_counts_are_those_of_plain_python(
         curve[one["key"][1], one["attempt_no"]][1] += one["outcome"] == "committed"
     hour = oracle.SIZES_US["1 hour"]
     times, delays = defaultdict(list), defaultdict(list)
-    for key, one in messages.items():
+    for one in oracle.ends(rows):
         if one["final_outcome"] in oracle.POISON:
-            times[one["final_ts"] // hour * hour, key[1]].append(one["time_to_final_ms"])
+            times[one["final_ts"] // hour * hour, one["key"][1]].append(one["time_to_final_ms"])
+    for key, one in messages.items():
         if one["delay_error_ms"] is not None:
             delays[one["first_get_ts"] // hour * hour, key[1]].append(one["delay_error_ms"])
     redriven = Counter((key[1], one["redrive_outcome"]) for key, one in messages.items() if one["redrives"])
 
-    backouts = collected(gold.time_to_backout(told, ["1 hour"]))
+    backouts = collected(gold.time_to_backout(silver.ends(dispositions), ["1 hour"]))
     late = collected(gold.delay_accuracy(told, ["1 hour"]))
     again = collected(gold.redrive(silver.redrives(dispositions)))
 
