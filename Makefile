@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench docs format clean
+.PHONY: demo demo-spark test check bench docs format clean
 
 $(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -14,6 +14,10 @@ $(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproje
 
 demo: $(STAMP) ## a month of real flights through a queue, a handler and a backout queue
 	@$(BIN)/python -m examples.flights.demo
+
+# DATA=FILE for a year of them, as the shipped month has them.
+demo-spark: $(STAMP) ## flights with planted trouble through queues, the pipeline on Spark and a report, checked by a plain count
+	@$(BIN)/python -m examples.flights_on_spark.demo $(if $(DATA),--data '$(DATA)')
 
 check: $(STAMP) ## the fast part: format, lint, types, floors
 	$(BIN)/ruff format --check .
@@ -37,4 +41,4 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .cache .demo site
+	rm -rf $(VENV) .cache .demo .demo-spark site

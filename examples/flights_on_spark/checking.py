@@ -1,0 +1,141 @@
+"""Compares what the tables, the queues and the report say with the plain count: message by message where a table has messages.
+
+Reads the tables as the Parquet files they are, with pyarrow, and the report as the JSON it is.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+from msgspec import Struct
+
+from examples.flights_on_spark import planted
+from examples.flights_on_spark.oracle import Expected, Fate, Key
+
+__all__ = ("Check", "check_booked", "check_gold", "check_history", "check_messages", "check_report")
+
+_POISON = ("backed_out", "dead_lettered")
+
+
+class Check(Struct, frozen=True):
+    """One thing that was compared."""
+
+    what: str
+    #: What Python counted, and what was found.
+    expected: int
+    found: int
+    #: Of some that differ, which and how; empty where all agree.
+    differs: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both say the same, of each message."""
+        return self.expected == self.found and not self.differs
+
+
+def check_messages(tables: Path, fates: Mapping[Key, Fate], poison: Mapping[str, int], what: str) -> Iterator[Check]:
+    """Give a check for each queue: that every message that should be in `silver.message` is, with its fate, and no other."""
+    numbers = _numbers(tables)
+    found: dict[Key, list[dict[str, Any]]] = {}
+    for row in _rows(tables, "silver", "message"):
+        found.setdefault((row["queue"], numbers[row["msg_id"]]), []).append(row)
+    for queue in sorted({queue for queue, _ in fates}):
+        there = {key: rows for key, rows in found.items() if key[0] == queue}
+        wanted = {key: fate for key, fate in fates.items() if key[0] == queue}
+        differs = tuple(_differences(wanted, there))
+        yield Check(f"{what}: messages of {queue}", len(wanted), sum(map(len, there.values())), differs)
+        aside = sum(row["final_outcome"] in _POISON for rows in there.values() for row in rows)
+        yield Check(f"{what}: poison of {queue}", poison[queue], aside)
+
+
+def check_booked(numbers: Iterable[int], expected: Expected) -> Check:
+    """Check that each flight that can be booked is, once, by what lies on FLIGHTS.BOOKED."""
+    booked = Counter(numbers)
+    wrong = [f"flight {number}: {booked[number]} times" for number in expected.booked | booked.keys() if booked[number] != 1]
+    wrong += [f"flight {number}: should not be" for number in booked.keys() - expected.booked]
+    return Check("flights on FLIGHTS.BOOKED, each once", len(expected.booked), booked.total(), tuple(wrong))
+
+
+def check_gold(tables: Path, expected: Expected) -> Iterator[Check]:
+    """Check the sums of the windows of an hour before the redrive, and dead letters by their reasons."""
+    hours = [row for row in _rows(tables, "gold", "poison_rate") if _is_hour(row) and row["exc_class"] is None]
+    for queue in sorted({queue for queue, _ in expected.before}):
+        poison = sum(row["poisoned"] for row in hours if row["queue"] == queue)
+        yield Check(f"gold.poison_rate: poison of {queue}", expected.poison_before[queue], poison)
+    reasons: Counter[tuple[int, str]] = Counter()
+    for row in _rows(tables, "gold", "dlq_reason"):
+        if _is_hour(row):
+            reasons[row["dlh_reason"], row["dlh_dest_q"]] += row["arrived"]
+    for (reason, queue), count in sorted(expected.dead_letters.items()):
+        yield Check(f"gold.dlq_reason: {reason} for {queue}", count, reasons.pop((reason, queue), 0))
+    yield Check("gold.dlq_reason: for other reasons", 0, reasons.total())
+
+
+def check_history(tables: Path, expected: Expected, change: date) -> Iterator[Check]:
+    """Check what a redrive does not undo: how much was poison when, and since when the gates are unknown."""
+    hours = [row for row in _rows(tables, "gold", "poison_rate") if _is_hour(row) and row["queue"] == "FLIGHTS.IN"]
+    again = sum(fate.redrives and fate.poison for fate in expected.after.values())
+    poison = sum(row["poisoned"] for row in hours if row["exc_class"] is None)
+    yield Check("gold.poison_rate at the end: FLIGHTS.IN", expected.poison_before["FLIGHTS.IN"] + again, poison)
+    began = min(row["window"]["start"] for row in hours if (row["exc_class"] or "").endswith("UnknownGateError"))
+    night = change + timedelta(days=1)
+    yield Check("gates are unknown since (YYYYMMDD)", int(f"{night:%Y%m%d}"), int(f"{began:%Y%m%d}"))
+
+
+def check_report(path: Path, expected: Expected) -> Iterator[Check]:
+    """Check what stands in report.json, after the redrive."""
+    told = json.loads(path.read_text("utf-8"))
+    letters = expected.dead_letters
+    yield Check("report: messages", len(expected.after), told["messages"])
+    yield Check("report: dead letters with a reason", letters.total(), sum(row["messages"] for row in told["dead_letters"]))
+    yield Check("report: the rules would retry", letters[2053, "NIGHT.IN"], told["triage"]["rules"][0]["first"])
+    yield Check("report: the rules would forward", letters[2362, "CLAIMS.IN"], told["triage"]["rules"][1]["first"])
+    yield Check("report: no rule takes", letters[2085, "HAWAII.IN"], told["triage"]["unmatched"])
+    yield Check("report: without a header", planted.STRAYS, told["triage"]["strays"])
+    back = sum(row["redriven"] for row in told["redrives"])
+    yield Check("report: put back", expected.flights_back + expected.nights_back, back)
+    again = sum(fate.redrives and not fate.poison for fate in expected.after.values()) + expected.nights_back
+    yield Check("report: put back and handled then", again, sum(row["succeeded"] for row in told["redrives"]))
+    waited = sum(fate.error == "Retry" for fate in expected.after.values())
+    yield Check("report: retries that waited", waited, sum(row["n"] for row in told["delays"]))
+    yield Check("report: of them too early", 0, sum(row["early"] for row in told["delays"]))
+
+
+def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, Any]]]) -> Iterator[str]:
+    for key in sorted(wanted.keys() | there.keys()):
+        name = f"{key[0]} of flight {key[1]}"
+        fate, rows = wanted.get(key), there.get(key, [])
+        if fate is None or len(rows) != 1:
+            yield f"{name}: {len(rows)} times in the table, {int(fate is not None)} times by the count"
+            continue
+        [row] = rows
+        error = (row["last_exc_class"] or "").removeprefix("examples.flights_on_spark.app.") or None
+        said = (row["final_outcome"] in fate.outcomes, fate.attempts in {None, row["attempts"]}, fate.error == error)
+        if not all(said):
+            yield f"{name}: {row['final_outcome']} after {row['attempts']}, {error}; should be {fate}"
+
+
+def _numbers(tables: Path) -> dict[bytes, int]:
+    """Return the number of the flight that each message is about: of its MsgId, or of the CorrelId that its booking gave it."""
+    bronze = ds.dataset(tables / "bronze" / "disposition", partitioning="hive")
+    columns = bronze.to_table(columns=["queue", "msg_id", "correl_id"]).to_pydict()
+    found = {}
+    for queue, msg_id, correl_id in zip(columns["queue"], columns["msg_id"], columns["correl_id"], strict=True):
+        if msg_id is not None:
+            found[msg_id] = int.from_bytes((msg_id if queue == "FLIGHTS.IN" else correl_id)[6:])
+    return found
+
+
+def _rows(tables: Path, floor: str, name: str) -> list[dict[str, Any]]:
+    current = json.loads((tables / floor / "CURRENT.json").read_text("utf-8"))
+    rows: list[dict[str, Any]] = ds.dataset(tables / floor / f"snapshot-{current['snapshot']}" / name).to_table().to_pylist()
+    return rows
+
+
+def _is_hour(row: Mapping[str, Any]) -> bool:
+    length: timedelta = row["window"]["end"] - row["window"]["start"]
+    return length == timedelta(hours=1)

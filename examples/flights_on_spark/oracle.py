@@ -1,0 +1,142 @@
+"""What should become of every message, counted in plain Python from the file of flights: the check of this example.
+
+Imports nothing of mqflow, so that it cannot repeat a mistake of it. Knows the application's rules, in its own words.
+"""
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from examples.flights_on_spark import planted
+
+__all__ = ("Days", "Expected", "Fate", "Key", "expected", "read")
+
+Key = tuple[str, int]
+"""The queue, and the number of the flight: that of its line in the file, from 0 on."""
+Days = dict[date, list[tuple[int, bytes]]]
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of one message."""
+
+    #: One of these: which of the messages find a queue full depends on who comes first.
+    outcomes: tuple[str, ...]
+    #: Deliveries to a handler; None for any number: what cannot be decoded comes to other workers too until it is moved.
+    attempts: int | None
+    error: str | None = None
+    #: How often it came back after it had come to an end.
+    redrives: int = 0
+
+    @property
+    def poison(self) -> bool:
+        """Whether it is put aside."""
+        return self.outcomes != ("committed",)
+
+
+@dataclass
+class Expected:
+    """What should be there, before the redrive and after it."""
+
+    before: dict[Key, Fate] = field(default_factory=dict)
+    after: dict[Key, Fate] = field(default_factory=dict)
+    #: Poison by queue; at the end without what was put back and handled.
+    poison_before: Counter[str] = field(default_factory=Counter)
+    poison_after: Counter[str] = field(default_factory=Counter)
+    #: Flights that are on FLIGHTS.BOOKED at the end.
+    booked: set[int] = field(default_factory=set)
+    #: Dead letters by reason and queue, before the redrive.
+    dead_letters: Counter[tuple[int, str]] = field(default_factory=Counter)
+    #: What is put back: flights of the carrier whose gates changed, and what found the backout queue full.
+    flights_back: int = 0
+    nights_back: int = 0
+
+
+def read(path: Path, most: int | None = None) -> Days:
+    """Return the flights of the file by their days, in order; of the first so many days."""
+    found: Days = {}
+    with gzip.open(path) as lines:
+        for number, line in enumerate(lines):
+            found.setdefault(_day(json.loads(line)), []).append((number, line.rstrip(b"\n")))
+    return {day: found[day] for day in sorted(found)[:most]}
+
+
+def expected(days: Days, change: date) -> Expected:
+    """Return what should become of these flights, where the gates change on that day."""
+    found = Expected()
+    for number, line in chain.from_iterable(days.values()):
+        flight = json.loads(line)
+        cut = number % planted.CUT_EVERY == planted.CUT_AT
+        strange_gate = flight["carrier"] == planted.GATES_CARRIER and _day(flight) >= change
+        fates = dict(_flight(number, flight, cut=cut, strange_gate=strange_gate))
+        found.before |= fates
+        if strange_gate and not cut:  # a cut line does not say its carrier any more
+            found.flights_back += 1
+            again = dict(_flight(number, flight, cut=False, strange_gate=False, repaired=True))
+            tried, first = again["FLIGHTS.IN", number], fates["FLIGHTS.IN", number]
+            both = None if tried.attempts is None or first.attempts is None else tried.attempts + first.attempts
+            again["FLIGHTS.IN", number] = Fate(tried.outcomes, both, first.error, redrives=1)
+            fates |= again
+        if ("NIGHT.IN", number) in fates and fates["NIGHT.IN", number].poison:  # those for which there was no room are put back
+            fates["NIGHT.IN", number] = Fate(("backed_out", "committed"), None, "UnknownAirportError")
+        found.after |= fates
+        if fates["FLIGHTS.IN", number].outcomes == ("committed",):
+            found.booked.add(number)
+    _count(found)
+    return found
+
+
+def _day(flight: dict[str, Any]) -> date:
+    return date(flight["year"], flight["month"], flight["day"])
+
+
+def _flight(
+    number: int, flight: dict[str, Any], *, cut: bool, strange_gate: bool, repaired: bool = False
+) -> Iterator[tuple[Key, Fate]]:
+    """Give the fate of a flight, and of the messages that its booking makes."""
+    if cut or flight["arr_delay"] is None:
+        yield ("FLIGHTS.IN", number), Fate(("backed_out",), None, "msgspec.DecodeError" if cut else "msgspec.ValidationError")
+        return
+    if strange_gate:
+        yield ("FLIGHTS.IN", number), Fate(("backed_out",), 3, "UnknownGateError")
+        return
+    yield ("FLIGHTS.IN", number), Fate(("committed",), 1)
+    if flight["arr_delay"] >= planted.CLAIM_MINUTES:
+        yield ("CLAIMS.IN", number), _claim(flight["flight"])
+    if flight["hour"] >= planted.NIGHT_HOUR:
+        unknown = flight["dest"] in planted.NIGHT_UNKNOWN and not repaired
+        poison = Fate(("backed_out", "dead_lettered"), 2, "UnknownAirportError")
+        yield ("NIGHT.IN", number), poison if unknown else Fate(("committed",), 1)
+    if flight["distance"] > planted.HAWAII_MILES:
+        refused = flight["carrier"] == planted.HAWAII_CARRIER
+        yield ("HAWAII.IN", number), Fate(("dead_lettered",), 2, "NotAdmittedError") if refused else Fate(("committed",), 1)
+
+
+def _claim(number: int) -> Fate:
+    if number % planted.CLAIM_NEVER == 0:
+        return Fate(("dead_lettered",), 3, "ClaimsServiceError")
+    if number % 4 == planted.CLAIM_SECOND:
+        return Fate(("committed",), 2, "Retry")
+    if number % 4 == planted.CLAIM_THIRD:
+        return Fate(("committed",), 3, "ClaimsServiceError")
+    return Fate(("committed",), 1)
+
+
+def _count(found: Expected) -> None:
+    found.poison_before.update(queue for (queue, _), fate in found.before.items() if fate.poison)
+    found.nights_back = max(0, found.poison_before["NIGHT.IN"] - planted.NIGHT_BACKOUT_DEPTH)
+    found.poison_after.update(queue for (queue, _), fate in found.after.items() if fate.poison)
+    found.poison_after["NIGHT.IN"] -= found.nights_back
+    found.dead_letters = +Counter(
+        {
+            (2053, "NIGHT.IN"): found.nights_back,
+            (2085, "HAWAII.IN"): found.poison_before["HAWAII.IN"],
+            (2362, "CLAIMS.IN"): found.poison_before["CLAIMS.IN"],
+        }
+    )

@@ -1,0 +1,95 @@
+"""The demo of the pipeline on some days of flights: each message is where a plain count says, and a check finds what is not."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from examples.flights_on_spark import planted
+from examples.flights_on_spark.checking import Check, check_booked, check_messages
+from examples.flights_on_spark.demo import SHIPPED, Demo, run_demo
+from examples.flights_on_spark.oracle import Expected, Fate, expected, read
+
+DAYS = 5
+HERE = Path(__file__)
+#: A demo is many queries; on a machine that has other things to do each of them takes its time.
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return Demo(data=SHIPPED, folder=tmp_path_factory.mktemp("demo") / "here", days=DAYS)
+
+
+@pytest.fixture(scope="module")
+def checks(demo: Demo) -> list[Check]:
+    return run_demo(demo)
+
+
+@pytest.fixture(scope="module")
+def wanted() -> Expected:
+    days = read(SHIPPED, DAYS)
+    return expected(days, planted.gates_change(list(days)))
+
+
+def test_queues_tables_and_report_say_what_plain_python_counts(checks: list[Check]) -> None:
+    assert [] == [check for check in checks if not check.agrees]
+    assert 30 < len(checks)
+
+
+def test_every_kind_of_planted_trouble_is_among_the_days(wanted: Expected) -> None:
+    errors = {fate.error for fate in wanted.before.values()}
+
+    assert {
+        "msgspec.DecodeError",
+        "msgspec.ValidationError",
+        "UnknownGateError",
+        "UnknownAirportError",
+        "NotAdmittedError",
+    } < errors
+    assert {(2053, "NIGHT.IN"), (2085, "HAWAII.IN")} == set(wanted.dead_letters)
+    assert wanted.flights_back
+    assert wanted.nights_back
+
+
+def test_page_pictures_and_numbers_lie_side_by_side(checks: list[Check], demo: Demo) -> None:
+    page = (demo.page / "report.html").read_text()
+    told = json.loads((demo.page / "report.json").read_text())
+
+    assert f"{told['messages']:,} messages were handled" in page
+    assert {"poison-light.png", "poison-dark.png", "culprits-light.png", "retries-dark.png"} <= {
+        path.name for path in (demo.page / "png").iterdir()
+    }
+
+
+def test_a_message_of_another_fate_is_found(checks: list[Check], demo: Demo, wanted: Expected) -> None:
+    """The control: the check of messages can fail."""
+    poison, committed = (
+        next(key for key, fate in wanted.after.items() if key[0] == "FLIGHTS.IN" and fate.poison is kind)
+        for kind in (True, False)
+    )
+    wrong = wanted.after | {
+        poison: Fate(("committed",), 1),
+        committed: Fate(("backed_out",), None),
+        ("FLIGHTS.IN", 10**9): Fate(("committed",), 1),
+    }
+
+    [flights] = _of("FLIGHTS.IN", check_messages(demo.tables, wrong, wanted.poison_after, "wrong"))
+
+    assert 3 == len(flights.differs)
+    assert not flights.agrees
+
+
+@pytest.mark.parametrize(("change", "said"), [([], ""), ([7], "flight 7: should not be"), ([-1], "0 times"), ([0], "2 times")])
+def test_a_booking_too_many_and_one_too_few_are_found(change: list[int], said: str) -> None:
+    numbers = [number for number in [1, 2, 3] if -number not in change] + [number or 1 for number in change if number >= 0]
+    found = check_booked(numbers, Expected(booked={1, 2, 3}))
+
+    assert found.agrees is not bool(change)
+    assert said in " ".join(found.differs)
+
+
+def _of(queue: str, checks: Iterator[Check]) -> list[Check]:
+    return [check for check in checks if check.what.endswith(f"messages of {queue}")]
