@@ -106,9 +106,10 @@ class LogEvents:
                 self._cause = 0
                 back = ", ".join(event.objects[:_NAMED_MAX]) or "nothing"
                 self._log.warning(
-                    "%s: connected again after %d attempts and %.1f s; open again: %s",
+                    "%s: connected again after %d %s and %.1f s; open again: %s",
                     event.queue_manager,
                     event.attempts,
+                    "attempt" if event.attempts == 1 else "attempts",
                     event.downtime_ms / 1_000,
                     back + (", ..." if len(event.objects) > _NAMED_MAX else ""),
                 )

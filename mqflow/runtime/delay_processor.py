@@ -60,6 +60,7 @@ class DelayProcessor:
         self._session: Session | None = None
         self._staged: StagedMessages | None = None
         self._stopped_by = ""
+        self._was_open = False
         self._checked_at = 0.0
 
     def stop(self) -> None:
@@ -74,6 +75,12 @@ class DelayProcessor:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Return when it was stopped. Started at once: what it needs, it waits for."""
         task_status.started()
+        try:
+            await self._run()
+        finally:
+            self._supervisor.readiness.has(self)  # it needs it no more
+
+    async def _run(self) -> None:
         await self._until_staged()
         owner, lost = f"delay processor of {self._queue}", None
         while not self._stopping.is_set():
@@ -111,7 +118,9 @@ class DelayProcessor:
             await self._wanted.wait()
 
     async def _rest(self, error: MQIError) -> None:
-        """Tell once why it stopped, and wait before the next start."""
+        """Tell once why it stopped, and wait before the next start. The application is not ready meanwhile."""
+        if self._was_open:
+            self._supervisor.readiness.lacks(self, self._queue)
         if self._stopped_by != str(error.reason):
             self._stopped_by = str(error.reason)
             self._broadcast(DelayProcessorStopped(queue=self._queue, why=str(error), reason=int(error.reason)))
@@ -130,6 +139,8 @@ class DelayProcessor:
         on_staged = manager.on_staged if isinstance(manager, StagingQueueManager) else None
         staged = self._staged = await open_staged(session, self._queue, on_staged)
         self._stopped_by = ""
+        self._was_open = True
+        self._supervisor.readiness.has(self)
         self._broadcast(DelayProcessorStarted(queue=self._queue))
         while not self._stopping.is_set():
             if self._clock.monotonic() - self._checked_at >= _CHECK_S:

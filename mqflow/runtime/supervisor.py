@@ -14,7 +14,7 @@ import anyio
 from mqflow.ambient import Clock, Random, Runner
 from mqflow.events import ConnectionTried, Reconnecting, ReopenRefused
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.reason_codes import Reason, reason_name
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import reconnection
 from mqflow.policy.delays import Ladder, next_delay_s
 from mqflow.policy.ledger import Reached, admit
@@ -215,7 +215,8 @@ class Supervisor:
     async def _reconnect(self, user: str, owner: str, before: Session | None, *, patient: bool) -> Session:
         lost_at, error = self._outage.began
         if self.mode is ReconnectMode.NO:
-            said = f"The connection was lost ({reason_name(int(error.reason))}), and is not to be got again: {error}"
+            where = f"{error.verb} on {error.object_name}" if error.object_name else error.verb
+            said = f"{where} found the connection lost, and it is not to be got again (reconnect.mode, or DefRecon, says so)"
             raise error_for(int(error.reason), "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
         attempt = 0
         while True:

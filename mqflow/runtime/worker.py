@@ -70,6 +70,8 @@ class Worker:
         self._tell: Final = Telling(state)
         self._records: Final = Recorder(state, session, state.disposition_queue, number) if state.disposition_queue else None
         self._handle: ObjectHandle
+        #: What is got, and not told to be settled: where the connection is lost, its queue manager backs it out.
+        self._under_way: Sequence[Delivery] = ()
 
     async def open(self) -> None:
         """Have the queue open for input: as the session took it over, or opened now. Raises `MQIError`."""
@@ -114,6 +116,16 @@ class Worker:
         """Handle a unit; return it where it is to be committed. Anything else is backed out and dealt with here."""
         spec, session = self._spec, self._session
         deliveries = [Delivery(with_all_backouts(got), spec.queue, spec.name, session) for got in unit]
+        self._under_way = deliveries
+        try:
+            return await self._deal_with(deliveries)
+        except SessionLost as lost:
+            if self._under_way:
+                ids = tuple(delivery.got.descriptor.message_id for delivery in deliveries)
+                self._tell.settled(Settlement.BACKOUT, ids, Interrupted(f"the connection was lost: {lost.error}"), 0.0)
+            raise
+
+    async def _deal_with(self, deliveries: Sequence[Delivery]) -> _Handled | None:
         self._tell.delivered(deliveries)
         if self._records is not None:
             self._records.got()
@@ -359,6 +371,8 @@ class Worker:
 
     async def _committed(self, handled: _Handled, error: MQIError | None) -> None:
         """Tell how the commit of a handled unit went. 2003 is a certain backout; any other error leaves it in doubt."""
+        if error is None or error.reason != Reason.BACKED_OUT:
+            self._under_way = ()
         ids = tuple(delivery.got.descriptor.message_id for delivery in handled.deliveries)
         if error is None:
             if handled.deliveries[-1].got.descriptor.backout_count:
@@ -385,6 +399,7 @@ class Worker:
             await self._session.settle(Settlement.BACKOUT)
         except MQIError as error:  # a connection that cannot even back out is dead
             raise SessionLost(error) from error
+        self._under_way = ()
         ids = tuple(delivery.got.descriptor.message_id for delivery in deliveries)
         for delivery in deliveries:
             if delivery is not culprit:

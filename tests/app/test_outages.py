@@ -4,7 +4,7 @@ import anyio
 import msgspec
 import pytest
 
-from mqflow import App, Context, MQIError
+from mqflow import App, Context, Interrupted, MQIError
 from mqflow.app.settings import ReconnectSettings, Settings
 from mqflow.events import InDoubt, ListenerPaused, Reconnected, Reconnecting, Settled, Warned
 from mqflow.mqi.options import OpenOption
@@ -221,6 +221,11 @@ async def test_a_connection_that_breaks_under_a_handler_gives_the_message_back_a
         await mq.drain("OUT")
 
     assert [0, 1] == counts
+    backed_out, committed = mq.told(Settled)
+    assert (Settlement.BACKOUT, Settlement.COMMIT) == (backed_out.settlement, committed.settlement)
+    assert backed_out.message_ids == committed.message_ids
+    assert isinstance(backed_out.outcome, Interrupted)
+    assert "2009" in backed_out.outcome.why
 
 
 @pytest.mark.mq_faults("every-call")
@@ -242,6 +247,21 @@ async def test_wherever_the_connection_breaks_every_order_is_booked_once_and_eve
     assert [1, 2] == sorted(found.json()["number"] for found in mq.browse("OUT"))
     assert [-1] == [found.json()["number"] for found in mq.browse("BOQ")]
     assert 0 == mq.depth("IN")
+
+
+@pytest.mark.parametrize("at", ["MQINQ", "MQBACK"])
+async def test_a_failed_unit_whose_connection_is_lost_before_its_backout_is_told_to_be_backed_out_once(
+    mq: QueueManagerKit, at: str
+) -> None:
+    async with mq.run(booking_app()):
+        mq.faults.add(Fault(verb=at))
+        put = await mq.put("IN", {"number": -1})
+        await mq.drain("BOQ")
+
+    first, *others = mq.told(Settled)
+    assert (Settlement.BACKOUT, (put.descriptor.message_id,)) == (first.settlement, first.message_ids)
+    assert isinstance(first.outcome, Interrupted)
+    assert not any(isinstance(each.outcome, Interrupted) for each in others)
 
 
 async def test_an_inhibited_queue_makes_the_listener_rest_and_go_on_when_it_is_allowed_again(mq: QueueManagerKit) -> None:

@@ -12,6 +12,8 @@ import pytest
 from mqflow import App, Context, MQIError
 from mqflow.events import (
     ConnectionTried,
+    DelayProcessorStarted,
+    Event,
     InDoubt,
     ListenerPaused,
     ReadinessChanged,
@@ -246,6 +248,21 @@ async def test_an_application_is_ready_while_every_listener_has_its_queue_open(m
 
     assert (False, True, False) == (during, after, running.ready)
     assert [True, False, True, False] == [event.ready for event in mq.told(ReadinessChanged)]
+
+
+async def test_an_application_is_not_ready_before_its_delay_processor_has_the_staging_queue_again(mq: QueueManagerKit) -> None:
+    async with mq.run(app := booking()) as running:
+        await app.put("OUT", "later", delay=1)
+        await mq.drain("OUT")
+        await running.wait_ready()
+        await out_and_back(mq)
+        assert running.ready
+
+    def last(kind: type[Event]) -> int:
+        return max(place for place, event in enumerate(mq.events) if isinstance(event, kind))
+
+    ready_at = max(place for place, event in enumerate(mq.events) if isinstance(event, ReadinessChanged) and event.ready)
+    assert last(Reconnected) < ready_at == last(DelayProcessorStarted) - 1
 
 
 # -- who comes late
