@@ -170,7 +170,8 @@ def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
         choice = readable_choice(options, dialect.name, configuration)
         if choice is not None:
             mode = mode_by_channel(settings.reconnect, options.queue_manager, configuration)
-            return by_table(dialect, options, choice, clock=clock, mode=mode)
+            http_allowed = settings.ccdt_over_http
+            return by_table(dialect, options, choice, clock=clock, mode=mode, http_allowed=http_allowed)
         return BoundQueueManager(dialect, options, clock=clock)
     except ClientPackageError as error:
         raise ConfigurationError(str(error)) from error

@@ -124,6 +124,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     #: A file with a JSON web token, instead of user and password (IBM MQ through ibmmq); read again for each connection.
     token_file: str = ""
     tls: TLSSettings = TLSSettings()
+    #: Whether a channel table (CCDT) may be fetched over http, where whoever is on the way can change it; https always may.
+    ccdt_over_http: bool = False
     #: What the queue manager is told this application is called (PutApplName); empty for the application's own name.
     application_name: str = ""
     #: After SIGTERM handlers have this many seconds to finish; keep it below the orchestrator's grace period.

@@ -33,6 +33,7 @@ def by_table(
     *,
     clock: Clock,
     mode: Callable[[DefaultReconnect], ReconnectMode],
+    http_allowed: bool = False,
 ) -> TableQueueManager:
     """Return the queue manager that the table, or the one channel, leads to, through the package.
 
@@ -52,7 +53,7 @@ def by_table(
 
     return TableQueueManager(
         options.queue_manager,
-        Tables(choice, name=options.queue_manager, clock=clock),
+        Tables(choice, name=options.queue_manager, http_allowed=http_allowed, clock=clock),
         dial,
         random=SYSTEM_RANDOM,
         host=platform.node(),

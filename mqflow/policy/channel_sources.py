@@ -165,7 +165,8 @@ def locate_table(text: str, *, http_allowed: bool = False) -> Location:
         case "file":
             raise ChannelTableError(shown, "a file is on this machine: file:///path.")
         case "http" if not http_allowed:
-            problem = "over http anybody on the way can change it. Use https, or allow http where the network is trusted."
+            trusted = "where the network is trusted, ccdt_over_http or --http"
+            problem = f"over http anybody on the way can change it. Use https, or {trusted}."
             raise ChannelTableError(shown, problem)
         case ("http" | "https") as scheme if parts.hostname and " " not in text:
             secure = scheme == "https"

@@ -15,7 +15,7 @@ from mqflow.app.table_dial import channel_options
 from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ConnectOptions, prepare
 from mqflow.bindings.errors import ClientPackageError
 from mqflow.policy.candidates import Attempt
-from mqflow.policy.channel_table import Address, Channel, server_channel
+from mqflow.policy.channel_table import Address, Channel, ChannelTableError, server_channel
 from tests.bindings.bound import connected
 from tests.standin.harness import Program, in_package, only_in
 
@@ -137,3 +137,12 @@ def test_a_table_in_a_url_leads_to_the_queue_manager(program: Program) -> None:
 def test_what_pymqi_cannot_ask_for_is_refused_before_any_connection(program: Program) -> None:
     with pytest.raises(ConfigurationError, match="use ibmmq://, or a user and a password"):
         open_queue_manager("pymqi:///QM1?ccdt=file:///x", settings=Settings(token_file="/nowhere"))  # noqa: S106 - a path
+
+
+@only_in("pymqi", "ibmmq hands the table to IBM's client")
+def test_a_table_is_fetched_over_http_only_where_that_is_set(program: Program) -> None:
+    url = "pymqi:///QM1?ccdt=http://127.0.0.1:9/ccdt.json"  # nobody listens there
+
+    for settings, said in ((Settings(), "ccdt_over_http"), (Settings(ccdt_over_http=True), "it cannot be fetched")):
+        with pytest.raises(ChannelTableError, match=said):
+            open_queue_manager(url, settings=settings).connect()
