@@ -5,15 +5,20 @@ from pathlib import Path
 import click
 import msgspec
 
-from mqflow.cli.target import json_option
+from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.cli.target import json_option, opened, url_option
 from mqflow.cli.terminal import note, safe, show_table
 from mqflow.journal.consumers import Consumers
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, Kind, columns_of
 from mqflow.journal.segments import read_table
+from mqflow.policy.landing import STATE_QUEUE
+from mqflow.runtime.lane_settling import Doubt, find_doubt, settle_lane
 
 __all__ = ("command",)
 
+_MARKER_WAIT_MS = 5_000
+"""How long to wait for a marker that a lander's unit of work holds."""
 _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 
 
@@ -89,6 +94,52 @@ def forget(folder: Path, consumer: str) -> None:
     """Let CONSUMER keep no segment alive any more."""
     Consumers(Journal.open(folder)).forget(consumer)
     note(f"{safe(consumer)} is forgotten; `mqflow journal trim` may delete what only it had not read.")
+
+
+@command.command("settle")
+@_folder
+@click.argument("lane")
+@click.option("--publish", "does", flag_value="publish", help="Its last unit of work was committed: its segment counts.")
+@click.option("--drop", "does", flag_value="drop", help="It was not: its messages are on their queue.")
+@click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="Where the markers are.")
+@url_option
+def settle(folder: Path, lane: str, does: str | None, state_queue: str, url: str | None) -> None:
+    """Say of LANE, whose marker is gone, whether its last unit of work was committed, as far as its queue tells.
+
+    With --publish or --drop do that, and put a new marker: landing can go on. Stop the lane's lander first.
+    """
+    journal = Journal.open(folder)
+    there = journal.lane(lane)
+    with opened(url) as queue_manager:
+        connection = queue_manager.connect(application_name="mqflow journal settle")
+        doubt = find_doubt(connection, journal, there, state_queue, wait_ms=_MARKER_WAIT_MS)
+        click.echo(_told(there, doubt))
+        if does is None:
+            connection.disconnect()
+            raise SystemExit(1)
+        settle_lane(connection, journal, there, state_queue, doubt, publishes=does == "publish", clock=SYSTEM_CLOCK)
+        connection.disconnect()
+    note(f"{safe(there.name)} is settled, with segment {there.last:,} as its last; `mqflow land` goes on from there.")
+
+
+def _told(lane: Lane, doubt: Doubt) -> str:
+    last = f"{safe(lane.name)}: segment {doubt.last:,} is the last that counts"
+    if doubt.written is None:
+        return f"{last}, and no other one is whole. Nothing was committed that is not published: --drop."
+    found = (
+        f"{last}; {safe(doubt.pending.name if doubt.pending else '')} is whole, and {doubt.on_queue:,} of its "
+        f"{doubt.written.rows:,} messages are on {safe(lane.queue)}."
+    )
+    match doubt.advice:
+        case "publish":
+            return f"{found} It was committed, or others have got them: --publish, for they are nowhere else."
+        case "drop":
+            return f"{found} It was backed out: --drop, and they are landed again."
+        case _:
+            return (
+                f"{found} It was backed out and others have got some since, or it was committed and some were put again. "
+                "--publish lands those twice that are on the queue; --drop loses sight of those that are not."
+            )
 
 
 @command.command("schema")

@@ -30,6 +30,7 @@ __all__ = (
     "pending_path",
     "publish",
     "read_batches",
+    "read_pending",
     "read_table",
     "segment_of",
     "sync_folder",
@@ -167,6 +168,21 @@ def read_table(segment: Segment, kind: Kind, columns: Sequence[str] | None = Non
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     found = [batch.replace_schema_metadata(None) for batch in read_batches(segment, kind, columns, verified=verified)]
     return pa.Table.from_batches(found, schema=wanted)
+
+
+def read_pending(path: Path, kind: Kind) -> "tuple[Written, pa.Table]":
+    """Return what a pending segment holds. Raises `TornSegmentError` where it is not whole, `SchemaError` as `read_batches`."""
+    import pyarrow as pa  # noqa: PLC0415 - as in `arrow_schema`
+
+    data = path.read_bytes()
+    number, _, owner = path.stem.partition("-")
+    try:
+        reader = pa.ipc.open_file(pa.BufferReader(data))
+        _check_schema(path, reader.schema, kind)
+        table = reader.read_all()
+    except (pa.ArrowInvalid, OSError) as error:  # cut, or bytes that do not unpack
+        raise TornSegmentError(path, str(error)) from error
+    return Written(int(number), table.num_rows, zlib.crc32(data), len(data), int(owner)), table
 
 
 def write_durably(path: Path, data: "bytes | pa.Buffer") -> None:

@@ -360,7 +360,7 @@ class Lander:
         return (
             f"The marker of lane {self._lane.name} is not on {self._options.state_queue} "
             f"({self._connection.queue_manager_name}): another lander's unit of work holds it, or somebody took it. Stop the "
-            "other lander. If there is none, compare the last segment with the queue before you land into a new lane."
+            f"other lander. If there is none: mqflow journal settle {self._lane.path.parents[1]} {self._lane.name}"
         )
 
 
