@@ -32,22 +32,31 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     from mqflow.pipeline import spark_session  # noqa: PLC0415 - only these tests load Spark
 
     folder = tmp_path_factory.mktemp("spark")
+    (folder / "events").mkdir()
+    settings = folder / "mqflow.toml"  # of the workers: a test that has secrets for them writes it
+    settings.touch()
     python = os.environ.get("PYSPARK_PYTHON")
-    session = spark_session(
-        "tests",
-        master="local[2,2]",
-        config={
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short runs: compile little
-            "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.local.dir": str(folder / "local"),
-        },
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MQFLOW_CONFIG", str(settings))  # the JVM hands it on to every Python it starts
+        session = spark_session("tests", master="local[2,2]", config=_config(folder))
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
     if python is None:
         os.environ.pop("PYSPARK_PYTHON", None)
+
+
+def _config(folder: Path) -> dict[str, str]:
+    return {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short runs: compile little
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        # What Spark's pages show is made of this log.
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": str(folder / "events"),
+    }
 
 
 @pytest.fixture

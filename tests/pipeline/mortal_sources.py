@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from mqflow.mqi.options import GetOption, OpenOption
@@ -129,7 +130,7 @@ class _Rows(InputPartition):
     bodies: tuple[bytes, ...]
 
 
-class _NaiveReader(DataSourceStreamReader):
+class _NaiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Gets in `latestOffset`, commits in `commit`: what the names invite to. Its offset counts messages."""
 
     def __init__(self, url: str, queue: str) -> None:
@@ -143,6 +144,9 @@ class _NaiveReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's
         return {"at": 0}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
+        """Go on until there is nothing more."""
 
     def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:  # noqa: ARG002, N802 - Spark's
         return {"at": start["at"] + len(self._get(start["at"], 40))}

@@ -23,10 +23,11 @@ spark.stop()
 @pytest.mark.timeout(240)
 @pytest.mark.xdist_group("spark")
 def test_a_journal_is_read_over_spark_connect(journal: Path) -> None:
-    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect] (grpcio), which developing mqflow does not")
+    pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect], which the extra dev brings")
     pytest.importorskip("grpc_status", reason="as grpc")
 
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a short run: compile little
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": quick}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(journal)], capture_output=True, text=True, check=False, timeout=200, env=environment
     )
