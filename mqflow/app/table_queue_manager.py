@@ -78,7 +78,7 @@ class TableQueueManager:
         With `ReconnectMode.Q_MGR` the first queue manager reached is the only one from then on. With `ReconnectMode.ANY` each
         connection may be to another one, and what was got on one cannot be requeued on another: it is for programs whose
         connections have nothing to do with each other; it may depend on the channel's DEFRECON. `tell` hears every attempt,
-        on the thread that makes it, `trouble` a sentence when the table could not be read again.
+        on the thread that makes it, `trouble` a sentence when the table could not be read again, once and not before each pass.
         """
         self._name = name
         self._tables = tables
@@ -92,6 +92,8 @@ class TableQueueManager:
         #: Whether a queue manager of that name ever answered: from then on a lost connection is got again.
         self.reached = False
         self._trouble = trouble
+        #: The trouble that was told last; empty once the table could be read again.
+        self._told_of = ""
         self._lock = threading.Lock()
         self._preference: Preference | None = None
         self._first: Reached | None = None
@@ -141,7 +143,8 @@ class TableQueueManager:
             now = Preference(table=latest.table)
             self._preference = now if self._preference is None else after_reading(self._preference, latest.table)
             preference = self._preference
-        if latest.trouble:
+            news, self._told_of = latest.trouble != self._told_of, latest.trouble
+        if latest.trouble and news:
             self._trouble(latest.trouble)
         return preference
 

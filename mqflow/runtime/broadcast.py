@@ -106,12 +106,13 @@ class LogEvents:
                 self._cause = 0
                 back = ", ".join(event.objects[:_NAMED_MAX]) or "nothing"
                 self._log.warning(
-                    "%s: connected again after %d %s and %.1f s; open again: %s",
+                    "%s: connected again after %d %s and %.1f s; open again: %s%s",
                     event.queue_manager,
                     event.attempts,
                     "attempt" if event.attempts == 1 else "attempts",
                     event.downtime_ms / 1_000,
                     back + (", ..." if len(event.objects) > _NAMED_MAX else ""),
+                    f"; gone: {'; '.join(event.gone[:_NAMED_MAX])}" if event.gone else "",
                 )
             case ReopenRefused():
                 self._log.error("%s: %s is not open again: %s", event.owner, event.object, event.detail)

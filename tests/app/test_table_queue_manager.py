@@ -186,6 +186,25 @@ def test_a_table_that_is_broken_meanwhile_stays_as_it_was_and_somebody_hears_of_
     assert "it is not JSON" in trouble
 
 
+def test_a_table_that_stays_unreadable_is_told_once_and_again_after_it_was_readable(
+    network: Network, made: Made, tmp_path: Path
+) -> None:
+    network.hosts["one"] = made("QM1")
+    write(tmp_path, entry("A", "one"))
+    table = connecting(network, tmp_path)
+    told = []
+
+    for readable in (True, False, False, False, True, False):
+        if readable:
+            write(tmp_path, entry("A", "one"))
+        else:
+            (tmp_path / "ccdt.json").write_text("half")
+        table.connect()
+        told.append(len(network.trouble))
+
+    assert [0, 1, 1, 1, 1, 2] == told
+
+
 def test_without_any_table_there_is_nobody_to_connect_to(network: Network, tmp_path: Path) -> None:
     with pytest.raises(ChannelTableError):
         connecting(network, tmp_path).connect()

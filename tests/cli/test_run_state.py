@@ -15,7 +15,9 @@ def attempt(number: int, reason: int = 2059) -> Reconnecting:
     return Reconnecting(queue_manager="QM1", attempt=number, reason=reason, delay_s=25.0, lost_for_s=25.0 * number)
 
 
-BACK = Reconnected(queue_manager="QM1", generation=1, objects=("IN",), attempts=3, downtime_ms=1234.0)
+BACK = Reconnected(
+    queue_manager="QM1", generation=1, objects=("IN",), gone=("Prices/#: publications",), attempts=3, downtime_ms=1234.0
+)
 
 
 def rows(written: str) -> list[str]:
@@ -66,7 +68,7 @@ def test_a_log_of_an_outage_has_a_line_for_each_change(caplog: pytest.LogCapture
         "QM1: the connection is lost, MQRC_CONNECTION_BROKEN (2009); getting it back",
         "QM1: attempt 1 failed, MQRC_Q_MGR_NOT_AVAILABLE (2059)",
         "QM1: attempt 1000 failed, MQRC_HOST_NOT_AVAILABLE (2538)",
-        "QM1: connected again after 3 attempts and 1.2 s; open again: IN",
+        "QM1: connected again after 3 attempts and 1.2 s; open again: IN; gone: Prices/#: publications",
     ] == caplog.messages
 
 
