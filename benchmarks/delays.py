@@ -84,10 +84,10 @@ def send(queue_manager: EmbeddedQueueManager, delays_ms: Iterator[int], *, persi
     return count
 
 
-def lateness(where: str, rate: int, seconds: int, processors: int) -> Lateness:
+def lateness(where: str, rate: int, seconds: int, processors: int, patience_s: float = 10.0) -> Lateness:
     """Have so many fall due each second, for so many seconds, and return how late they were."""
     late: list[int] = []
-    busy = wait_for_idle(10)
+    busy = wait_for_idle(patience_s)
 
     async def deliver(queue_manager: EmbeddedQueueManager) -> None:
         over = anyio.Event()
@@ -176,9 +176,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=int, default=10, help="for how long (10)")
     parser.add_argument("--waiting", type=int, default=1_000_000, help="messages that wait (1000000)")
     parser.add_argument("--processors", type=int, nargs="*", default=[1, 4], help="on how many connections (1 4)")
+    parser.add_argument("--patience", type=float, default=10.0, help="seconds to wait for an idle machine, each time (10)")
     parser.add_argument("--page", type=Path, nargs="?", const=PAGE, help="write into this page (docs/performance.md)")
     given = parser.parse_args(arguments)
-    runs = [lateness(where, given.rate, given.seconds, each) for where in ("memory", "disk") for each in given.processors]
+    runs = [
+        lateness(where, given.rate, given.seconds, each, given.patience)
+        for where in ("memory", "disk")
+        for each in given.processors
+    ]
     many = [million(where, given.waiting) for where in ("memory", "disk")] if given.waiting else []
     made = text(runs, many, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
     if given.page is not None:

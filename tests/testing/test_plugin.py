@@ -43,7 +43,7 @@ import anyio
 async def test_it(mq):
     mq.mqsc(*QUEUES)
     async with mq.run(app):
-        await anyio.sleep(86_400)
+        await anyio.sleep(3_600)
         await mq.put("IN", {"n": 1})
         [out] = await mq.drain("OUT")
     assert out.json() == {"n": 1}
