@@ -12,25 +12,34 @@ from mqflow import (
     Backout,
     Batch,
     Behaviour,
+    Codec,
     Completed,
+    Consumer,
     Context,
     Depends,
     Event,
     Failed,
     Incoming,
+    Listener,
     Message,
     MessageDescriptor,
     MQIError,
     Outcome,
     Outgoing,
     Pace,
+    Publisher,
     Reason,
     Reject,
     Retry,
+    Settings,
     open_queue_manager,
 )
+from mqflow.app.dead_letters import DeadLetterRules
 from mqflow.app.middleware import Call
 from mqflow.app.publishing import Send
+from mqflow.app.running import Running
+from mqflow.policy.dead_letter_actions import DeadLetter
+from mqflow.policy.dead_letter_rules import Action
 from mqflow.verbs import Put
 
 
@@ -100,12 +109,37 @@ def load(orders: list[Order], messages: list[Message]) -> None:
     assert_type(len(messages), int)
 
 
+@app.listener(topic="Prices/#", durable="desk", selector="cents > 10")
+async def price(body: bytes, message: Message) -> None:
+    assert_type(message.topic, str)
+
+
+assert_type(app.publisher("ORDERS.LATER", delay=timedelta(minutes=5)), Publisher)
+assert_type(app.listeners, tuple[Listener, ...])
+app.delay_processor(concurrency=2)
+
+dead_letters = app.dead_letter_handler("rules.tbl", queue="DEAD.LETTERS", reload=True)
+assert_type(dead_letters, DeadLetterRules)
+
+
+@dead_letters.rule(Action.RETRY, attempts=5)
+def is_paid(letter: DeadLetter) -> bool:
+    assert_type(letter.header.destination_queue, str)
+    return b"paid" in letter.data
+
+
 async def use() -> None:
-    async with app.running(listen=False):
+    async with app.running(listen=False) as running:
+        assert_type(running, Running)
+        assert_type(running.ready, bool)
+        await app.put("ORDERS.IN", Order(1), delay=timedelta(hours=1))
+        assert_type(await app.publish("Prices/Oil", {"cents": 70}, retain=True), Put)
+        await app.unsubscribe("desk")
         await app.put("ORDERS.IN", Order(1), persistent=True)
         reply = await app.request("RATES.REQ", {"currency": "EUR"}, reply=Order, timeout_s=3)
         assert_type(reply, Order)
         async with app.consumer("ORDERS.IN") as consumer:
+            assert_type(consumer, Consumer)
             received = await consumer.receive(wait_ms=1000)
             assert_type(received, Message | None)
             await consumer.commit()
@@ -120,3 +154,17 @@ def code() -> int:
 
 queue_manager = open_queue_manager("embedded::memory:")
 assert_type(queue_manager.name, str)
+
+
+class Upper:
+    """A codec: both ways."""
+
+    def decode(self, message: Message, payload_type: object) -> str:  # noqa: ARG002 - the interface's
+        return message.text().upper()
+
+    def encode(self, payload: object) -> tuple[bytes, str, int]:
+        return str(payload).upper().encode(), "MQSTR", 1208
+
+
+codec: Codec = Upper()
+assert_type(Settings().reconnect.limit_s, float | None)
