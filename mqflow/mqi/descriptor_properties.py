@@ -4,6 +4,7 @@ Knows the descriptor and what a property is; StrucId and Version are no properti
 Source: IBM, "Message descriptor fields as properties" (q022960); MQPD.CopyOptions is MQCOPY_NONE for them (q098550).
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -11,9 +12,9 @@ from mqflow.mqi.properties import Copy, MessageProperty
 from mqflow.mqi.property_names import DESCRIPTOR_PREFIX
 from mqflow.mqi.property_types import PropertyType
 
-__all__ = ("descriptor_property",)
+__all__ = ("DESCRIPTOR_FIELDS", "descriptor_property")
 
-_FIELDS: Final = {
+DESCRIPTOR_FIELDS: Final[Mapping[str, str]] = {
     "Report": "report",
     "MsgType": "message_type",
     "Expiry": "expiry_tenths",
@@ -42,6 +43,7 @@ _FIELDS: Final = {
     "MsgFlags": "message_flags",
     "OriginalLength": "original_length",
 }
+"""By the name in C, the field of `MessageDescriptor`."""
 _CHARS: Final = {
     "Format": 8,
     "ReplyToQ": 48,
@@ -58,9 +60,9 @@ _CHARS: Final = {
 def descriptor_property(descriptor: MessageDescriptor, name: str) -> MessageProperty | None:
     """Return the field that `Root.MQMD.<name as in C>` is, texts blank-padded as in the MQMD; None for any other name."""
     field = name.removeprefix(DESCRIPTOR_PREFIX)
-    if field == name or field not in _FIELDS:
+    if field == name or field not in DESCRIPTOR_FIELDS:
         return None
-    value: int | str | bytes = getattr(descriptor, _FIELDS[field])
+    value: int | str | bytes = getattr(descriptor, DESCRIPTOR_FIELDS[field])
     match value:
         case bytes():
             return _property(name, PropertyType.BYTE_STRING, value)

@@ -9,43 +9,17 @@ from functools import cache
 from typing import Final
 
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor_properties import DESCRIPTOR_FIELDS
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import split
 from mqflow.mqi.options import Format, Persistence
+from mqflow.mqi.property_names import DESCRIPTOR_PREFIX
 from mqflow.mqi.rfh2 import RFH2
 from mqflow.mqi.selector import Lookup, Value
 
 __all__ = ("selectable",)
 
 _USER: Final = "usr"
-_MQMD: Final = "Root.MQMD."
-_DESCRIPTOR: Final[Mapping[str, str]] = {
-    "Report": "report",
-    "MsgType": "message_type",
-    "Expiry": "expiry_tenths",
-    "Feedback": "feedback",
-    "Encoding": "encoding",
-    "CodedCharSetId": "ccsid",
-    "Format": "format",
-    "Priority": "priority",
-    "Persistence": "persistence",
-    "MsgId": "message_id",
-    "CorrelId": "correlation_id",
-    "BackoutCount": "backout_count",
-    "ReplyToQ": "reply_to_queue",
-    "ReplyToQMgr": "reply_to_queue_manager",
-    "UserIdentifier": "user_identifier",
-    "ApplIdentityData": "application_identity_data",
-    "PutApplType": "put_application_type",
-    "PutApplName": "put_application_name",
-    "PutDate": "put_date",
-    "PutTime": "put_time",
-    "ApplOriginData": "application_origin_data",
-    "GroupId": "group_id",
-    "MsgSeqNumber": "sequence_number",
-    "Offset": "offset",
-    "MsgFlags": "message_flags",
-}
 _JMS: Final[Mapping[str, Callable[[MessageDescriptor], Value]]] = {
     "JMSPriority": lambda descriptor: descriptor.priority,
     "JMSDeliveryMode": lambda descriptor: (
@@ -68,8 +42,8 @@ def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> L
     def lookup(name: str) -> Value:
         if name in {"MQTopicString", "mqps.Top"}:
             return topic or properties().get("mqps.Top")
-        if name.startswith(_MQMD):
-            field = _DESCRIPTOR.get(name.removeprefix(_MQMD))
+        if name.startswith(DESCRIPTOR_PREFIX):
+            field = DESCRIPTOR_FIELDS.get(name.removeprefix(DESCRIPTOR_PREFIX))
             return None if field is None else _plain(getattr(descriptor, field))
         found = properties().get(name)
         if found is None and name in _JMS:
