@@ -7,7 +7,7 @@ Knows what the application of the scenario does; decides nothing.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -16,12 +16,24 @@ from mqflow.events import Event, InDoubt, ListenerPaused, Reconnecting, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
 
-__all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "History", "is_poison")
+__all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "Disk", "History", "is_poison")
 
 IN, NEXT, DONE, BAD, BETTER = "IN", "NEXT", "DONE", "BAD", "BETTER"
 _NAME: Final = re.compile(rb"m\d+(?:>\w+)*\Z")
 _POISON_EVERY: Final = 5
 _OF_ANOTHER: Final = frozenset({Reason.HCONN_ERROR, Reason.HOBJ_ERROR})
+
+
+class Disk(Protocol):
+    """Who is told what happens to the disk."""
+
+    def written(self, changes: Sequence[Change]) -> None:
+        """One unit of work is durable, as a whole."""
+        ...
+
+    def delivered(self, serial: int, backout_count: int) -> None:
+        """A message was got under syncpoint."""
+        ...
 
 
 class _Stored(Struct, frozen=True):

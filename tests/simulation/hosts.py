@@ -8,7 +8,7 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -25,7 +25,7 @@ from mqflow.embedded.streams import Stream
 from mqflow.mqi.errors import MQIError
 from mqflow.testing.defining import carry_out
 from tests.embedded.disk import memory_folder
-from tests.simulation.history import History
+from tests.simulation.history import Disk
 from tests.simulation.wire import Network, Signal
 from tests.simulation.world import Clock, Process, Waiters, World
 
@@ -39,10 +39,10 @@ _DISK_S: Final = 0.002
 class Folder:
     """The folder that one process owns at a time, and who waits for it."""
 
-    def __init__(self, path: Path, world: World, history: History) -> None:
+    def __init__(self, path: Path, world: World, disk: Disk) -> None:
         self.path: Final = path
         self.world: Final = world
-        self.history: Final = history
+        self.disk: Final = disk
         self.waiters: Waiters = deque()
         #: Called with the queue manager of each owner before it is served.
         self.owned: Callable[[EmbeddedQueueManager], None] = lambda _: None
@@ -57,7 +57,7 @@ class _Store(SqliteStore):
 
     def __init__(self, folder: Folder, process: Process) -> None:
         self._world = folder.world
-        self._history = folder.history
+        self._told = folder.disk
         super().__init__(folder.path, create=False, runner=process, clock=folder.world.clock, free_bytes_min=0)
         process.at_death.append(self.crash)
 
@@ -69,7 +69,7 @@ class _Store(SqliteStore):
             self._marks.close()
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        self._history.delivered(serial, backout_count)
+        self._tell(lambda: self._told.delivered(serial, backout_count))
         return super().mark_in_flight(serial, backout_count, harden=harden)
 
     def _work(self, items: Sequence[Item]) -> bool:
@@ -81,12 +81,19 @@ class _Store(SqliteStore):
         self._answers = []
         super()._make(calls)
         for call in calls:
-            self._history.written(call.changes)
+            self._tell(partial(self._told.written, call.changes))
         if calls:
             self._world.sleep(self._world.chance.random() * _DISK_S)
         for call, error in self._answers:
             super()._answer(call, error)
         self._answers = None
+
+    def _tell(self, tell: Callable[[], None]) -> None:
+        """Tell, and let the run fail with what is wrong: raised here, it would be taken for a disk that has failed."""
+        try:
+            tell()
+        except AssertionError as wrong:
+            self._world.failures.append(wrong)
 
     _answers: Any = None
 

@@ -19,10 +19,9 @@ from msgspec.structs import asdict
 from mqflow import App, Context, Message
 from mqflow.app.listening import ListenerOptions
 from mqflow.app.settings import Settings
-from mqflow.embedded.addresses import TcpAddress
 from mqflow.embedded.ending import End, Manner
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.served import ServedConnection
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -30,14 +29,13 @@ from mqflow.mqi.options import Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.virtual_time import Backend, SeededRandom
 from tests.simulation.history import BAD, BETTER, DONE, IN, NEXT, History, is_poison
-from tests.simulation.hosts import QUEUE_MANAGER, Folder, Owner, folder_with
 from tests.simulation.loops import run
-from tests.simulation.wire import Act, Fate, Network, Passing, Where
-from tests.simulation.world import Process, Seeded, World
+from tests.simulation.stage import Stage
+from tests.simulation.wire import Act, Fate, Passing, Where
+from tests.simulation.world import Process, Seeded
 
 __all__ = ("PERSISTENT", "Life", "Report", "simulate")
 
-ADDRESSES: Final = (TcpAddress("a", 1414), TcpAddress("b", 1414))
 DEFINITIONS: Final = (
     f"DEFINE QLOCAL({IN}) DEFPSIST(YES) BOTHRESH(3) BOQNAME({BAD})",
     f"DEFINE QLOCAL({NEXT}) DEFPSIST(YES) BOTHRESH(4) BOQNAME({BAD})",
@@ -72,20 +70,14 @@ class Report(Struct, frozen=True):
     unknown_puts: int
 
 
-class Life:
+class Life(Stage):
     """One run."""
 
     def __init__(self, seed: int, root: Path) -> None:
-        self.seed = seed
-        self.chance = Seeded(seed)
-        self.world = World(self.chance)
         self.history = History()
-        self.network = Network(self.world)
-        self.folder = Folder(folder_with(root, DEFINITIONS), self.world, self.history)
-        self.owners = [Owner(self.network, self.folder, ADDRESSES[0], "owner 1")]
-        self.world.turn(10.0, lambda: self.owners[0].active)
+        super().__init__(Seeded(seed), root, DEFINITIONS, self.history)
+        self.seed = seed
         self.folder.owned = self.alter
-        self.owners.append(Owner(self.network, self.folder, ADDRESSES[1], "owner 2"))
         self.application = Process(self.world, "application")
         self.producers_left = 0
         self.unknown_puts = 0
@@ -95,23 +87,12 @@ class Life:
         self.made = 0
         self.options = LISTENERS[seed % len(LISTENERS)]
 
-    def manager(self, process: Process) -> ServedQueueManager:
-        """Return the queue manager as this process reaches it."""
-        return ServedQueueManager(
-            ADDRESSES, name=QUEUE_MANAGER, user="sim", runner=process, dial=self.network.dial_from(process)
-        )
-
     def alter(self, queue_manager: EmbeddedQueueManager) -> None:
         """As an administrator who is at work while applications are away: poison messages go elsewhere from now on."""
         if not self.history.forsaken and self.seed % 2:
             for name in (IN, NEXT):
                 queue_manager.administration.alter(name, {"backout_requeue_queue": BETTER})
             self.history.forsaken = BAD
-
-    @property
-    def active(self) -> Owner | None:
-        """The owner that serves, where there is one."""
-        return next((each for each in self.owners if each.active), None)
 
     # -- the application
 
@@ -232,17 +213,6 @@ class Life:
         where = tuple(Where)[self.chance.choose(3)]
         return Fate(act, where, self.chance.random() * (7 if self.chance.choose(2) else 0.5))
 
-    def repair(self) -> None:
-        """Let every stopped owner go on, and see that two are there."""
-        for owner in self.owners:
-            if owner.process.stopped:
-                owner.process.go_on()
-        usable = [owner for owner in self.owners if owner.usable]
-        for _ in range(2 - len(usable)):
-            taken = {owner.address for owner in self.owners if owner.usable}
-            address = next(each for each in ADDRESSES if each not in taken)
-            self.owners.append(Owner(self.network, self.folder, address, f"owner {len(self.owners) + 1}"))
-
     def trouble(self) -> None:
         """Whatever comes, in turn; in the end everything is repaired."""
         acts: tuple[Callable[[], None], ...] = (
@@ -295,15 +265,6 @@ class Life:
         self.troubled = False
 
     # -- the end
-
-    def close(self) -> None:
-        """Let nothing of it be left."""
-        self.world.close()
-        for owner in self.owners:
-            if owner.process.alive:
-                owner.process.alive = False
-                for act in owner.process.at_death:
-                    act()
 
     def check(self) -> None:
         """Look at what is left."""

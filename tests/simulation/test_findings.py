@@ -65,8 +65,14 @@ async def fail_after_a_second(body: str) -> None:
 async def live(life: Life, story: Callable[[Life, Running], Awaitable[None]]) -> None:
     app = App("embedded::memory:", name="simulated", settings=Settings())
     app.listener(IN)(fail_after_a_second)
-    options = {"clock": life.world.clock, "random": SeededRandom(0), "runner": life.application}
-    async with app.running(life.manager(life.application), drain_s=60.0, **options) as running:  # type: ignore[arg-type]  # as they are
+    application = app.running(
+        life.manager(life.application),
+        clock=life.world.clock,
+        random=SeededRandom(0),
+        runner=life.application,
+        drain_s=60.0,
+    )
+    async with application as running:
         await running.wait_ready()
         await story(life, running)
 
