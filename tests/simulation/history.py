@@ -7,6 +7,7 @@ Knows what the application of the scenario does; decides nothing.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -29,6 +30,10 @@ class Disk(Protocol):
 
     def written(self, changes: Sequence[Change]) -> None:
         """One unit of work is durable, as a whole."""
+        ...
+
+    def visible(self, changes: Sequence[Change]) -> None:
+        """It was answered: others see it from now on."""
         ...
 
     def delivered(self, serial: int, backout_count: int) -> None:
@@ -70,7 +75,11 @@ class History:
         #: The queue that no poison message may go to any more: its attributes were altered.
         self.forsaken = ""
         self._removed_ids: set[bytes] = set()
-        self.taken_off: list[int] = []
+        #: When, counted in what happened to the disk, a message could be got, and was got last.
+        self._visible_at: dict[int, int] = {}
+        self._got_at: dict[int, int] = {}
+        self._happened = 0
+        self._taken_off: set[int] = set()
         self.events: Counter[str] = Counter()
         self.attempts_at: list[float] = []
 
@@ -99,6 +108,13 @@ class History:
         for origin, count in added.items():
             assert self._of_origin[origin] == 1, f"I2: {origin} is there {self._of_origin[origin]} times, {count} new"
 
+    def visible(self, changes: Sequence[Change]) -> None:
+        """Note what can be got from now on."""
+        self._happened += 1
+        for change in changes:
+            if isinstance(change, MessageAdded):
+                self._visible_at[change.message.serial] = self._happened
+
     def delivered(self, serial: int, backout_count: int) -> None:
         """Note a get under syncpoint: BackoutCount is how often it was got before, whatever happened meanwhile (I6)."""
         expected = self._deliveries[serial]
@@ -106,6 +122,8 @@ class History:
             f"I6: serial {serial} was delivered {expected} times; its BackoutCount is {backout_count}"
         )
         self._deliveries[serial] += 1
+        self._happened += 1
+        self._got_at[serial] = self._happened
 
     def _removed(self, serial: int) -> Counter[str]:
         stored = self.there.pop(serial, None)
@@ -114,7 +132,7 @@ class History:
             return Counter()
         self._removed_ids.add(stored.message_id)
         if stored.queue == IN:
-            self.taken_off.append(serial)
+            self._taken_off.add(serial)
         self._of_origin[_origin(stored.name)] -= 1
         return Counter([_origin(stored.name)])
 
@@ -191,5 +209,10 @@ class History:
             told = self._verdicts.get(self._message_of[tag], set())
             assert told & {"committed", "in doubt"}, f"I9: what {tag} put is there; of its units of work was told: {told}"
         if in_order:
-            sound = [serial for serial in self.taken_off if self._deliveries[serial] == 1]
-            assert sound == sorted(sound), f"I7: taken off in the order {sound}"
+            sound = sorted(serial for serial in self._taken_off if self._deliveries[serial] == 1)
+            for first, second in combinations(sound, 2):  # a message put before it can lie in a unit of work that ends later
+                passed = (
+                    self._got_at[second] < self._got_at[first]
+                    and self._visible_at.get(first, self._happened) < self._got_at[second]
+                )
+                assert not passed, f"I7: {second} was got before {first}, which was there"

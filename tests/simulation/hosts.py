@@ -86,6 +86,7 @@ class _Store(SqliteStore):
             self._world.sleep(self._world.chance.random() * _DISK_S)
         for call, error in self._answers:
             super()._answer(call, error)
+            self._told.visible(call.changes)
         self._answers = None
 
     def _tell(self, tell: Callable[[], None]) -> None:

@@ -183,6 +183,10 @@ class Wire:
         self.client.reset()
         self.server.reset()
 
+    def swallow(self) -> None:
+        """Let nothing arrive any more."""
+        self.swallows = True
+
     def forget(self) -> None:
         """Both ends are closed."""
         self.network.wires.pop(self, None)
@@ -311,7 +315,7 @@ class _Stream:
                     self._broken = True
                     raise ConnectionResetError(104, "Connection reset by peer")
             case Act.BLACKHOLE:
-                wire.swallows = True
+                self._world.at(arrives_at, wire.swallow)
             case Act.STOP:
                 self._world.at(arrives_at, wire.server.process.stop)
             case Act.KILL if fate.where is Where.AFTER:

@@ -1,0 +1,299 @@
+"""Every call of the MQI, at every moment of its way, against every kind of loss: what it is told is true, and soon.
+
+Source: reliability goals R12 (noticed within 5 s in every case, with the right reason, and no handle left) and the stage
+"reconnect" of the fault model: each call is either asked again, or backed out, or in doubt; never repeated silently.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.reconnection import Class, classify
+from mqflow.verbs import GetOptions, Got
+from tests.embedded.calling import PERSISTENT, QUEUE, UNIT, USE, VERBS
+from tests.embedded.disk import memory_folder
+from tests.simulation.defects import DEFECTS
+from tests.simulation.hosts import QUEUE_MANAGER
+from tests.simulation.stage import Stage
+from tests.simulation.wire import Act, Fate, Passing, Where
+from tests.simulation.world import Process, Seeded
+
+NOTICED_S: Final = 5.0
+CONNECT: Final = "MQCONNX"
+WAIT: Final = "MQGET that waits"
+EMPTY: Final = "EMPTY"
+BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
+DEFINITIONS: Final = (f"DEFINE QLOCAL({QUEUE}) DEFPSIST(YES)", f"DEFINE QLOCAL({EMPTY}) DEFPSIST(YES)")
+
+
+class Row(Struct, frozen=True):
+    """What is true of a call that got no answer."""
+
+    #: What the call is told.
+    reason: Reason
+    #: What becomes of the message that the unit of work held: backed out, or gone if the call took effect.
+    ends_unit: bool
+    #: Whether the call, if it took effect, has put a message for good.
+    puts: bool
+    source: str
+    #: Whether the call, if it took effect, got the very message again, which the loss then backs out once more.
+    gets_it_again: bool = False
+
+
+_ASKED_AGAIN: Final = "architecture, one reconnect: the session is lost, the object opened and the call made again"
+_BACKED_OUT: Final = "rc2009 of a call in a unit of work: the queue manager backs it out"
+_DOUBT: Final = "rc2549: the call may have completed; IBM MQ says so of MQCMIT, and of an MQPUT outside syncpoint"
+_DISC: Final = "q101800: MQDISC commits, so its outcome is a commit's"
+
+ROWS: Final = {
+    CONNECT: Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
+    "MQOPEN": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
+    "MQCLOSE": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
+    "MQINQ": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
+    "MQSET": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
+    "MQSUB": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
+    "MQGET": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
+    WAIT: Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
+    "get several": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
+    "MQPUT in a unit of work": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
+    "MQBACK": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
+    "back out, then get": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, gets_it_again=True, source=_BACKED_OUT),
+    "MQPUT outside": Row(Reason.CALL_INTERRUPTED, ends_unit=False, puts=True, source=_DOUBT),
+    "MQPUT1 outside": Row(Reason.CALL_INTERRUPTED, ends_unit=False, puts=True, source=_DOUBT),
+    "MQCMIT": Row(Reason.CALL_INTERRUPTED, ends_unit=True, puts=False, source=_DOUBT),
+    "commit, then get": Row(Reason.CALL_INTERRUPTED, ends_unit=True, puts=False, source=_DOUBT),
+    "MQDISC": Row(Reason.CALL_INTERRUPTED, ends_unit=True, puts=False, source=_DISC),
+}
+
+ACTS: Final = (Act.CUT, Act.BLACKHOLE, Act.KILL, Act.STOP)
+MOMENTS: Final = tuple(product((True, False), Where))
+"""Of the request, and then of the reply: before it, inside it, after it."""
+
+
+class Outcome(Struct, frozen=True):
+    """What came of one call."""
+
+    reason: int
+    took_s: float
+    #: Whether the message that the unit of work held is there, and how often it was backed out since.
+    held_is_there: bool
+    backed_out: int
+    #: How many more messages there are, the held one aside.
+    more: int
+    left: int
+
+
+class _Silent:
+    """Nobody looks at the disk here."""
+
+    def written(self, changes: object) -> None: ...
+
+    def visible(self, changes: object) -> None: ...
+
+    def delivered(self, serial: int, backout_count: int) -> None: ...
+
+
+class _Strike:
+    """Lets one frame of one process meet its fate."""
+
+    def __init__(self, process: Process, nth: int, fate: Fate, *, of_request: bool) -> None:
+        self._process = process
+        self._left = nth
+        self._fate = fate
+        self._of_request = of_request
+
+    def __call__(self, passing: Passing) -> Fate | None:
+        stream = passing.stream if passing.is_request else passing.stream.peer
+        if stream.process is not self._process or passing.is_request is not self._of_request:
+            return None
+        self._left -= 1
+        return self._fate if not self._left else None
+
+
+def _look(stage: Stage, queue: str = QUEUE) -> dict[bytes, int]:
+    """Return the messages that lie there, by identifier, and how often each was backed out."""
+    active = stage.active
+    assert active is not None
+    assert active.queue_manager is not None
+    connection = active.queue_manager.connect()
+    handle = connection.open(queue, OpenOption.BROWSE)
+    found: dict[bytes, int] = {}
+    while got := connection.get(handle, BROWSE):
+        found[got.descriptor.message_id] = got.descriptor.backout_count
+    connection.disconnect()
+    return found
+
+
+def _put(stage: Stage, queue: str, count: int) -> None:
+    active = stage.active
+    assert active is not None
+    assert active.queue_manager is not None
+    manager = active.queue_manager
+    process = active.process
+
+    def put() -> None:
+        connection = manager.connect()
+        for _ in range(count):
+            connection.put1(queue, PERSISTENT, b"an order", PutOption.NO_SYNCPOINT)
+        connection.disconnect()
+
+    process.start(put, "putter").join()
+
+
+def _call(stage: Stage, verb: str, act: Act, where: Where, *, of_request: bool) -> Outcome:
+    """Make the call, let its frame meet its fate, mend everything, and look what came of it."""
+    active = stage.active
+    assert active is not None
+    process = Process(stage.world, f"{verb} {act.name} {where.name}")
+    stage.world.note(process.name)
+    manager = ServedQueueManager(
+        active.address, name=QUEUE_MANAGER, user="sim", runner=process, dial=stage.network.dial_from(process)
+    )
+    if verb == WAIT and not of_request:  # it has an answer only where a message is there
+        _put(stage, EMPTY, 1)
+    before = _look(stage)
+    answers: list[tuple[int, float]] = []
+    held: list[Got] = []
+
+    def strike() -> None:
+        fate = Fate(act, where)
+        stage.network.judge = _Strike(process, 2 if verb == WAIT else 1, fate, of_request=of_request)
+
+    def ask() -> None:
+        call = _connects(manager, strike) if verb == CONNECT else _holding(manager, verb, held, strike)
+        began = stage.world.now
+        reason = 0
+        try:
+            call()
+        except MQIError as error:
+            reason = int(error.reason)
+        answers.append((reason, stage.world.now - began))
+
+    process.start(ask, "the call").join()
+    manager.close()
+    stage.network.judge = lambda _: None
+    stage.world.sleep(0.1)
+    stage.repair()
+    stage.world.turn(stage.world.now + 10.0, lambda: stage.active is not None and not stage.active.process.stopped)
+    stage.world.sleep(6.0)
+    [(reason, took_s)] = answers
+    after = _look(stage)
+    identifier = held[0].descriptor.message_id if held else b""
+    return Outcome(
+        reason=reason,
+        took_s=took_s,
+        held_is_there=identifier in after,
+        backed_out=after.get(identifier, 0) - before.get(identifier, 0),
+        more=len(after.keys() - {identifier}) - len(before.keys() - {identifier}),
+        left=_left(stage),
+    )
+
+
+def _connects(manager: ServedQueueManager, strike: Callable[[], None]) -> Callable[[], object]:
+    strike()
+    return manager.connect
+
+
+def _holding(manager: ServedQueueManager, verb: str, held: list[Got], strike: Callable[[], None]) -> Callable[[], object]:
+    """Return the call, about to be made on a connection with a message in its unit of work."""
+    connection: ServedConnection = manager.connect()
+    handle = connection.open(QUEUE, USE)
+    got = connection.get(handle, UNIT)
+    assert got is not None
+    held.append(got)
+    act: Callable[[ServedConnection, Any], object] = VERBS[verb][0]
+    strike()
+    return lambda: act(connection, handle)
+
+
+def _left(stage: Stage) -> int:
+    """Return how many connections nobody uses any more."""
+    active = stage.active
+    assert active is not None
+    assert active.server is not None
+    assert active.queue_manager is not None
+    return active.server.connection_count + len(active.queue_manager._machine.connections)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with memory_folder() as root:
+        made = Stage(Seeded(7), Path(root), DEFINITIONS, _Silent())
+        _put(made, QUEUE, 40)
+        yield made
+        made.close()
+
+
+def _wrong(row: Row, outcome: Outcome, act: Act, where: Where, *, of_request: bool) -> list[str]:
+    """Return what is not as the table says."""
+    races = of_request and where is Where.AFTER and act in {Act.KILL, Act.STOP}  # it may answer before it dies
+    answered = outcome.reason == 0 if races else not of_request and where is Where.AFTER
+    never = of_request and where is not Where.AFTER
+    certain = never or answered or not of_request
+    wrong = []
+    if outcome.reason != (0 if answered else int(row.reason)):
+        wrong.append(f"it was told {outcome.reason}, not {0 if answered else int(row.reason)}")
+    if outcome.took_s > NOTICED_S:
+        wrong.append(f"it took {outcome.took_s:.1f} s")
+    if outcome.left:
+        wrong.append(f"{outcome.left} connections are left")
+    took_effect = (row.ends_unit and not outcome.held_is_there) or (row.puts and outcome.more == 1)
+    if certain and (row.ends_unit or row.puts) and took_effect is never:
+        wrong.append(f"it {'took' if took_effect else 'did not take'} effect")
+    if outcome.more != (1 if row.puts and took_effect else 0):
+        wrong.append(f"{outcome.more} more messages are there")
+    if not row.ends_unit and not outcome.held_is_there:
+        wrong.append("what its unit of work held is gone")
+    backed_out = {1, 2} if row.gets_it_again and not never else {1}
+    if outcome.held_is_there and outcome.backed_out not in backed_out:
+        wrong.append(f"what its unit of work held was backed out {outcome.backed_out} times")
+    return wrong
+
+
+@pytest.mark.parametrize("act", ACTS, ids=[each.name.lower() for each in ACTS])
+def test_every_call_at_every_moment_is_told_what_is_true(stage: Stage, act: Act) -> None:
+    wrong = []
+    for (verb, row), (of_request, where) in product(ROWS.items(), MOMENTS):
+        outcome = _call(stage, verb, act, where, of_request=of_request)
+        if verb == CONNECT:
+            outcome = replace(outcome, held_is_there=True, backed_out=1)  # it holds none
+        found = _wrong(row, outcome, act, where, of_request=of_request)
+        wrong += [f"{verb}, {act.name}, {where.value} ({'request' if of_request else 'reply'}): {each}" for each in found]
+
+    assert wrong == []
+
+
+def test_the_table_has_every_call() -> None:
+    assert set(ROWS) == {CONNECT, *VERBS}
+
+
+@pytest.mark.parametrize("verb", ROWS)
+def test_what_the_table_says_is_what_the_runtime_goes_by(verb: str) -> None:
+    """Each of these reasons ends the session; only that of a commit leaves its messages in doubt."""
+    error = error_for(ROWS[verb].reason, verb)
+
+    assert classify(int(error.reason)) is Class.RECONNECT
+
+
+def test_the_table_finds_a_doubt_that_is_called_a_refusal(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    DEFECTS["a_doubt_is_called_a_refusal"](monkeypatch)
+    outcome = _call(stage, "MQCMIT", Act.CUT, Where.BEFORE, of_request=False)
+
+    assert _wrong(ROWS["MQCMIT"], outcome, Act.CUT, Where.BEFORE, of_request=False) == ["it was told 2009, not 2549"]
+
+
+def test_the_table_finds_a_silence_that_is_too_long(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient = dict(ServedQueueManager.__init__.__kwdefaults__ or {}, silence_s=60.0)
+    monkeypatch.setattr(ServedQueueManager.__init__, "__kwdefaults__", patient)
+    outcome = _call(stage, "MQINQ", Act.BLACKHOLE, Where.BEFORE, of_request=True)
+
+    assert "it took" in _wrong(ROWS["MQINQ"], outcome, Act.BLACKHOLE, Where.BEFORE, of_request=True)[0]
