@@ -5,6 +5,7 @@ that died: its unit of work is backed out. Knows the seam and the records of `ca
 """
 
 import contextlib
+import math
 import socket
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -20,6 +21,7 @@ from mqflow.embedded.entrances import Entrance
 from mqflow.embedded.frames import FrameError, Frames, SilenceError
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.objects_served import ObjectQuestion, ask_objects, order_objects
+from mqflow.embedded.pulse import Pulses
 from mqflow.embedded.signals import Signal
 from mqflow.embedded.topic_calls import TopicOrder, TopicQuestion
 from mqflow.embedded.topics_served import ask_topics, order_topics
@@ -108,7 +110,13 @@ class Answering:
         heart: Heart,
         over: Callable[["Answering"], None],
         arrived: Signal,
+        pulses: Pulses,
     ) -> None:
+        self._pulses = pulses
+        # The number of its pulse, if it lives by one.
+        self._pulse = 0
+        #: Whether it is one itself.
+        self.is_pulse = False
         self._queue_manager = queue_manager
         self._raw = raw
         self._entrance = entrance
@@ -151,6 +159,7 @@ class Answering:
             pass  # whatever the reason: nobody is there who could be told
         finally:
             self._heart.remove(self._frames)
+            self._pulses.leave(self._pulse, self)
             if connection is not None:
                 connection.abandon()
             self.let_go()
@@ -170,10 +179,13 @@ class Answering:
     def _welcome(self) -> ServableConnection | None:
         frame = self._frames.receive()
         hello = None if frame is None else calls.decode_request(frame)
+        if isinstance(hello, calls.Pulse) and hello.version == calls.PROTOCOL_VERSION and self._entrance.same_machine:
+            self._beat()
         if not isinstance(hello, calls.Hello):
             return None
         try:
             connection = self._connected(hello)
+            self._live_by(hello.pulse, connection)
         except MQIError as error:
             self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
             return None
@@ -183,6 +195,29 @@ class Answering:
             connection.abandon()
             raise
         return connection
+
+    def _beat(self) -> None:
+        """Be a pulse, for as long as it is heard."""
+        number = self._pulses.begin()
+        self.is_pulse = True
+        self.unknown_since = None
+        try:
+            self._frames.send(calls.encode(calls.Reply(None, number)))
+            self._frames.beating = True
+            self._frames.receive()  # nothing else is ever said
+        finally:
+            self._pulses.end(number)
+
+    def _live_by(self, pulse: int, connection: ServableConnection) -> None:
+        """Wait for the application for ever, where a pulse says that it is alive. Raises 2009 where there is none any more."""
+        if not pulse:
+            return
+        if not self._pulses.join(pulse, self):
+            connection.abandon()
+            raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self._queue_manager.name, detail="No such pulse")
+        self._pulse = pulse
+        self._heart.remove(self._frames)
+        self._frames.have_patience()
 
     def _connected(self, hello: calls.Hello) -> ServableConnection:
         name = self._queue_manager.name
@@ -213,7 +248,7 @@ class Answering:
             self._queue_manager.administration_of(connection.user)  # refuses who may not
             self._host(request)
             return None
-        if isinstance(request, calls.Hello | calls.Interrupt):
+        if isinstance(request, calls.Hello | calls.Pulse | calls.Interrupt):
             raise FrameError("a connection says hello once")
         return _administered(self._queue_manager.administration_of(connection.user), request)
 
@@ -367,9 +402,9 @@ class Answering:
         """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
         while True:
             left_s = _left_s(ends_at, self._clock)
-            silence_s = self._frames.silence_s
+            silence_s = math.inf if self._frames.patient else self._frames.silence_s
             wait_s = silence_s if left_s is None else min(left_s, silence_s)
-            waited = self._arrived.heard_beside(self._frames.socket, wait_s)
+            waited = self._arrived.heard_beside(self._frames.socket, None if wait_s == math.inf else wait_s)
             stopped = self._ending and waited.signalled  # a queue manager that stops wakes first: the get will say why
             if waited.readable and not stopped:
                 self._listen()

@@ -61,6 +61,7 @@ __all__ = (
     "Interrupt",
     "Open",
     "Opened",
+    "Pulse",
     "Put",
     "Put1",
     "PutMany",
@@ -112,9 +113,17 @@ class Hello(Struct, frozen=True, tag=True):
     user: str
     #: Asked for over TCP.
     password: str = ""
+    #: The pulse that beats for this connection; 0 where it beats for itself.
+    pulse: int = 0
 
     def __repr__(self) -> str:
         return f"Hello({self.version}, {self.queue_manager!r}, {self.application_name!r}, {self.user!r})"
+
+
+class Pulse(Struct, frozen=True, tag=True):
+    """The first request of a connection that only beats. The reply is its number; nothing more is said."""
+
+    version: int
 
 
 class Open(Struct, frozen=True, tag=True):
@@ -404,7 +413,7 @@ AdministrationRequest = (
     | ObjectQuestion
     | ObjectOrder
 )
-Request = Hello | Exchange | Interrupt | VerbQuestion | VerbOrder | AdministrationRequest | HostOrder
+Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbOrder | AdministrationRequest | HostOrder
 """Questions have an answer; an order is obeyed or refused."""
 
 
@@ -432,6 +441,7 @@ def _reply(answer: Any) -> msgspec.msgpack.Decoder[Any]:
 
 _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     Hello: _reply(str),
+    Pulse: _reply(int),
     Open: _reply(Opened),
     Put: _reply(PutAnswer),
     Put1: _reply(PutAnswer),

@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 import struct
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from mqflow.embedded import calls
 from mqflow.embedded.streams import Stream, TlsStream
@@ -31,6 +31,9 @@ class Passwords(Protocol):
 class Entrance(Protocol):
     """Decides who gets in."""
 
+    #: Whether all who come in are processes of this machine.
+    same_machine: ClassVar[bool]
+
     def admits(self, raw: socket.socket) -> bool:
         """Return whether to talk to this peer at all. Never blocks."""
         ...
@@ -46,6 +49,8 @@ class Entrance(Protocol):
 
 class SameUser:
     """At a Unix socket: the user that runs the queue manager, who may work as anybody."""
+
+    same_machine: ClassVar = True
 
     def admits(self, raw: socket.socket) -> bool:
         """Where the system does not say who the peer is, the mode of the socket (0600) is what keeps others out."""
@@ -66,6 +71,8 @@ class SameUser:
 
 class WithPassword:
     """Over TCP: a user with a password, behind TLS wherever the wire leaves this machine."""
+
+    same_machine: ClassVar = False
 
     def __init__(self, passwords: Passwords, tls: ssl.SSLContext | None) -> None:
         self._passwords = passwords

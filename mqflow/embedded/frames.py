@@ -59,10 +59,16 @@ class Frames:
         self._unsent = b""
         #: Whether the peer listens for heartbeats now.
         self.beating = True
+        #: Whether the peer may say nothing for ever, because a pulse says that it is alive.
+        self.patient = False
         # By the socket itself, which costs no call more than without.
-        limit = struct.pack("ll", int(silence_s), int(silence_s % 1 * 1_000_000))
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-            stream.setsockopt(socket.SOL_SOCKET, option, limit)
+            stream.setsockopt(socket.SOL_SOCKET, option, _limit(silence_s))
+
+    def have_patience(self) -> None:
+        """Wait for the peer for ever, from now on."""
+        self.patient = True
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _limit(0))
 
     def send(self, frame: bytes) -> None:
         """Send it whole. Raises `OSError` where the peer is gone, `FrameError` where it is too long or not taken off."""
@@ -204,3 +210,8 @@ class Frames:
             if sent == len(rest):
                 return
             rest = memoryview(rest)[sent:]
+
+
+def _limit(seconds: float) -> bytes:
+    """Return it as the socket takes it; 0 is for ever."""
+    return struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))

@@ -83,6 +83,16 @@ class Line:
         """Have no get wait any more, not even the one under way. From any thread; never raises."""
         self._frames.say(calls.encode(calls.Interrupt()))
 
+    def rely_on_pulse(self) -> None:
+        """Beat no more: a pulse does, and ends this line when it stops."""
+        self._heart.remove(self._frames)
+        self._frames.have_patience()
+
+    def end(self) -> None:
+        """End the stream; a reply that has come is still read."""
+        with contextlib.suppress(OSError):  # it has ended already
+            self._frames.socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """End the connection; the owner notices."""
         self._end(Reason.HCONN_ERROR)
@@ -90,7 +100,6 @@ class Line:
     def _end(self, reason: Reason) -> None:
         self._ended = self._ended or reason
         self._heart.remove(self._frames)
-        with contextlib.suppress(OSError):  # it is lost already
-            self._frames.socket.shutdown(socket.SHUT_RDWR)  # closing alone would not end a call under way in another thread
+        self.end()  # closing alone would not end a call under way in another thread
         self._frames.socket.close()
         self._over(self)

@@ -22,6 +22,7 @@ from mqflow.embedded.dialing import Dial, dial
 from mqflow.embedded.frames import SILENCE_S
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.line import Line
+from mqflow.embedded.pulse import OWN_BEATS_MAX, Pulse, PulseError
 from mqflow.embedded.read_ahead import AHEAD_BYTES_MAX, ReadAhead, may_read_ahead
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -101,6 +102,9 @@ class ServedQueueManager:
         self._user = user
         self._lines: set[Line] = set()
         self._heart = Heart(runner, silence_s=silence_s)
+        self._runner = runner
+        self._guard = runner.lock()
+        self._pulses: dict[Address, Pulse] = {}
 
     @property
     def name(self) -> str:
@@ -150,15 +154,41 @@ class ServedQueueManager:
             reason, said = _refusal(error)
             detail = f"{said} at {address} ({error.strerror or error})"
             raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
-        line = Line(stream, self._name, self._heart, self._lines.discard)
+        line = Line(stream, self._name, self._heart, self._over)
         self._lines.add(line)
-        hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user, self._password)
+        pulse = self._pulse_for(line, address)
+        hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user, self._password, pulse)
         try:
             line.queue_manager_name = line.call(hello, "MQCONNX")
+            if pulse:
+                line.rely_on_pulse()
         except BaseException:
             line.close()
             raise
         return line
+
+    def _pulse_for(self, line: Line, address: Address) -> int:
+        """Return the number of the pulse that beats for the line; 0 where it beats for itself.
+
+        On this machine only: between two, what breaks the wire of one connection may spare that of another.
+        """
+        with self._guard:
+            pulse = self._pulses.get(address)
+            if pulse is None or not pulse.add(line):
+                if not isinstance(address, UnixAddress) or len(self._lines) <= OWN_BEATS_MAX:
+                    return 0
+                try:
+                    pulse = Pulse(self._dial(address, None, self._heart.silence_s), self._heart, self._runner)
+                except (OSError, PulseError):  # it can do without
+                    return 0
+                self._pulses[address] = pulse
+                pulse.add(line)
+            return pulse.number
+
+    def _over(self, line: Line) -> None:
+        self._lines.discard(line)
+        for pulse in tuple(self._pulses.values()):
+            pulse.remove(line)
 
 
 class ServedConnection:

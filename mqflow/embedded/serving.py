@@ -20,6 +20,7 @@ from mqflow.embedded.entrances import Entrance, Passwords, SameUser, WithPasswor
 from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.frames import SILENCE_S, FrameError, Frames
 from mqflow.embedded.heart import Heart
+from mqflow.embedded.pulse import Pulses
 from mqflow.embedded.signals import Signal, SocketSignal
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
@@ -69,6 +70,7 @@ class Server:
         self._guard = threading.Lock()
         self._served: dict[Answering, Running] = {}
         self._heart = Heart(runner, silence_s=silence_s)
+        self._pulses = Pulses(runner)
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
 
     @property
@@ -94,7 +96,8 @@ class Server:
             self.address.path.unlink(missing_ok=True)
         with self._guard:
             served = dict(self._served)
-        for connection, running in served.items():
+        # Pulses last: an application that hears its pulse stop waits for no answer any more.
+        for connection, running in sorted(served.items(), key=lambda each: each[0].is_pulse):
             connection.end()
             running.join()
         self._closing.close()
@@ -139,6 +142,7 @@ class Server:
             self._heart,
             self._forget,
             self._signals(),
+            self._pulses,
         )
         try:
             with self._guard:

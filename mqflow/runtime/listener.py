@@ -23,7 +23,8 @@ from mqflow.runtime.worker import SessionLost, Worker
 
 __all__ = ("Listener",)
 
-_WATCH_S: Final = 5.0
+# The loop's time and the clock's may differ by a hair.
+_WATCH_S_MIN: Final = 0.05
 
 
 class _Once:
@@ -211,8 +212,14 @@ class Listener:
         """Name handlers that are stuck, until the listener stops."""
         state = self._state
         while not state.stopping.is_set():
-            await state.pause(min(_WATCH_S, state.spec.stuck_after_s))
+            await state.pause(self._until_stuck_s())
             self.name_stuck(state.spec.stuck_after_s)
+
+    def _until_stuck_s(self) -> float:
+        """Return how long nothing can be stuck: a thousand listeners that handle nothing are not looked after every second."""
+        stuck_after_s, now = self._state.spec.stuck_after_s, self._state.clock.monotonic()
+        unnamed = (since for delivery, since in self._state.handling.values() if delivery not in self._named)
+        return max(_WATCH_S_MIN, min(unnamed, default=now) + stuck_after_s - now)
 
 
 def _defined_as(spec: ListenerSpec, attributes: QueueAttributes) -> str:

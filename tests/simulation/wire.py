@@ -252,9 +252,9 @@ class _Stream:
         if isinstance(value, bytes):
             seconds, micros = _TIMEOUT.unpack(value)
             if option == SO_RCVTIMEO:
-                self._recv_s = seconds + micros / 1_000_000
+                self._recv_s = seconds + micros / 1_000_000 or None  # 0 is for ever
             elif option == SO_SNDTIMEO:
-                self._send_s = seconds + micros / 1_000_000
+                self._send_s = seconds + micros / 1_000_000 or None
 
     def fileno(self) -> int:
         return -1 if self.closed else self._number
