@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
 from mqflow.app.locate import SERVED_SOCKET
+from mqflow.app.signals import stop_signals
 from mqflow.cli import rehearsal
 from mqflow.cli.exits import sentence_of
 from mqflow.cli.lifeline import until_alone
@@ -130,7 +131,7 @@ class _Ending:
 
 
 async def _listen_for_signals(ended: _Ending) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+    with anyio.open_signal_receiver(*stop_signals()) as signals:
         async for number in signals:
             ended.say(End(Manner.CONTROLLED if number == signal.SIGHUP else Manner.IMMEDIATE))
 

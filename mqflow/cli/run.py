@@ -88,6 +88,8 @@ def command(
         ended = anyio.run(run_until_signal, app.running, until, backend=backend)
     finally:
         export_the_rest()
+        if line is not None:
+            line.clear()
     sys.exit(ended)
 
 

@@ -53,10 +53,15 @@ class ReconnectLine:
                 self._shown = f"{event.queue_manager}: reconnecting{away}; {what}, {reason_name(event.reason)}"
                 self._write(_CLEAR + self._shown)
             case Reconnected():
-                self._shown = ""
-                self._write(_CLEAR)
+                self.clear()
             case _:
                 return
+
+    def clear(self) -> None:
+        """Leave nothing of it: the connection is back, or the application ends without."""
+        if self._shown:
+            self._shown = ""
+            self._write(_CLEAR)
 
     def write(self, text: str) -> None:
         """Write lines of something else to the terminal, above this one: a stream for a log handler."""

@@ -56,6 +56,18 @@ def test_what_is_logged_meanwhile_stands_above_the_line_and_the_line_goes_at_the
     assert ["something else", "and on", ""] == rows(terminal.getvalue())
 
 
+def test_an_application_that_ends_without_its_queue_manager_leaves_nothing_of_the_line() -> None:
+    terminal = io.StringIO()
+    line = ReconnectLine(terminal)
+
+    line(attempt(1))
+    line.clear()
+    line.clear()
+    terminal.write("mqflow: why it ended\n")
+
+    assert ["mqflow: why it ended", ""] == rows(terminal.getvalue())
+
+
 def test_a_log_of_an_outage_has_a_line_for_each_change(caplog: pytest.LogCaptureFixture) -> None:
     log = LogEvents(logging.getLogger("mqflow.test"))
     happened: list[Event] = [attempt(0, 2009), *(attempt(number) for number in range(1, 1_000)), attempt(1_000, 2538), BACK]
