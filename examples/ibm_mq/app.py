@@ -1,10 +1,10 @@
 """An application on IBM MQ: only the URL says so. Who connects is said by the settings, never in a URL.
 
-pip install "mqflow[ibmmq]"
-export MQFLOW_USER=app MQFLOW_PASSWORD_FILE=/run/secrets/mq
-mqflow mqsc examples.ibm_mq.app:app     # the DEFINE and SET AUTHREC commands that it needs, for the administrator
-mqflow doctor                           # is the client library there, and what is at the other end?
-mqflow run examples.ibm_mq.app:app
+$ pip install "mqflow[ibmmq]"
+$ export MQFLOW_USER=app MQFLOW_PASSWORD_FILE=/run/secrets/mq
+$ mqflow mqsc examples.ibm_mq.app:app --put ORDERS.TAKEN    # what the administrator has to define and to grant
+$ mqflow doctor                                             # is the client library there, what is at the other end?
+$ mqflow run examples.ibm_mq.app:app
 """
 
 import msgspec

@@ -54,7 +54,11 @@ def command(target: str, configuration: bool, as_json: bool, url: str | None) ->
         return
     location = locate(settings.url_over(app.url))
     embedded = location.kind in {"embedded", "memory", "served"}
-    rows = [_Row("url", settings.url_over(app.url), _url_source(app, settings)), *_delays(app, settings, embedded=embedded)]
+    rows = [
+        _Row("url", settings.url_over(app.url), _url_source(app, settings)),
+        *_delays(app, settings, embedded=embedded),
+        *_dead_letters(app),
+    ]
     _show("application", rows, as_json=as_json)
     if location.path is not None and not location.path.exists():
         note(f"warning: there is no queue manager at {location.path} yet, so no queue can be asked.")
@@ -78,6 +82,21 @@ def _delays(app: App, settings: Settings, *, embedded: bool) -> Iterator[_Row]:
     yield _Row("and are delivered by", moved if own or embedded else "another application", "source" if own else "default")
     longest = f"more than {settings.retry_in_worker_s:g} s" if own or embedded else "none: workers wait"
     yield _Row("retries that wait there", longest, settings.sources.get("retry_in_worker_s", "default"))
+
+
+def _dead_letters(app: App) -> Iterator[_Row]:
+    """Yield which dead-letter queues the application handles, how, and for how long."""
+    for declared in app.dead_letter_handlers:
+        count = len(declared.rules().matchers)
+        match declared.control.wait_s:
+            case None:
+                end = "for ever"
+            case 0:
+                end = "until there is nothing to do"
+            case wait_s:
+                end = f"until there was nothing to do for {wait_s} s"
+        by = f"{count} rule{'' if count == 1 else 's'}, every {declared.control.retry_interval_s} s, {end}"
+        yield _Row(f"dead letters on {declared.queue or 'DEADQ'}", by, "source")
 
 
 def _explain(

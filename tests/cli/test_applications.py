@@ -162,6 +162,22 @@ def test_explain_says_where_delayed_messages_wait_and_who_delivers_them(run: Run
         assert words in shown
 
 
+def test_explain_says_which_dead_letters_are_handled(run: Run, orders: None, tmp_path: Path) -> None:
+    (tmp_path / "dead_app.py").write_text(
+        "from mqflow import App\nfrom mqflow.policy.dead_letter_rules import Action\n\napp = App()\n"
+        "dead = app.dead_letter_handler('rules.tbl', queue='DEAD')\n"
+        "app.dead_letter_handler('ends.tbl')\n"
+        "@dead.rule(Action.DISCARD)\ndef is_old(letter): return True\n"
+    )
+    (tmp_path / "rules.tbl").write_text("RETRYINT(30)\nACTION(RETRY)")
+    (tmp_path / "ends.tbl").write_text("WAIT(NO)\nACTION(RETRY)")
+
+    shown = run("explain", "dead_app:app")
+
+    assert re.search(r"dead letters on DEAD +2 rules, every 30 s, for ever +source", shown.stdout), shown.output
+    assert re.search(r"dead letters on DEADQ +1 rule, every 60 s, until there is nothing to do +source", shown.stdout)
+
+
 def test_unsubscribe_ends_a_durable_subscription(run: Run, orders: None) -> None:
     run("mqsc", stdin="DEFINE SUB('desk-1') TOPICSTR('Prices') DESTCLAS(MANAGED)")
 
