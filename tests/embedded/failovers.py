@@ -131,7 +131,7 @@ class _Run:
         time.sleep(self.chance.random() * 0.04)
         if self.chance.random() < 0.3:
             self._lose_a_client()
-        how = self.chance.choice(("kill", "kill", "stop and kill", "end", "switch over"))
+        how = self.chance.choice(("kill", "kill", "stop and kill", "kill two", "end", "switch over"))
         # Who is still away from the last time is not measured: it has two outages in one. Who has not begun may have none.
         began = time.monotonic()
         self.away = {who: began for who in self.clients if who in self.working and who not in self.away}
@@ -144,6 +144,8 @@ class _Run:
                 time.sleep(0.01)
                 began = time.monotonic()
                 self.stage.end(old, signal.SIGKILL)
+            case "kill two":
+                began = self._kill_with_its_standby(old)
             case "end":
                 self.stage.end(old, signal.SIGTERM)
             case _:
@@ -156,9 +158,25 @@ class _Run:
         self.result.failovers += 1
         if self.paced or self.chance.random() < 0.25:  # the others strike those who are coming back, or are not yet
             self.listen(lambda: not self.away, f"everybody is back after {how!r}; away: {sorted(self.away)}")
-        [following] = self.standbys
-        self.listen(lambda: "standby" in self.states.get(following, ()), "the next one in line stands by")
+        if self.standbys:
+            [following] = self.standbys
+            self.listen(lambda: "standby" in self.states.get(following, ()), "the next one in line stands by")
+        else:
+            self.standbys.append(self._owner("standby"))
         self.standbys.append(self._owner())
+
+    def _kill_with_its_standby(self, old: int) -> float:
+        """Kill both, one way round or the other; return when the second one was. Whoever is next in line takes over."""
+        first, self.active = self.active, self.standbys.pop(0)
+        self.listen(lambda: self.states.get(self.active) is not None, "the next one is in line")
+        victims = [old, first]
+        if self.chance.random() < 0.5:
+            victims.reverse()
+        self.stage.end(victims[0], signal.SIGKILL)
+        time.sleep(self.chance.random() * 0.012)  # it may be taking over by now
+        began = time.monotonic()
+        self.stage.end(victims[1], signal.SIGKILL)
+        return began
 
     def _lose_a_client(self) -> None:
         """Kill an application in the middle of whatever it does; another of its kind takes its place."""

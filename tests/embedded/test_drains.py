@@ -13,7 +13,7 @@ import pytest
 
 from tests.embedded.drains import Drained, violations
 
-DRAINS = int(os.environ.get("MQFLOW_DRAINS", "60"))
+DRAINS = int(os.environ.get("MQFLOW_DRAINS", "120"))
 
 
 def _drained(count: int, *more: str) -> Drained:
