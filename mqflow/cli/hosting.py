@@ -18,6 +18,7 @@ from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.app.signals import stop_signals
 from mqflow.cli import rehearsal
+from mqflow.cli.descriptors import allow_all_descriptors
 from mqflow.cli.exits import sentence_of
 from mqflow.cli.lifeline import until_alone
 from mqflow.embedded import calls
@@ -88,6 +89,7 @@ async def host(wanted: Hosting, say: Say) -> End:
     where its storage failed.
     """
     ended = _Ending()
+    allow_all_descriptors()
     async with anyio.create_task_group() as group:
         group.start_soon(_listen_for_signals, ended)
         if wanted.lifeline is not None:

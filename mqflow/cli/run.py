@@ -19,6 +19,7 @@ from mqflow.app.locate import SERVED_SOCKET, locate
 from mqflow.app.settings import Settings
 from mqflow.app.signals import run_until_signal
 from mqflow.cli.applications import application
+from mqflow.cli.descriptors import allow_all_descriptors
 from mqflow.cli.lifeline import lifeline_option, until_alone
 from mqflow.cli.run_state import ReadyFile, ReconnectLine, in_foreground
 from mqflow.cli.target import url_option
@@ -75,6 +76,7 @@ def command(
         from mqflow.cli.workers import run_workers  # noqa: PLC0415 - only who has several pays
 
         sys.exit(run_workers(target, workers, settings.url_over(app.url), settings, backend))
+    allow_all_descriptors()
     export_the_rest = _observe(app, settings)
     url = settings.url_over(app.url)
     app.hooks.append(_Announcement(url))
