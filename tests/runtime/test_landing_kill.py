@@ -16,17 +16,18 @@ from tests.embedded.disk import memory_folder
 from tests.runtime.landing import QUEUE, bodies, column, lane_of, left
 from tests.runtime.landing_killing import LOOT, PER_LIFE
 
-LIVES = int(os.environ.get("LANDING_LIVES", "20"))
+LIVES = int(os.environ.get("LANDING_LIVES", "40"))
+CONTROL_LIVES = 20
 
 
-def killed(folder: Path, mode: str, seed: int = 1) -> tuple[list[int], int]:
+def killed(folder: Path, mode: str, lives: int, seed: int = 1) -> tuple[list[int], int]:
     """Return the numbers that are somewhere in the end, and how many lives were cut short."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.runtime.landing_killing", str(folder), str(seed), str(LIVES), mode],
+        [sys.executable, "-m", "tests.runtime.landing_killing", str(folder), str(seed), str(lives), mode],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=50 + LIVES,
+        timeout=50 + lives,
         check=False,
     )
     assert (0, "") == (ended.returncode, ended.stderr)
@@ -41,7 +42,7 @@ def killed(folder: Path, mode: str, seed: int = 1) -> tuple[list[int], int]:
 @pytest.mark.timeout(120 + LIVES)
 def test_nothing_is_lost_and_nothing_landed_twice_however_often_the_lander_is_killed(mode: str) -> None:
     with memory_folder() as folder:
-        found, deaths = killed(folder, mode)
+        found, deaths = killed(folder, mode, LIVES)
         counts = column(folder / "journal", "backout_count")
         pending = lane_of(folder / "journal").pending()
 
@@ -54,7 +55,7 @@ def test_nothing_is_lost_and_nothing_landed_twice_however_often_the_lander_is_ki
 
 def test_without_the_marker_the_judge_sees_what_goes_wrong() -> None:
     with memory_folder() as folder:
-        found, deaths = killed(folder, "unmarked")
+        found, deaths = killed(folder, "unmarked", CONTROL_LIVES)
 
-    assert deaths > LIVES / 3
-    assert list(range((LIVES + 1) * PER_LIFE)) != found
+    assert deaths > CONTROL_LIVES / 3
+    assert list(range((CONTROL_LIVES + 1) * PER_LIFE)) != found
