@@ -11,6 +11,7 @@ import click
 from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.app.settings import load
 from mqflow.cli.exits import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.redrive import ORIGIN, per_second
 from mqflow.cli.spark import spark_options, started, tables_option, told
@@ -60,7 +61,8 @@ def command(tables: Path, condition: str, kind: str, to: str, url: str | None, *
 
     Each once: how far this redrive has come is a message on MQFLOW.REDRIVE.STATE, exchanged in the unit of work of the puts.
     Killed or refused at any point, the same command typed again goes on, and takes what has landed since. Another --id begins
-    anew. Exits with 1 where rows could not be put, with 3 where none is chosen.
+    anew. With the setting disposition_queue each message that is put has a record there, in the same unit of work, by which
+    gold.redrive says what became of it. Exits with 1 where rows could not be put, with 3 where none is chosen.
     """
     from mqflow.journal import Kind  # noqa: PLC0415 - only who asks pays
     from mqflow.pipeline import jobs  # noqa: PLC0415 - as above
@@ -87,6 +89,7 @@ def command(tables: Path, condition: str, kind: str, to: str, url: str | None, *
                 of=of,
                 to=queue,
                 rate=rate,
+                records=load({} if url is None else {"url": url}).disposition_queue,
                 unit=min(unit, max(1, int(rate))) if rate else unit,  # no burst is longer than a second's worth
                 clock=SYSTEM_CLOCK,
                 pause=_pause,

@@ -20,6 +20,8 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.redrive_plan import NO_ORIGIN, NOT_WHOLE
+from mqflow.policy import disposition_record
+from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.policy.redriving import restored
 from mqflow.verbs import Connection, GetOptions
 
@@ -37,6 +39,7 @@ _STATE: Final = OpenOption.INPUT_EXCLUSIVE | OpenOption.OUTPUT | OpenOption.FAIL
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _PUT_MARKER: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_RECORD: Final = MessageDescriptor(format=disposition_record.FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
 _COLUMNS: Final = ("lane", "segment", "ordinal", "mqmd", "body", "body_truncated")
 
 Position = tuple[int, int]
@@ -77,8 +80,10 @@ class TableRedriver(Struct, kw_only=True):
     to: str = ""
     #: Messages a second at most; 0 for as fast as it goes.
     rate: float = 0.0
-    #: Messages in a unit of work; below MAXUMSGS by two.
+    #: Messages in a unit of work; below MAXUMSGS by two, and with records half of that.
     unit: int = 100
+    #: A queue (MQFLOW.DISPOSITION) for a record of each message that is put, in the same unit of work; empty for none.
+    records: str = ""
     clock: Clock
     #: Lets so many seconds pass.
     pause: Callable[[float], None]
@@ -152,7 +157,26 @@ class TableRedriver(Struct, kw_only=True):
         if handle is None:
             handle = self._targets[target] = self.connection.open(target[0], _TARGET, queue_manager=target[1])
         self.connection.put(handle, before.descriptor, before.data, _PUT)
+        if self.records:
+            record = self._record(before.descriptor, target, f"{row['lane']}/{row['segment']}/{row['ordinal']}")
+            self.connection.put1(self.records, _RECORD, disposition_record.to_bytes(record), _PUT_MARKER)
         return ""
+
+    def _record(self, md: MessageDescriptor, target: tuple[str, str], at: str) -> DispositionRecord:
+        """Say that the message was put back: by its MsgId and put time, which it keeps, its next deliveries are known."""
+        here = self.connection.queue_manager_name
+        return DispositionRecord(
+            disp_id=f"{here}/redrive/{self.redrive_id}/{at}",
+            event_ts=round(self.clock.wall() * 1_000_000),
+            qmgr=target[1] or here,
+            queue=target[0],
+            msg_id=md.message_id,
+            correl_id=md.correlation_id,
+            put_ts=put_time_us(md.put_date, md.put_time),
+            outcome=RecordOutcome.REDRIVEN,
+            redrive_id=self.redrive_id,
+            redrive_of=md.message_id,
+        )
 
     def _described(self) -> MessageDescriptor:
         name = sha256(f"mqflow redrive {self.redrive_id}".encode()).digest()[:24]

@@ -150,15 +150,24 @@ def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "D
 
 
 def redrives(dispositions: "DataFrame") -> "DataFrame":
-    """Return what became of each message that was put back under a redrive's id: what `gold.redrive` is counted from."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+    """Return what became of each message that was put back under a redrive's id: what `gold.redrive` is counted from.
+
+    The record of the redrive has the id; what is told of the message after it, until the next redrive, is the redrive's.
+    """
+    from pyspark.sql import Window  # noqa: PLC0415 - as above
+    from pyspark.sql import functions as f  # noqa: PLC0415
 
     final = f.col("outcome").isin(*FINAL)
-    told = _told(dispositions).where("redrive_id is not null")
-    return told.groupBy(*KEY, "redrive_id").agg(
-        f.max_by("outcome", f.when(final, f.col("event_ts"))).alias("outcome"),
-        f.min("event_ts").alias("event_ts"),
-        _ms(f.min("get_ts"), f.max(f.when(final, f.col("event_ts")))).alias("took_ms"),
+    before = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id").rowsBetween(Window.unboundedPreceding, 0)
+    told = _told(dispositions).withColumn("redrive_id", f.last("redrive_id", ignorenulls=True).over(before))
+    return (
+        told.where("redrive_id is not null")
+        .groupBy(*KEY, "redrive_id")
+        .agg(
+            f.max_by("outcome", f.when(final, f.col("event_ts"))).alias("outcome"),
+            f.min("event_ts").alias("event_ts"),
+            _ms(f.min("get_ts"), f.max(f.when(final, f.col("event_ts")))).alias("took_ms"),
+        )
     )
 
 

@@ -33,7 +33,7 @@ _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 class RecordOutcome(StrEnum):
-    """What became of a delivery; the last two are of no message's end.
+    """What became of a delivery; the last three are of no message's end.
 
     `EXPIRED` is for whoever learns of it: a queue manager drops what has expired without a word to those who get, so mqflow's
     own workers never write it.
@@ -47,6 +47,7 @@ class RecordOutcome(StrEnum):
     DEFERRED = "deferred"
     EXPIRED = "expired"
     LEFT = "left"
+    REDRIVEN = "redriven"
     HEARTBEAT = "heartbeat"
 
 
@@ -97,6 +98,7 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exc_message: str | None = None
     delay_req_ms: int | None = None
     due_ts: int | None = None
+    #: Of `REDRIVEN`: which redrive put the message back. Deliveries do not say it: the message is byte for byte what it was.
     redrive_id: str | None = None
     redrive_of: bytes | None = None
     #: Of the span around the handling, 32 hexadecimal digits; None where nobody traces.

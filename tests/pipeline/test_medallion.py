@@ -205,6 +205,27 @@ def test_a_heartbeat_closes_the_windows_of_an_idle_queue(spark: SparkSession) ->
     assert START + 20 * MINUTE == medallion._watermark_us(oracle.frame(spark, [last, beat]), None)
 
 
+def test_what_is_told_of_a_message_after_a_redrive_is_of_that_redrive(spark: SparkSession) -> None:
+    of = {"queue": "Q", "handler": "h", "msg_id": bytes(24), "put_ts": START}
+    at = [START + number * MINUTE for number in range(6)]
+    told = [
+        oracle._record("dead_lettered", at[0], **of, get_ts=at[0], done_ts=at[0], backout_count=0),
+        oracle._record("redriven", at[1], **of | {"handler": None}, redrive_id="R1"),
+        oracle._record("dead_lettered", at[2], **of, get_ts=at[2] - 2_000, done_ts=at[2], backout_count=0),
+        oracle._record("redriven", at[3], **of | {"handler": None}, redrive_id="R2"),
+        oracle._record("committed", at[4], **of, get_ts=at[4] - 1_000, done_ts=at[4], backout_count=0),
+        oracle._record("redriven", at[5], **of | {"msg_id": b"x" * 24}, redrive_id="R2"),
+    ]
+
+    found = silver.redrives(oracle.frame(spark, told)).select("msg_id", "redrive_id", "outcome", "took_ms").collect()
+
+    assert [
+        (bytes(24), "R1", "dead_lettered", 2),
+        (bytes(24), "R2", "committed", 1),
+        (b"x" * 24, "R2", None, None),
+    ] == sorted(((bytes(row[0]), *row[1:]) for row in found), key=lambda row: row[:2])
+
+
 def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path: Path) -> None:
     made = []
     for number in range(600):

@@ -16,6 +16,7 @@ from mqflow.mqi.options import OpenOption, Persistence
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.redrive import STATE_QUEUE, TableRedriver
 from mqflow.policy import moved
+from mqflow.policy.disposition_record import DISPOSITION_QUEUE, RecordOutcome, from_bytes, put_time_us
 from mqflow.testing.faults import CONNECT, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, GetOptions, Got
@@ -116,6 +117,25 @@ def test_what_the_table_does_not_hold_whole_is_refused_and_said() -> None:
 def test_rows_out_of_order_are_refused() -> None:
     with pytest.raises(PipelineError, match="A redrive takes rows in order, each once"):
         redrive(kit_with(), list(reversed(rows())))
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_each_message_that_is_put_back_has_one_record(moment: Moment) -> None:
+    kit = kit_with()
+    kit.define(DISPOSITION_QUEUE)
+    kit.faults.add(Fault(verb="MQCMIT", nth=2, moment=moment))
+    with pytest.raises(MQIError):
+        redrive(kit, rows(), through=True, records=DISPOSITION_QUEUE)
+    redrive(kit, rows(), records=DISPOSITION_QUEUE)
+
+    put = {got.descriptor.message_id: put_time_us(got.descriptor.put_date, got.descriptor.put_time) for got in taken(kit)}
+    records = [from_bytes(got.body) for got in taken(kit, DISPOSITION_QUEUE)]
+
+    assert ROWS == len(put) == len(records)
+    assert put == {record.redrive_of: record.put_ts for record in records if record is not None}
+    told = {(record.outcome, record.redrive_id, record.queue, record.qmgr) for record in records if record is not None}
+    assert {(RecordOutcome.REDRIVEN, "R1", "ORDERS.IN", "QM1")} == told
+    assert ROWS == len({record.disp_id for record in records if record is not None})
 
 
 def test_a_rate_is_kept() -> None:
