@@ -23,7 +23,7 @@ from mqflow.policy.disposition import Settlement
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
-from mqflow.testing.faults import Faults
+from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import Connection, GetOptions, QueueManager
 
 pytestmark = pytest.mark.anyio
@@ -180,3 +180,27 @@ async def test_another_queue_manager_of_the_group_is_not_taken_for_the_one_that_
     assert Reason.RECONNECT_TIMED_OUT == caught.value.reason
     assert "two" in world.dialled
     await session.close()
+
+
+async def test_a_first_connection_that_breaks_at_the_question_for_the_qmid_is_got_again(
+    world: World, behind: EmbeddedQueueManager
+) -> None:
+    faults = Faults(Fault(verb="MQINQ", reason=Reason.CONNECTION_BROKEN))
+    world.hosts = {"one": faults.wrap(behind)}
+    world.says("one")
+    supervisor = world.supervisor()
+
+    session = await supervisor.connect()
+
+    assert ["one", "one"] == world.dialled
+    assert 1 == session.generation
+    await session.close()
+
+
+async def test_an_application_none_of_whose_entries_answers_ends(world: World) -> None:
+    world.says("gone", "gone-too")
+
+    with pytest.raises(MQIError, match="2538"):
+        await world.supervisor().connect()
+
+    assert ["gone", "gone-too"] == world.dialled
