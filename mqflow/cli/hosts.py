@@ -5,8 +5,9 @@ Whichever dies is started again; the other one goes on. Knows processes and lock
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ from anyio.abc import Process, TaskStatus
 
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.cli.restarting import Restarts
+from mqflow.embedded.addresses import UnixAddress
+from mqflow.embedded.dialing import dial
 from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
@@ -70,7 +73,7 @@ class Hosts:
         """Have the first one running; started when it serves the folder, or has failed to."""
         async with self._turn:
             process = await self._start()
-            served = await self._ready(process, unless)
+            served = await self._ready(process, unless, partial(self._serves, process))
             self.failed = None if served else process.returncode
         task_status.started()
         if served:
@@ -86,7 +89,7 @@ class Hosts:
                     if self._stopping.is_set():
                         return
                     process = await self._start()
-                    await self._ready(process, self._stopping)
+                    await self._ready(process, self._stopping, partial(self._takes_part, process))
             code = await process.wait()
             was_active = self._running[0] is process
             self._running.remove(process)
@@ -114,14 +117,27 @@ class Hosts:
         self._running.append(process)
         return process
 
-    async def _ready(self, process: Process, unless: anyio.Event) -> bool:
-        """Return whether it serves the folder, or stands by; False where it has ended, or is to."""
+    async def _ready(self, process: Process, unless: anyio.Event, so: Callable[[], bool]) -> bool:
+        """Return whether it has got so far; False where it has ended, or is to."""
         while process.returncode is None and not unless.is_set():
-            active = owner_pid(self._folder) == process.pid and (self._folder.path / SERVED_SOCKET).is_socket()
-            if active or standby_pid(self._folder) == process.pid:
+            if so():
                 return True
             await anyio.sleep(_LOOK_S)
         return False
+
+    def _takes_part(self, process: Process) -> bool:
+        """Whether it stands by, or serves the folder."""
+        return standby_pid(self._folder) == process.pid or self._serves(process)
+
+    def _serves(self, process: Process) -> bool:
+        """Whether it owns the folder and answers: a socket may be there that a killed one has left."""
+        if owner_pid(self._folder) != process.pid:
+            return False
+        try:
+            dial(UnixAddress(self._folder.path / SERVED_SOCKET), None, _LOOK_S).close()
+        except OSError:
+            return False
+        return True
 
     async def _end(self) -> None:
         """End the standby first: it would take over."""

@@ -148,3 +148,15 @@ def test_a_queue_manager_in_memory_is_served_by_the_command_which_says_that_nobo
         running.until("in the memory of this process: nobody takes over")
         running.process.send_signal(signal.SIGTERM)
         running.rest()
+
+
+def test_where_the_folder_cannot_be_served_nothing_is_started_again_and_the_reason_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 90)  # no room for a socket
+
+    with workers("--url", f"embedded:{folder}?qmgr=QM1") as running:
+        said = running.rest()
+        code = running.process.wait()
+
+    assert 1 == code
+    assert 1 == said.count("A socket's path has at most 103 bytes")
+    assert "started again" not in said
