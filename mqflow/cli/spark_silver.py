@@ -14,11 +14,26 @@ __all__ = ("command",)
 @click.command("silver")
 @tables_option
 @rules_option
+@click.option("--payload", help="How much of bodies of other queues: none, hash, head:N or full. As last time; none at first.")
+@click.option(
+    "--dedupe/--no-dedupe",
+    default=None,
+    help="Count once what was landed twice, not by `mqflow land`. As last time; no at first.",
+)
+@click.option("--whole", is_flag=True, help="Make all attempts and messages anew, not only those with something new.")
 @spark_options
-def command(tables: Path, rules: Path | None, **options: Any) -> None:
-    """Make silver of what is in bronze: attempts repaired from BackoutCount, messages, dead letters."""
+def command(tables: Path, rules: Path | None, *, payload: str | None, dedupe: bool | None, whole: bool, **options: Any) -> None:
+    """Make silver of what is in bronze: attempts repaired from BackoutCount, messages, dead letters, backed-out messages.
+
+    Attempts and messages go on from where they were: only messages that something new was landed about are made anew.
+    """
+    from mqflow.pipeline.payload import payload_of  # noqa: PLC0415 - only who asks pays
+
+    if payload is not None:
+        payload_of(payload)
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
     with started("silver", **options) as spark, told():
-        jobs.silver(spark, tables, rules.read_text("utf-8") if rules else None)
+        text = rules.read_text("utf-8") if rules else None
+        jobs.silver(spark, tables, text, payload=payload, dedupe=dedupe, whole=whole)
     note(f"Silver is up to bronze, in {tables / 'silver'}.")

@@ -11,6 +11,7 @@ from msgspec import Struct
 from mqflow.journal.schemas import Kind, ddl
 from mqflow.pipeline import medallion
 from mqflow.pipeline import triage as dry_run
+from mqflow.pipeline.delta_table import read_delta
 from mqflow.pipeline.report_data import gather
 from mqflow.pipeline.report_page import write_report
 from mqflow.pipeline.rules_columns import compile_rules
@@ -30,11 +31,27 @@ class Triaged(Struct, frozen=True):
     differences: tuple[dry_run.Difference, ...]
 
 
-def silver(spark: "SparkSession", tables: Path, rules: str | None = None) -> None:
-    """Bring silver up to bronze. Raises `RulesError` for a rules table with errors, before anything is read."""
+def silver(
+    spark: "SparkSession",
+    tables: Path,
+    rules: str | None = None,
+    *,
+    payload: str | None = None,
+    dedupe: bool | None = None,
+    whole: bool = False,
+) -> None:
+    """Bring silver up to bronze, as `medallion.run_silver` does.
+
+    Raises `RulesError` for a rules table with errors, before anything is read.
+    """
     compiled = compile_rules(rules) if rules is not None else None
-    landed, letters = bronze_table(spark, tables, Kind.DISPOSITION), bronze_table(spark, tables, Kind.DEAD_LETTER)
-    medallion.run_silver(spark, _set(tables, "silver"), dispositions=landed, letters=letters, rules=compiled)
+    landed = medallion.Bronze(
+        dispositions=bronze_table(spark, tables, Kind.DISPOSITION),
+        letters=bronze_table(spark, tables, Kind.DEAD_LETTER),
+        backed_out=bronze_table(spark, tables, Kind.BACKOUT_MESSAGE),
+        payloads=bronze_table(spark, tables, Kind.PAYLOAD),
+    )
+    medallion.run_silver(spark, _set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole)
 
 
 def gold(spark: "SparkSession", tables: Path) -> medallion.Ran:
@@ -69,5 +86,6 @@ def bronze_table(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame"
     path = tables.absolute() / "bronze" / kind.value
     if not path.exists():
         return spark.createDataFrame([], ddl(kind))
-    form = "delta" if (path / "_delta_log").exists() else "parquet"
-    return spark.read.format(form).load(str(path))
+    if (path / "_delta_log").exists():
+        return read_delta(spark, path, ddl(kind))
+    return spark.read.parquet(str(path))

@@ -5,25 +5,30 @@ windows are never counted again: what lands for one later is counted in `late_da
 Knows frames and table sets; knows no journal.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from mqflow.pipeline import alerts, gold, silver
+from mqflow.journal.schemas import Kind, ddl
+from mqflow.pipeline import alerts, going_on, gold, silver, silver_queues
+from mqflow.pipeline.landed_once import once
+from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.rules_columns import CompiledRules
 from mqflow.pipeline.schemas import LENGTHS_US
-from mqflow.pipeline.tables import Current, TableSet
+from mqflow.pipeline.tables import Current, Snapshot, TableSet
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("LATENESS", "Ran", "run_gold", "run_silver")
+__all__ = ("LATENESS", "Bronze", "Ran", "run_gold", "run_silver")
 
 LATENESS: Final = timedelta(minutes=10)
 """How long after its end a window stays open."""
 _WATERMARK: Final = "watermark_us"
-_LANE: Final = "lane:"
+_DEDUPE: Final = "dedupe"
+_PAYLOAD: Final = "payload:"
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -35,21 +40,88 @@ class Ran(Struct, frozen=True, kw_only=True):
     late: int
 
 
+class Bronze(Struct, frozen=True, kw_only=True):
+    """What silver is made of: frames of the bronze tables; of what is not given, tables stay empty."""
+
+    dispositions: "DataFrame | None" = None
+    letters: "DataFrame | None" = None
+    backed_out: "DataFrame | None" = None
+    payloads: "DataFrame | None" = None
+
+
 def run_silver(
     spark: "SparkSession",
     tables: TableSet,
+    bronze: Bronze,
     *,
-    dispositions: "DataFrame | None" = None,
-    letters: "DataFrame | None" = None,
     rules: CompiledRules | None = None,
+    payload: str | None = None,
+    dedupe: bool | None = None,
+    whole: bool = False,
 ) -> None:
-    """Make silver of bronze, whole; of what is not given, tables stay empty."""
+    """Bring silver up to bronze: attempts and messages that something new was landed about, and every other table, anew.
+
+    With `dedupe` what was landed twice counts once; `payload` says how much of the data of other queues is kept. Both are as in
+    the run before where they are not said, and at first no and none. `whole` makes attempts and messages anew too. They are as
+    well where the state before does not fit: other columns, another `dedupe`, or a bronze that was made again.
+    """
+    before = tables.current()
+    dedupe = bool(before.state.get(_DEDUPE, 0)) if dedupe is None else dedupe
+    payload = _payload_before(before) if payload is None else payload
+    kept_data = payload_of(payload)
     with tables.next() as snapshot:
-        if dispositions is not None:
-            snapshot.write("attempt", silver.attempts(dispositions))
-            snapshot.write("message", silver.messages(dispositions, snapshot.read(spark, "attempt")))
-        if letters is not None:
+        snapshot.state |= {_DEDUPE: int(dedupe), f"{_PAYLOAD}{payload}": 1}
+        landed = None
+        if bronze.dispositions is not None:
+            landed = _once(bronze.dispositions, Kind.DISPOSITION, dedupe=dedupe)
+            lasts = going_on.lasts(bronze.dispositions)
+            old = None if whole or not _fits(tables, before, lasts, dedupe=dedupe) else before
+            _attempts_and_messages(spark, tables, snapshot, landed, old)
+            snapshot.state |= lasts
+        if bronze.letters is not None:
+            letters = _once(bronze.letters, Kind.DEAD_LETTER, dedupe=dedupe)
             snapshot.write("dead_letter", silver.dead_letters(letters, rules))
+        if bronze.backed_out is not None:
+            kept = _once(bronze.backed_out, Kind.BACKOUT_MESSAGE, dedupe=dedupe)
+            ended = silver.ends(landed if landed is not None else spark.createDataFrame([], ddl(Kind.DISPOSITION)))
+            snapshot.write("backout_message", silver_queues.backout_messages(kept, ended))
+        if bronze.payloads is not None:
+            snapshot.write("payload", silver_queues.payloads(_once(bronze.payloads, Kind.PAYLOAD, dedupe=dedupe), kept_data))
+
+
+def _attempts_and_messages(
+    spark: "SparkSession", tables: TableSet, snapshot: Snapshot, landed: "DataFrame", before: Current | None
+) -> None:
+    """Write both: of all records, or of those messages that something new was landed about, beside the others as they were."""
+    part, new = landed, None
+    if before is not None:
+        new = going_on.new_since(landed, before.state).where("msg_id is not null").select(*silver.KEY).distinct().cache()
+        part = going_on.concerned(landed, new)
+    attempted = silver.attempts(part)
+    if before is None or new is None:
+        snapshot.write("attempt", attempted)
+        snapshot.write("message", silver.messages(landed, snapshot.read(spark, "attempt")))
+        return
+    snapshot.write("attempt", going_on.others(tables.read(spark, "attempt", before), new).unionByName(attempted))
+    counted = going_on.concerned(snapshot.read(spark, "attempt"), new)
+    told = silver.messages(part, counted)
+    snapshot.write("message", going_on.others(tables.read(spark, "message", before), new).unionByName(told))
+    new.unpersist()
+
+
+def _payload_before(before: Current) -> str:
+    return next((name.removeprefix(_PAYLOAD) for name in before.state if name.startswith(_PAYLOAD)), "none")
+
+
+def _once(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFrame":
+    return once(landed, kind) if dedupe else landed
+
+
+def _fits(tables: TableSet, before: Current, lasts: Mapping[str, int], *, dedupe: bool) -> bool:
+    """Whether the state before is one to go on from."""
+    same = all(before.versions.get(name) == tables.tables[name].version for name in ("attempt", "message"))
+    had = {name: last for name, last in before.state.items() if name.startswith(going_on.LANE)}
+    return same and before.state.get(_DEDUPE, 0) == dedupe and all(lasts.get(name, 0) >= last for name, last in had.items())
 
 
 def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> Ran:
@@ -58,26 +130,28 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
 
     before = tables.current()
     closed_us = before.state.get(_WATERMARK)
-    told = dispositions.where("event_ts is not null")
+    deduped = bool(silver_tables.current().state.get(_DEDUPE, 0))
+    counted_once = _once(dispositions, Kind.DISPOSITION, dedupe=deduped)
+    told = counted_once.where("event_ts is not null")
     after_us = _watermark_us(told, closed_us)
-    late = _late(told, before, closed_us)
-    ended = silver.ends(dispositions).cache()  # three tables are made of them
+    late = told.limit(0) if closed_us is None else going_on.new_since(told, before.state)
+    ended = silver.ends(counted_once).cache()  # three tables are made of them
     with tables.next() as snapshot:
         for name, counted in _windowed(spark, silver_tables, ended).items():
             snapshot.write(name, _continued(spark, tables, before, name, counted))
         letters = silver_tables.read(spark, "dead_letter")
         # When a letter came is known when it is landed, hours later maybe: windows of these two are never closed.
         snapshot.write("dlq_reason", gold.dlq_reason(letters))
-        snapshot.write("pipeline_health", gold.pipeline_health(told))
+        snapshot.write("pipeline_health", gold.pipeline_health(dispositions.where("event_ts is not null")))
         snapshot.write("poison_alert", alerts.poison_alert(snapshot.read(spark, "poison_rate"), ended))
         snapshot.write("retry_curve", gold.retry_curve(silver_tables.read(spark, "attempt")))
-        snapshot.write("redrive", gold.redrive(silver.redrives(dispositions)))
-        ended = gold.late_data(late).where(f.unix_micros(f.col("window")["end"]) <= (closed_us or 0))
-        counted = tables.read(spark, "late_data", before).unionByName(ended)
+        snapshot.write("redrive", gold.redrive(silver.redrives(counted_once)))
+        closed = gold.late_data(late).where(f.unix_micros(f.col("window")["end"]) <= (closed_us or 0))
+        counted = tables.read(spark, "late_data", before).unionByName(closed)
         summed = counted.groupBy("window", "lane").agg(f.sum("rows").alias("rows"))
         snapshot.write("late_data", summed)
-        snapshot.state |= {name: value for name, value in before.state.items() if name.startswith(_LANE)}
-        snapshot.state |= {f"{_LANE}{row['lane']}": row["last"] for row in _lasts(dispositions)}
+        snapshot.state |= {name: value for name, value in before.state.items() if name.startswith(going_on.LANE)}
+        snapshot.state |= going_on.lasts(dispositions)
         if after_us is not None:
             snapshot.state[_WATERMARK] = after_us
     ended.unpersist()
@@ -116,19 +190,6 @@ def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
     return max(latest - LATENESS // timedelta(microseconds=1), closed_us or 0)
 
 
-def _late(told: "DataFrame", before: Current, closed_us: int | None) -> "DataFrame":
-    """The rows that no run before this one had."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
-    if closed_us is None:
-        return told.limit(0)
-    had: Column = f.lit(False)
-    for name, last in before.state.items():
-        if name.startswith(_LANE):
-            had |= (f.col("lane") == name.removeprefix(_LANE)) & (f.col("segment") <= last)
-    return told.where(~had)
-
-
 def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
     """How many of them belong to a window that was closed: to a short one, which is closed first."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
@@ -136,9 +197,3 @@ def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
     length_us = min(LENGTHS_US.values())
     end = (f.floor(f.unix_micros("event_ts") / length_us) + 1) * length_us
     return rows.where(end <= (closed_us or 0)).count()
-
-
-def _lasts(dispositions: "DataFrame") -> "list[dict[str, int]]":
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
-
-    return [row.asDict() for row in dispositions.groupBy("lane").agg(f.max("segment").alias("last")).collect()]

@@ -67,6 +67,28 @@ SILVER: Final = (
             "appl_identity_data string, backout_count int, rule_index int, rule_action string, duplicate_of binary"
         ),
     ),
+    Table(
+        name="backout_message",
+        row="One message of a backout requeue queue, with the handler and the exception that brought it there, where known.",
+        ddl=(
+            "lane string, segment bigint, ordinal int, landed_ts timestamp, snapshot_id string, qmgr string, boq string, "
+            "source_queue string, msg_id binary, correl_id binary, msg_type int, format string, persistence int, "
+            "msg_len bigint, put_ts timestamp, put_appl_name string, put_appl_type int, user_id string, "
+            "reply_q string, reply_qm string, backout_count int, body_sha256 binary, handler string, attempts int, "
+            "exc_class string, backed_out_ts timestamp, duplicate_of binary"
+        ),
+    ),
+    Table(
+        name="payload",
+        row="One message of any other queue, with so much of its data as was asked for.",
+        ddl=(
+            "lane string, segment bigint, ordinal int, landed_ts timestamp, qmgr string, queue string, msg_id binary, "
+            "correl_id binary, group_id binary, msg_type int, format string, ccsid int, encoding int, persistence int, "
+            "priority int, expiry_left_ms bigint, msg_len bigint, put_ts timestamp, put_appl_name string, put_appl_type int, "
+            "user_id string, reply_q string, reply_qm string, backout_count int, rfh2 map<string,string>, body binary, "
+            "body_sha256 binary, body_truncated boolean, duplicate_of binary"
+        ),
+    ),
 )
 
 GOLD: Final = (

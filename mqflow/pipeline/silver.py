@@ -121,6 +121,8 @@ def ends(dispositions: "DataFrame") -> "DataFrame":
         f.min("get_ts").alias("first_get_ts"),
         f.max(f.when(final, f.col("event_ts"))).alias("final_ts"),
         f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
+        f.max_by("target_queue", f.when(final, when)).alias("target_queue"),
+        f.max("backout_count").alias("backout_count"),
     ).where("final_outcome is not null")
     return ended.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
 

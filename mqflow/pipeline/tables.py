@@ -96,9 +96,13 @@ class TableSet(Struct, frozen=True):
         table = self.tables[name]
         found = current.versions.get(name, 0)
         if not found:
-            return spark.createDataFrame([], table.ddl)
+            return self.empty(spark, name)
         frame = spark.read.parquet(str(self._folder(current.snapshot) / name))
         return _as_declared(self._migrated(frame, table, found), table)
+
+    def empty(self, spark: "SparkSession", name: str) -> "DataFrame":
+        """Return a table without rows."""
+        return spark.createDataFrame([], self.tables[name].ddl)
 
     @contextmanager
     def next(self) -> Iterator[Snapshot]:

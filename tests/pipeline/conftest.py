@@ -59,6 +59,14 @@ def _config(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def interpreted(spark: "SparkSession") -> Iterator[None]:
+    """Small frames and many plans: compiling each plan to Java would take most of the time."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    yield
+    spark.conf.unset("spark.sql.codegen.wholeStage")
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> Path:
     """A journal of dead letters: three segments of 20 in one lane, two in another."""

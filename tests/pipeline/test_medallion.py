@@ -1,7 +1,6 @@
 """Silver and gold say what plain Python counts over the same records; closed windows stay, and late rows are counted."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from mqflow.pipeline import gold, medallion, silver
-from mqflow.pipeline.medallion import run_gold, run_silver
+from mqflow.pipeline.medallion import Bronze, run_gold, run_silver
 from mqflow.pipeline.schemas import TABLES, WINDOWS, Table
 from mqflow.pipeline.tables import TableSet, TableVersionError
 from tests.pipeline import medallion_oracle as oracle
@@ -19,12 +18,7 @@ from tests.pipeline import medallion_oracle as oracle
 START, MINUTE = oracle.START_US, oracle.MINUTE_US
 
 
-@pytest.fixture(scope="module", autouse=True)
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Small frames and many plans: compiling each plan to Java would take most of the time."""
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
-    yield
-    spark.conf.unset("spark.sql.codegen.wholeStage")
+pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +173,7 @@ def test_closed_windows_stay_and_late_rows_are_counted(spark: SparkSession, tmp_
 
     for batch in (first, first + second):
         landed = oracle.frame(spark, batch)
-        run_silver(spark, silver_tables, dispositions=landed)
+        run_silver(spark, silver_tables, Bronze(dispositions=landed))
         ran = run_gold(spark, tables, silver_tables, landed)
 
     assert len(late) == ran.late
@@ -239,7 +233,7 @@ def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path:
     tables.path.mkdir()
     landed = oracle.frame(spark, made)
 
-    run_silver(spark, silver_tables, dispositions=landed)
+    run_silver(spark, silver_tables, Bronze(dispositions=landed))
     run_gold(spark, tables, silver_tables, landed)
 
     [alert] = collected(tables.read(spark, "poison_alert").where("window.end - window.start = interval 5 minutes"))

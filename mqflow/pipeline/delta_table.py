@@ -1,0 +1,86 @@
+"""Reads a Delta table without a jar: its log says which files count, and Spark's own scan reads those.
+
+What a file's rows have in the columns that the table is partitioned by stands in the log, not in the file, and is joined by the
+file's name. Needs `mqflow[delta]`. Knows nothing of what is in the table.
+"""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from mqflow.pipeline.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ("read_delta",)
+
+_Added: TypeAlias = "tuple[str | None, ...]"
+"""A file's name, and the values of its partitions."""
+_FILE: Final = "mqflow_file_name"
+_KNOWN: Final = "mqflow_file_known"
+#: Features of a table that make the rows of a file others than those that are in it.
+_UNREADABLE: Final = frozenset({"deletionVectors", "columnMapping"})
+
+
+def read_delta(spark: "SparkSession", path: Path, ddl: str) -> "DataFrame":
+    """Return the table as its last version has it, in these columns; those that its files lack are null.
+
+    Raises `PipelineError` where deltalake is missing, and for a table whose files alone do not say its rows.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    if find_spec("deltalake") is None:
+        raise PipelineError(f"{path} is a Delta table, and reading one needs deltalake: pip install 'mqflow[delta]'.")
+    from deltalake import DeltaTable  # noqa: PLC0415 - optional
+
+    table: Any = DeltaTable(str(path))
+    _check(table, path)
+    wanted = cast("StructType", StructType.fromDDL(ddl))
+    partitions = set(table.metadata().partition_columns)
+    added = _added(table, sorted(partitions))
+    if not added:
+        return spark.createDataFrame([], wanted)
+    inside = StructType([field for field in wanted.fields if field.name not in partitions])
+    # A folder's name says a partition to Spark; here it may be a digest, and the log is what counts.
+    rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*table.file_uris())
+    if partitions:
+        rows = _with_partitions(spark, rows, added, sorted(partitions))
+    missing = {field.name: f.lit(None).cast(field.dataType) for field in wanted.fields if field.name not in rows.columns}
+    return rows.withColumns(missing).select(
+        *(f.col(field.name).cast(field.dataType).alias(field.name) for field in wanted.fields)
+    )
+
+
+def _with_partitions(spark: "SparkSession", rows: "DataFrame", added: Sequence[_Added], names: Sequence[str]) -> "DataFrame":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    columns = ", ".join(f"`{name}` string" for name in (_FILE, *names))
+    said = f.broadcast(spark.createDataFrame(added, columns).withColumn(_KNOWN, f.lit(True)))
+    joined = rows.withColumn(_FILE, f.col("_metadata.file_name")).join(said, _FILE, "left")
+    odd = f.concat(f.lit("The log of the Delta table does not name the file "), f.col(_FILE))
+    return joined.withColumns({name: f.when(f.col(_KNOWN), f.col(name)).otherwise(f.raise_error(odd)) for name in names})
+
+
+def _added(table: Any, partitions: list[str]) -> list[_Added]:
+    import pyarrow as pa  # noqa: PLC0415 - loaded by who reads
+
+    actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    rows: list[_Added] = []
+    for action in actions:
+        values = (action[f"partition.{name}"] for name in partitions)
+        rows.append((action["path"].rpartition("/")[2], *(None if value is None else str(value) for value in values)))
+    if len({row[0] for row in rows}) != len(rows):
+        raise PipelineError(f"{table.table_uri} has two files of one name: they cannot be told apart here. Write it anew.")
+    return rows
+
+
+def _check(table: Any, path: Path) -> None:
+    found = _UNREADABLE & set(table.protocol().reader_features or ())
+    if found:
+        raise PipelineError(
+            f"{path} uses {', '.join(sorted(found))}: its files alone do not say its rows. Read it with delta-spark, or write "
+            "it anew without."
+        )

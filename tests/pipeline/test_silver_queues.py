@@ -1,0 +1,102 @@
+"""Messages of backout requeue queues know who failed on them; of the data of others no more is kept than is asked for."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from mqflow.journal.schemas import Kind, arrow_schema
+from mqflow.pipeline import silver
+from mqflow.pipeline.medallion import Bronze, run_silver
+from mqflow.pipeline.payload import payload_of
+from mqflow.pipeline.silver_queues import backout_messages, payloads
+from mqflow.pipeline.tables import TableSet
+from tests.pipeline import medallion_oracle as oracle
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def landed(spark: SparkSession, kind: Kind, *rows: dict[str, Any]) -> DataFrame:
+    common = {"lane": "L", "segment": 1, "landed_ts": 9, "qmgr": "QM1", "put_ts": 7, "body_truncated": False}
+    schema = arrow_schema(kind)
+    whole = [common | {"ordinal": at} | row for at, row in enumerate(rows)]
+    return spark.createDataFrame(pa.table({name: [row.get(name) for row in whole] for name in schema.names}, schema=schema))
+
+
+def backed_out(queue: str, msg_id: bytes, error: str, at: int) -> list[oracle.Record]:
+    common = {"queue": queue, "handler": queue.lower(), "msg_id": msg_id, "put_ts": 7, "bothresh": 1}
+    return [
+        oracle._record("rolled_back", at, **common, get_ts=at, done_ts=at, backout_count=0, exc_class=error),
+        oracle._record("backed_out", at + 1, **common, get_ts=at, done_ts=None, backout_count=1, target_queue="BOQ"),
+    ]
+
+
+def test_a_backed_out_message_says_who_failed_where_that_is_certain(spark: SparkSession) -> None:
+    """Applications may set MsgId: two queues had a message "b", and only where one says where it came from is it told which."""
+    told = (
+        backed_out("A", b"a", "OSError", 1)
+        + backed_out("A", b"a", "ValueError", 3)  # put back, and failed again
+        + backed_out("A", b"a", "KeyError", 40)  # once more, when this one was landed long ago
+        + backed_out("A", b"b", "KeyError", 20)
+        + backed_out("B", b"b", "OSError", 30)
+    )
+    frame = oracle.frame(spark, told)
+    kept = landed(
+        spark, Kind.BACKOUT_MESSAGE,
+        {"boq": "BOQ", "msg_id": b"a", "body_sha256": b"1"},
+        {"boq": "BOQ", "msg_id": b"b", "source_queue": "B", "body_sha256": b"1"},
+        {"boq": "BOQ", "msg_id": b"b"},
+        {"boq": "BOQ", "msg_id": b"nobody's"},
+        {"boq": "OTHER", "msg_id": b"a"},
+    )  # fmt: skip
+
+    found = backout_messages(kept, silver.ends(frame)).orderBy("ordinal").collect()
+
+    assert [
+        ("A", "a", 1, "ValueError"), ("B", "b", 1, "OSError"), (None, None, None, None), (None, None, None, None),
+        (None, None, None, None),
+    ] == [(row["source_queue"], row["handler"], row["attempts"], row["exc_class"]) for row in found]  # fmt: skip
+    assert [None, b"a", None, None, None] == [row["duplicate_of"] and bytes(row["duplicate_of"]) for row in found]
+
+
+BODY = b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("asked", "body", "digest", "truncated"),
+    [
+        ("none", None, None, True),
+        ("hash", None, sha256(BODY).digest(), True),
+        ("head:4", b"0123", sha256(BODY).digest(), True),
+        ("head:10", BODY, sha256(BODY).digest(), False),
+        ("full", BODY, sha256(BODY).digest(), False),
+    ],
+)
+def test_so_much_of_the_data_is_kept(
+    spark: SparkSession, asked: str, body: bytes | None, digest: bytes | None, truncated: object
+) -> None:
+    frame = landed(
+        spark, Kind.PAYLOAD, {"queue": "Q", "body": BODY, "body_sha256": sha256(BODY).digest(), "rfh2": [("usr.a", "1")]}
+    )
+
+    [row] = payloads(frame, payload_of(asked)).collect()
+
+    assert (body, digest, truncated) == (
+        row["body"] and bytes(row["body"]), row["body_sha256"] and bytes(row["body_sha256"]), row["body_truncated"],
+    )  # fmt: skip
+    assert {"usr.a": "1"} == row["rfh2"]
+
+
+def test_silver_has_every_kind_that_was_landed(spark: SparkSession, tmp_path: Path) -> None:
+    tables = TableSet(tmp_path)
+    kept = landed(spark, Kind.BACKOUT_MESSAGE, {"boq": "BOQ", "msg_id": b"a"}, {"boq": "BOQ", "msg_id": b"a"})
+    of_applications = landed(spark, Kind.PAYLOAD, {"queue": "Q", "msg_id": b"a", "body": BODY})
+
+    run_silver(spark, tables, Bronze(backed_out=kept, payloads=of_applications), dedupe=True)
+
+    assert 1 == tables.read(spark, "backout_message").count()
+    assert [None] == [row["body"] for row in tables.read(spark, "payload").collect()]
+    assert 0 == tables.read(spark, "message").count()
