@@ -395,7 +395,8 @@ class Answering:
 
     def _put_many(self, connection: ServableConnection, request: calls.PutMany) -> calls.PutManyAnswer:
         handle, context = self._handle(request.handle), self._handle(request.context)
-        put = connection.put_many(handle, request.messages, PutOption(request.options), context=context)
+        messages = [(descriptor, body) for descriptor, bodies in request.runs for body in bodies]
+        put = connection.put_many(handle, messages, PutOption(request.options), context=context)
         return calls.PutManyAnswer(tuple(put.puts), None if put.error is None else calls.failure_of(put.error))
 
     def _arrives_within(self, ends_at: float | None) -> bool:

@@ -88,6 +88,7 @@ __all__ = (
     "error_of",
     "failure_of",
     "in_frames",
+    "in_runs",
 )
 
 PROTOCOL_VERSION: Final = 3
@@ -183,7 +184,8 @@ class PutMany(Struct, frozen=True, tag=True):
     """MQPUT for each of these, up to the first that is refused; `context` is a handle."""
 
     handle: int
-    messages: tuple[tuple[MessageDescriptor, bytes], ...]
+    #: Each descriptor once, with the bodies that follow each other under it.
+    runs: tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]
     options: int
     context: int | None
 
@@ -514,6 +516,17 @@ def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[t
         part_bytes += message_bytes
     if part:
         yield tuple(part)
+
+
+def in_runs(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]:
+    """Return the messages with each descriptor record that several in a row have only once."""
+    runs: list[tuple[MessageDescriptor, list[bytes]]] = []
+    for descriptor, body in messages:
+        if runs and runs[-1][0] is descriptor:
+            runs[-1][1].append(body)
+        else:
+            runs.append((descriptor, [body]))
+    return tuple((descriptor, tuple(bodies)) for descriptor, bodies in runs)
 
 
 def failure_of(error: MQIError) -> Failure:

@@ -18,6 +18,7 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.open_rules import CONTEXT
 from mqflow.embedded.put_rules import PutPlan, plan_put
 from mqflow.embedded.putting import put_message
+from mqflow.embedded.putting_many import put_messages
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.subscription import EmbeddedSubscriptionHandle
 from mqflow.embedded.unit_of_work import UnitOfWork
@@ -141,8 +142,7 @@ class EmbeddedConnection:
                 self._check_usable()
                 self._check_handle(handle)
                 plan = plan_put(int(options))
-                for descriptor, body in messages:
-                    puts.append(put_message(self._machine, handle, descriptor, body, plan, context)[0])
+                put_messages(self._machine, handle, messages, plan, context, puts)
         except Refusal as refusal:
             return ManyPut(tuple(puts), refusal.on("MQPUT", _name_of(handle), self.queue_manager_name))
         except MQIError as error:

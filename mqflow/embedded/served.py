@@ -248,7 +248,7 @@ class ServedConnection:
         try:
             sound = tuple(takewhile(lambda message: isinstance(message[1], bytes), messages))
             for some in calls.in_frames(sound):
-                request = calls.PutMany(number, some, int(options), passed_on)
+                request = calls.PutMany(number, calls.in_runs(some), int(options), passed_on)
                 unknown = any(_durable(descriptor, options) for descriptor, _ in some)
                 answer: calls.PutManyAnswer = self._call(request, "MQPUT", name, unknown=unknown)
                 puts += answer.puts

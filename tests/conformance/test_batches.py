@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import BatchConnection, Connection, GetOptions, Got, get_many, put_many
@@ -181,3 +182,76 @@ def test_nothing_is_put_where_there_is_nothing_to_put(queue: str, program: Progr
     made = put_many(program.connection, program.handle(queue), (), PutOption.SYNCPOINT)
 
     assert ((), None) == (tuple(made.puts), made.error)
+
+
+_PUT: dict[str, tuple[dict[str, Any], PutOption]] = {
+    "nothing special": ({}, PutOption.NONE),
+    "an identifier of its own": ({"message_id": b"m" * 24}, PutOption.NONE),
+    "an identifier that is not wanted": ({"message_id": b"m" * 24}, PutOption.NEW_MSG_ID),
+    "new correlations": ({}, PutOption.NEW_CORREL_ID),
+    "persistent": ({"persistence": 1}, PutOption.NONE),
+    "a priority that is too high": ({"priority": 12}, PutOption.NONE),
+    "an expiry": ({"expiry_tenths": 6_000}, PutOption.NONE),
+    "a report of arrival": ({"report": Report.COA, "reply_to_queue": "REPLIES"}, PutOption.NONE),
+    "no context": ({"user_identifier": "nobody"}, PutOption.NO_CONTEXT),
+    "a reply-to queue": ({"reply_to_queue": "REPLIES", "message_type": 1}, PutOption.NONE),
+}
+
+
+@pytest.mark.parametrize("special", _PUT)
+def test_many_are_put_as_one_by_one(queue_manager: QueueManagerUnderTest, program: Program, special: str) -> None:
+    fields, option = _PUT[special]
+    for name in ("MANY", "EACH", "REPLIES"):
+        queue_manager.define(name, max_depth=100)
+    messages = [(MessageDescriptor(**fields), b"first")] + [(MessageDescriptor(**fields), b"another")] * 3
+
+    many = put_many(program.connection, program.handle("MANY"), messages, option | PutOption.SYNCPOINT)
+    each = put_many(OneByOne(program.connection), program.handle("EACH"), messages, option | PutOption.SYNCPOINT)  # type: ignore[arg-type]  # it puts
+    program.commit()
+
+    told = []
+    for name, made in (("MANY", many), ("EACH", each)):
+        got = [program.got(name) for _ in messages]
+        assert [put.descriptor.message_id for put in made.puts] == [one.descriptor.message_id for one in got]
+        told.append(
+            (
+                [(one.body, _but_identifiers(one.descriptor)) for one in got],
+                [put.reason for put in made.puts],
+                len({one.descriptor.message_id for one in got}),
+                len({one.descriptor.correlation_id for one in got}),
+            )
+        )
+    assert told[1] == told[0]
+
+
+def _but_identifiers(descriptor: MessageDescriptor) -> MessageDescriptor:
+    return replace(descriptor, message_id=NO_ID, correlation_id=NO_ID, put_time="", put_date="")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reason"), [({"max_depth": 2}, Reason.Q_FULL), ({"max_message_bytes": 3}, Reason.MSG_TOO_BIG_FOR_Q)], ids=str
+)
+def test_one_like_the_others_is_refused_like_any(
+    queue_manager: QueueManagerUnderTest, program: Program, attribute: dict[str, int], reason: Reason
+) -> None:
+    queue = queue_manager.define("SMALL", **attribute)
+    like = MessageDescriptor()
+
+    made = put_many(
+        program.connection, program.handle(queue), [(like, b"1"), (like, b"2"), (like, b"long")], PutOption.SYNCPOINT
+    )
+    program.commit()
+
+    assert made.error is not None
+    assert (2, reason) == (len(made.puts), made.error.reason)
+    assert [b"1", b"2"] == program.seen(queue)
+
+
+def test_many_puts_are_counted_one_by_one(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:
+    queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 2})
+    like = MessageDescriptor()
+
+    made = put_many(program.connection, program.handle(queue), [(like, b"1")] * 3, PutOption.SYNCPOINT)
+
+    assert made.error is not None
+    assert (2, Reason.SYNCPOINT_LIMIT_REACHED) == (len(made.puts), made.error.reason)

@@ -144,7 +144,7 @@ def test_several_puts_are_parted_into_frames(
     connection.commit()
 
     assert (4, None) == (len(made.puts), made.error)
-    assert [2, 1, 1] == [len(each.messages) for each in asked if isinstance(each, calls.PutMany)]
+    assert [2, 1, 1] == [len(each.runs) for each in asked if isinstance(each, calls.PutMany)]
 
 
 def test_another_thread_is_kept_off_the_line_until_the_last_reply(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
