@@ -244,6 +244,7 @@ def test_what_is_taken_away_below_is_all_there_is(mq: QueueManagerKit, script: s
     ("kind", "profile", "authority"),
     [pytest.param(*where, word, id=f"{word} on {where[1]}") for where, words in GRANTED.items() for word in words.split()],
 )
+@pytest.mark.mq_backend("asyncio")  # what is granted is asked by the queue manager, whatever the loop
 async def test_without_any_one_of_them_something_fails(
     mq: QueueManagerKit, script: str, kind: str, profile: str, authority: str
 ) -> None:
