@@ -10,18 +10,31 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.embedded.folder import FolderError
 from mqflow.testing.virtual_time import Backend
 from tests.embedded.disk import memory_folder
 from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate
 
-SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS", "50"))
+SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS", "40"))
 """Of each event loop."""
 
-FOUND = {
-    "two_sessions_reconnect_at_once": 2,
+LOOK_FROM = {
+    "a_commit_is_answered_before_it_is_written": 0,
+    "a_commit_is_repeated_after_reconnecting": 0,
+    "a_dead_application_is_committed": 0,
+    "a_doubt_is_called_a_refusal": 0,
+    "a_standby_does_not_wait_for_the_lock": 0,
+    "an_object_is_not_opened_again": 0,
+    "an_unknown_commit_is_called_a_backout": 0,
+    "backouts_are_forgotten_at_a_takeover": 0,
+    "sessions_that_rest_are_kept": 0,
+    "two_sessions_reconnect_at_once": 0,
+    "what_was_inquired_is_kept_for_ever": 0,
+    "who_did_not_hear_the_welcome_stays_connected": 0,
 }
-"""The first seed on asyncio that finds a defect: `python -m tests.simulation 500 --backend asyncio --defect NAME` says."""
+"""A seed from which on a defect is found soon: at that one when this was written, at another when a frame has changed."""
+LOOKS_MAX = 200
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -52,13 +65,17 @@ def test_the_same_seed_is_the_same_run_to_the_byte(backend: Backend, root: Path)
     assert first == simulate(15, backend, root)
 
 
-@pytest.mark.parametrize("defect", sorted(FOUND))
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("defect", sorted(DEFECTS))
 def test_a_planted_defect_is_found(defect: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     DEFECTS[defect](monkeypatch)
 
-    with pytest.raises((AssertionError, TimeoutError, ExceptionGroup)):
-        simulate(FOUND[defect], "asyncio", root)
+    assert any(_finds(seed, root) for seed in range(LOOK_FROM[defect], LOOK_FROM[defect] + LOOKS_MAX))
 
 
-def test_every_defect_has_a_seed_that_finds_it() -> None:
-    assert set(FOUND) <= set(DEFECTS)
+def _finds(seed: int, root: Path) -> bool:
+    try:
+        simulate(seed, "asyncio", root)
+    except (AssertionError, TimeoutError, ExceptionGroup, FolderError):
+        return True
+    return False

@@ -27,7 +27,7 @@ _TIMEOUT: Final = struct.Struct("ll")
 _WINDOW_BYTES: Final = 256 * 1024
 _FASTEST_S: Final = 0.000_05
 _SLOWEST_S: Final = 0.002
-_SPLITS: Final = 8
+_SPLIT_SHARE: Final = 1 / 8
 _UNANSWERED_S: Final = 4.0
 
 
@@ -333,7 +333,7 @@ class _Stream:
         if self.wire.swallows or network.partitioned:
             return self._world.now
         parts = [data]
-        if len(data) > 1 and chance.choose(_SPLITS) == _SPLITS - 1:
+        if len(data) > 1 and chance.random() < _SPLIT_SHARE:
             at = 1 + chance.choose(len(data) - 1)
             parts = [data[:at], data[at:]]
         for part in parts:

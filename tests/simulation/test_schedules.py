@@ -1,0 +1,324 @@
+"""Small stories in every order that deviates at most so often from first come, first served. Source: reliability goal R17.
+
+Each time several threads could go on, the first is taken; a schedule says where another one is. All schedules with up to
+`DEVIATIONS` such places are run, over real client, protocol, server, queue manager and store.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec import Struct
+
+from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.waiting import Waiter
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import GetOptions
+from tests.embedded.calling import PERSISTENT
+from tests.embedded.disk import memory_folder
+from tests.simulation.stage import Stage
+from tests.simulation.world import Process
+
+DEVIATIONS: Final = int(os.environ.get("MQFLOW_DEVIATIONS", "2"))
+SCHEDULES_MAX: Final = int(os.environ.get("MQFLOW_SCHEDULES", "400"))
+"""Of each story; beyond, the deviations that come first are run. Without a limit: MQFLOW_SCHEDULES=1000000."""
+
+QUEUE: Final = "Q"
+USE: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+TAKE: Final = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=10)
+BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
+
+Schedule = Mapping[int, int]
+"""At the so-and-so-manieth choice, which one instead of the first."""
+
+
+class Scheduled:
+    """Chance that there is none of, but where a schedule says so."""
+
+    def __init__(self) -> None:
+        self._schedule: Schedule = {}
+        self._counts: list[int] | None = None
+
+    def begin(self, schedule: Schedule) -> None:
+        self._schedule, self._counts = schedule, []
+
+    def end(self) -> list[int]:
+        """Return how many could have been chosen each time."""
+        counts, self._counts = self._counts or [], None
+        return counts
+
+    def choose(self, count: int) -> int:
+        if self._counts is None:
+            return 0
+        self._counts.append(count)
+        return min(self._schedule.get(len(self._counts) - 1, 0), count - 1)
+
+    def random(self) -> float:
+        return 0.5
+
+
+class _Disk:
+    """Tells who waits for it that something can be got."""
+
+    def __init__(self) -> None:
+        self.can_be_got: Callable[[], None] = lambda: None
+
+    def written(self, changes: object) -> None: ...
+
+    def visible(self, changes: object) -> None:
+        del changes
+        self.can_be_got()
+
+    def delivered(self, serial: int, backout_count: int) -> None: ...
+
+
+class Play(Struct):
+    """A stage on which one story is told again and again."""
+
+    stage: Stage
+    chance: Scheduled
+    disk: _Disk
+
+    def client(self, name: str, act: Callable[[ServedConnection], None]) -> Process:
+        """Let a process of its own do something on a connection of its own."""
+        process = Process(self.stage.world, name)
+        manager: ServedQueueManager = self.stage.manager(process)
+
+        def live() -> None:
+            with suppress(MQIError):
+                connection = manager.connect()
+                act(connection)
+            manager.close()
+
+        process.start(live, name)
+        return process
+
+    def there(self) -> dict[bytes, int]:
+        """Return the messages that lie there, and how often each was backed out."""
+        active = self.stage.active
+        assert active is not None
+        assert active.queue_manager is not None
+        connection = active.queue_manager.connect()
+        handle = connection.open(QUEUE, OpenOption.BROWSE)
+        found: dict[bytes, int] = {}
+        while got := connection.get(handle, BROWSE):
+            found[got.body] = got.descriptor.backout_count
+        connection.disconnect()
+        return found
+
+    def empty(self) -> None:
+        """Have nothing on the queue, and nobody connected."""
+        active = self.stage.active
+        assert active is not None
+        assert active.queue_manager is not None
+        assert active.server is not None
+        assert not active.server.connection_count
+        process, manager = active.process, active.queue_manager
+        process.start(lambda: manager.administration.clear(QUEUE), "clear").join()
+
+    def rest(self, seconds: float = 6.0) -> None:
+        self.stage.world.sleep(seconds)
+
+
+@pytest.fixture
+def play() -> Iterator[Play]:
+    with memory_folder() as root:
+        chance, disk = Scheduled(), _Disk()
+        stage = Stage(chance, Path(root), (f"DEFINE QLOCAL({QUEUE}) DEFPSIST(YES)",), disk)
+        yield Play(stage, chance, disk)
+        stage.close()
+
+
+def explore(play: Play, story: Callable[[Play], None]) -> int:
+    """Tell the story in every schedule; return in how many."""
+    waiting: list[dict[int, int]] = [{}]
+    told = 0
+    while waiting and told < SCHEDULES_MAX:
+        schedule = waiting.pop(0)
+        play.chance.begin(schedule)
+        try:
+            story(play)
+        except BaseException as error:
+            error.add_note(f"in schedule {schedule}")
+            raise
+        finally:
+            counts = play.chance.end()
+        play.rest()
+        play.empty()
+        told += 1
+        if len(schedule) < DEVIATIONS:
+            after = max(schedule, default=-1) + 1
+            waiting += [{**schedule, at: other} for at in range(after, len(counts)) for other in range(1, counts[at])]
+    return told
+
+
+def put(connection: ServedConnection, body: bytes = b"m") -> None:
+    connection.put1(QUEUE, PERSISTENT, body, PutOption.NO_SYNCPOINT)
+
+
+def two_take_one_and_a_wire_is_cut(play: Play) -> None:
+    """Two want one message; the wire of the first is cut. It is taken once, or backed out, as both are told."""
+    world, told = play.stage.world, []
+    play.client("putter", put)
+    world.sleep(0.05)
+
+    def take(name: str) -> Callable[[ServedConnection], None]:
+        def act(connection: ServedConnection) -> None:
+            handle = connection.open(QUEUE, USE)
+            if connection.get(handle, TAKE) is None:
+                return
+            try:
+                connection.commit()
+            except MQIError as error:
+                told.append((name, error.reason))
+                raise
+            told.append((name, 0))
+
+        return act
+
+    first = play.client("first", take("first"))
+    play.client("second", take("second"))
+    cutter = Process(world, "cutter")
+
+    def cut() -> None:
+        world.sleep(0.006)
+        for wire in tuple(play.stage.network.wires):
+            if wire.client.process is first:
+                wire.cut()
+
+    cutter.start(cut, "cutter")
+    world.sleep(1.0)
+
+    left = play.there()
+    takers = [name for name, reason in told if reason == 0]
+    doubts = [name for name, reason in told if reason == Reason.CALL_INTERRUPTED]
+    assert len(takers) <= 1, f"taken by {takers}"
+    if takers:
+        assert not left, f"{takers} took it, and it is there"
+    elif not doubts:
+        assert left.keys() == {b"m"}, "nobody took it, and it is not there"
+
+
+def a_message_comes_when_a_wait_ends(play: Play) -> None:
+    """A wait is over at the moment at which a message comes: it is delivered, or lies there for the next, never stranded."""
+    world, got = play.stage.world, []
+
+    def take(connection: ServedConnection) -> None:
+        handle = connection.open(QUEUE, USE)
+        found = connection.get(handle, TAKE)
+        if found is not None:
+            got.append(found.body)
+            connection.commit()
+
+    def put_late(connection: ServedConnection) -> None:
+        world.sleep(0.0075)
+        put(connection)
+
+    play.client("taker", take)
+    play.client("putter", put_late)
+    world.sleep(1.0)
+    play.client("next", take)
+    world.sleep(1.0)
+
+    assert got == [b"m"]
+    assert play.there() == {}
+
+
+def one_leaves_while_it_is_served(play: Play) -> None:
+    """An application dies with a message in its unit of work while another waits: it is delivered again, and counted."""
+    world, got = play.stage.world, []
+    play.client("putter", put)
+    world.sleep(0.05)
+
+    def take_and_die(connection: ServedConnection) -> None:
+        connection.get(connection.open(QUEUE, USE), TAKE)
+        connection.abandon()
+
+    def take(connection: ServedConnection) -> None:
+        world.sleep(0.002)
+        handle = connection.open(QUEUE, USE)
+        for _ in range(3):
+            found = connection.get(handle, TAKE)
+            if found is not None:
+                got.append(found.descriptor.backout_count)
+                connection.commit()
+                return
+
+    play.client("dying", take_and_die)
+    play.client("taker", take)
+    world.sleep(1.0)
+    if not got:
+        play.client("next", take)
+        world.sleep(1.0)
+
+    assert len(got) == 1
+    assert got[0] in {0, 1}
+    assert play.there() == {}
+
+
+STORIES = (two_take_one_and_a_wire_is_cut, a_message_comes_when_a_wait_ends, one_leaves_while_it_is_served)
+
+
+@pytest.mark.timeout(0 if SCHEDULES_MAX > 1_000 else 120)
+@pytest.mark.parametrize("story", STORIES, ids=[each.__name__ for each in STORIES])
+def test_a_story_ends_well_in_every_order(story: Callable[[Play], None], play: Play) -> None:
+    assert explore(play, story) > 50
+
+
+def test_a_wait_that_keeps_what_it_was_promised_is_found(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever was woken for a message and goes away does not pass it on."""
+
+    def withdraw(waiter: Waiter) -> None:
+        if waiter in waiter.queue.waiters:
+            waiter.queue.waiters.remove(waiter)
+
+    monkeypatch.setattr("mqflow.embedded.connection.withdraw", withdraw)
+    monkeypatch.setattr("mqflow.embedded.waiting.withdraw", withdraw)
+
+    with pytest.raises(AssertionError):
+        explore(play, two_wait_and_the_one_that_is_woken_leaves)
+
+
+def two_wait_and_the_one_that_is_woken_leaves(play: Play) -> None:
+    """Two wait for a message; the wire of the first is cut as it comes: the second gets it within its wait."""
+    world, got = play.stage.world, []
+    patient = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=2_000)
+
+    def take(name: str) -> Callable[[ServedConnection], None]:
+        def act(connection: ServedConnection) -> None:
+            found = connection.get(connection.open(QUEUE, USE), patient)
+            if found is not None:
+                connection.commit()
+                got.append(name)
+
+        return act
+
+    first = play.client("first", take("first"))
+    world.sleep(0.02)
+    play.client("second", take("second"))
+    world.sleep(0.02)
+    cutter = Process(world, "cutter")
+    comes = cutter.event()
+    play.disk.can_be_got = comes.set
+    play.client("putter", put)
+
+    def cut() -> None:
+        comes.wait()
+        for wire in tuple(play.stage.network.wires):
+            if wire.client.process is first:
+                wire.cut()
+
+    cutter.start(cut, "cutter")
+    world.sleep(1.5)
+    play.disk.can_be_got = lambda: None
+
+    assert got or not play.there(), "it lies there, and who waits for it is not told"
+
+
+def test_who_is_woken_and_leaves_passes_it_on(play: Play) -> None:
+    assert explore(play, two_wait_and_the_one_that_is_woken_leaves) > 50
