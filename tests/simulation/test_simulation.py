@@ -21,17 +21,17 @@ SEEDS = int(os.environ.get("MQFLOW_SIMULATED_SERVERS", "40"))
 
 LOOK_FROM = {
     "a_commit_is_answered_before_it_is_written": 0,
-    "a_commit_is_repeated_after_reconnecting": 0,
-    "a_dead_application_is_committed": 0,
-    "a_doubt_is_called_a_refusal": 0,
+    "a_commit_is_repeated_after_reconnecting": 2,
+    "a_dead_application_is_committed": 2,
+    "a_doubt_is_called_a_refusal": 13,
     "a_standby_does_not_wait_for_the_lock": 0,
     "an_object_is_not_opened_again": 0,
-    "an_unknown_commit_is_called_a_backout": 0,
-    "backouts_are_forgotten_at_a_takeover": 0,
+    "an_unknown_commit_is_called_a_backout": 2,
+    "backouts_are_forgotten_at_a_takeover": 3,
     "sessions_that_rest_are_kept": 0,
     "two_sessions_reconnect_at_once": 0,
-    "what_was_inquired_is_kept_for_ever": 0,
-    "who_did_not_hear_the_welcome_stays_connected": 0,
+    "what_was_inquired_is_kept_for_ever": 3,
+    "who_did_not_hear_the_welcome_stays_connected": 6,
 }
 """A seed from which on a defect is found soon: at that one when this was written, at another when a frame has changed."""
 LOOKS_MAX = 200
