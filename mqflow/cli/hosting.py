@@ -43,7 +43,7 @@ __all__ = ("Hosting", "StoppedByItselfError", "host")
 
 _LOOK_S: Final = 0.01
 """How often it looks for what nobody tells: that the queue manager has stopped by itself, that connections have ended."""
-_MOMENT_S: Final = 0.05
+_MOMENT_S: Final = 0.005
 _AGAIN_S: Final = 0.001
 _GRACE_S: Final = 2.0
 """How long applications may take, once it has stopped, to hear why, and a killed owner to let go of its sockets."""
@@ -160,30 +160,40 @@ async def _owned(wanted: Hosting, ended: _Ending, say: Say) -> SqliteStore | Non
         return SqliteStore(wanted.folder)
     folder = prepare_folder(wanted.folder, create=True)
     with first_in_line(folder, THREADS, ended.look_again) as turn:
-        await _wait_for_the_turn(wanted, folder, turn, ended, say)
+        said = await _wait_for_the_turn(wanted, folder, turn, ended, say)
         waits = False
-        while not ended.said and not ended.alone.is_set():
+        while not ended.said:
             try:
                 return SqliteStore(wanted.folder)
             except FolderInUseError as error:
                 if not waits:
-                    check_version(folder)
-                    rehearsal.rehearse(wanted.name)
+                    if not said:
+                        _prepare(wanted, folder)
                     say(f"{wanted.name} stands by: process {error.pid} is the active one.")
                     waits = True
             with until_free(folder, THREADS, ended.look_again) as free:
-                await ended.wait(lambda: free.held or ended.alone.is_set())
+                await ended.wait(lambda: free.held)
     return None
 
 
-async def _wait_for_the_turn(wanted: Hosting, folder: DataFolder, turn: LockWait, ended: _Ending, say: Say) -> None:
-    """Return when nobody stands by before this process."""
+async def _wait_for_the_turn(wanted: Hosting, folder: DataFolder, turn: LockWait, ended: _Ending, say: Say) -> bool:
+    """Return when nobody stands by before this process; whether somebody did, so that it has waited in line."""
     with anyio.move_on_after(_MOMENT_S):  # whoever only looks who stands by has the lock for a moment too
-        await ended.wait(lambda: turn.held or ended.alone.is_set())
+        await ended.wait(lambda: turn.held)
     first = standby_pid(folder)
-    if not turn.held and first not in {None, 0, os.getpid()}:
-        say(f"{wanted.name} stands by in line: process {first} comes before.")
-    await ended.wait(lambda: turn.held or ended.alone.is_set())
+    if turn.held or first in {None, 0, os.getpid()}:
+        await ended.wait(lambda: turn.held)
+        return False
+    _prepare(wanted, folder)
+    say(f"{wanted.name} stands by in line: process {first} comes before.")
+    await ended.wait(lambda: turn.held)
+    return True
+
+
+def _prepare(wanted: Hosting, folder: DataFolder) -> None:
+    """Be ready to take over, while there is time for it. Raises `FolderVersionError` where it never could."""
+    check_version(folder)
+    rehearsal.rehearse(wanted.name)
 
 
 async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) -> None:

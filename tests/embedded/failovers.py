@@ -61,6 +61,8 @@ class Result(Struct, kw_only=True):
     perhaps_delivered: int = 0
     #: From the kill, or from the request, until the standby served, in milliseconds.
     killed_ms: list[float] = []
+    #: The same where the first in line was killed too.
+    both_killed_ms: list[float] = []
     ended_ms: list[float] = []
     #: From the same moment until an application had done something again, or had everything open again.
     client_back_ms: list[float] = []
@@ -112,11 +114,10 @@ class _Run:
         self.listen(lambda: any(who.startswith("app") for who in self.working), "the application starts")
 
     def _owner(self, state: str = "") -> int:
-        """Start one that takes over when it is its turn; where that is in line, nobody waits until it has come there."""
+        """Start one that takes over when it is its turn, and wait until it has come so far, or waits in line."""
         pid = self.stage.fork("owner", partial(failing_over.owner, self.stage.data))
         self.states.pop(pid, None)  # of a process long gone that had the same number
-        if state:
-            self.listen(lambda: state in self.states.get(pid, ()), f"an owner is {state}")
+        self.listen(lambda: state in self.states.get(pid, ()) or (not state and pid in self.states), f"an owner is {state}")
         return pid
 
     def _client(self, kind: str) -> None:
@@ -154,7 +155,14 @@ class _Run:
                 self.stage.wait(old)
         self.listen(lambda: "active" in self.states.get(self.active, ()), f"the standby takes over after {how!r}")
         took_ms = (self.states[self.active]["active"] - began) * 1_000
-        (self.result.killed_ms if "kill" in how else self.result.ended_ms).append(took_ms)
+        took = (
+            self.result.both_killed_ms
+            if how == "kill two"
+            else self.result.killed_ms
+            if "kill" in how
+            else self.result.ended_ms
+        )
+        took.append(took_ms)
         self.result.failovers += 1
         if self.paced or self.chance.random() < 0.25:  # the others strike those who are coming back, or are not yet
             self.listen(lambda: not self.away, f"everybody is back after {how!r}; away: {sorted(self.away)}")
@@ -168,7 +176,6 @@ class _Run:
     def _kill_with_its_standby(self, old: int) -> float:
         """Kill both, one way round or the other; return when the second one was. Whoever is next in line takes over."""
         first, self.active = self.active, self.standbys.pop(0)
-        self.listen(lambda: self.states.get(self.active) is not None, "the next one is in line")
         victims = [old, first]
         if self.chance.random() < 0.5:
             victims.reverse()
@@ -266,6 +273,7 @@ def _show(result: Result, seed: int) -> None:
     """Print what was seen: times in milliseconds, and counts."""
     rows = [
         _spread("takeover after a kill", result.killed_ms),
+        _spread("... of the owner and its standby", result.both_killed_ms),
         _spread("takeover after an orderly end", result.ended_ms),
         _spread("a client back", result.client_back_ms),
         _spread("an application back", result.application_back_ms),
