@@ -5,6 +5,7 @@ Source: reliability goals R12 (noticed within 5 s in every case, with the right 
 """
 
 from collections.abc import Callable, Iterator
+from enum import Enum
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from mqflow.embedded.served import ServedConnection, ServedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnection import Class, classify
+from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.verbs import GetOptions, Got
 from tests.embedded.calling import PERSISTENT, QUEUE, UNIT, USE, VERBS
 from tests.embedded.disk import memory_folder
@@ -35,18 +36,30 @@ BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 DEFINITIONS: Final = (f"DEFINE QLOCAL({QUEUE}) DEFPSIST(YES)", f"DEFINE QLOCAL({EMPTY}) DEFPSIST(YES)")
 
 
+class Becomes(Enum):
+    """What a call without an answer comes to; whatever it is, the unit of work that was open is backed out or as told."""
+
+    ASKED_AGAIN = "it may be made again on the next connection: nothing of it is left"
+    BACKED_OUT = "it was part of a unit of work, which is backed out with the connection"
+    IN_DOUBT = "it may have taken effect for good, and is never made again by itself"
+
+
 class Row(Struct, frozen=True):
     """What is true of a call that got no answer."""
 
-    #: What the call is told.
-    reason: Reason
-    #: What becomes of the message that the unit of work held: backed out, or gone if the call took effect.
-    ends_unit: bool
-    #: Whether the call, if it took effect, has put a message for good.
-    puts: bool
+    becomes: Becomes
     source: str
+    #: Whether the message that the unit of work held is gone if the call took effect.
+    ends_unit: bool = False
+    #: Whether the call, if it took effect, has put a message for good.
+    puts: bool = False
     #: Whether the call, if it took effect, got the very message again, which the loss then backs out once more.
     gets_it_again: bool = False
+
+    @property
+    def reason(self) -> Reason:
+        """What the call is told."""
+        return Reason.CALL_INTERRUPTED if self.becomes is Becomes.IN_DOUBT else Reason.CONNECTION_BROKEN
 
 
 _ASKED_AGAIN: Final = "architecture, one reconnect: the session is lost, the object opened and the call made again"
@@ -55,23 +68,23 @@ _DOUBT: Final = "rc2549: the call may have completed; IBM MQ says so of MQCMIT, 
 _DISC: Final = "q101800: MQDISC commits, so its outcome is a commit's"
 
 ROWS: Final = {
-    CONNECT: Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
-    "MQOPEN": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
-    "MQCLOSE": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
-    "MQINQ": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
-    "MQSET": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
-    "MQSUB": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_ASKED_AGAIN),
-    "MQGET": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
-    WAIT: Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
-    "get several": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
-    "MQPUT in a unit of work": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
-    "MQBACK": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, source=_BACKED_OUT),
-    "back out, then get": Row(Reason.CONNECTION_BROKEN, ends_unit=False, puts=False, gets_it_again=True, source=_BACKED_OUT),
-    "MQPUT outside": Row(Reason.CALL_INTERRUPTED, ends_unit=False, puts=True, source=_DOUBT),
-    "MQPUT1 outside": Row(Reason.CALL_INTERRUPTED, ends_unit=False, puts=True, source=_DOUBT),
-    "MQCMIT": Row(Reason.CALL_INTERRUPTED, ends_unit=True, puts=False, source=_DOUBT),
-    "commit, then get": Row(Reason.CALL_INTERRUPTED, ends_unit=True, puts=False, source=_DOUBT),
-    "MQDISC": Row(Reason.CALL_INTERRUPTED, ends_unit=True, puts=False, source=_DISC),
+    CONNECT: Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQOPEN": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQCLOSE": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQINQ": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQSET": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQSUB": Row(Becomes.ASKED_AGAIN, _ASKED_AGAIN),
+    "MQGET": Row(Becomes.BACKED_OUT, _BACKED_OUT),
+    WAIT: Row(Becomes.BACKED_OUT, _BACKED_OUT),
+    "get several": Row(Becomes.BACKED_OUT, _BACKED_OUT),
+    "MQPUT in a unit of work": Row(Becomes.BACKED_OUT, _BACKED_OUT),
+    "MQBACK": Row(Becomes.BACKED_OUT, _BACKED_OUT),
+    "back out, then get": Row(Becomes.BACKED_OUT, _BACKED_OUT, gets_it_again=True),
+    "MQPUT outside": Row(Becomes.IN_DOUBT, _DOUBT, puts=True),
+    "MQPUT1 outside": Row(Becomes.IN_DOUBT, _DOUBT, puts=True),
+    "MQCMIT": Row(Becomes.IN_DOUBT, _DOUBT, ends_unit=True),
+    "commit, then get": Row(Becomes.IN_DOUBT, _DOUBT, ends_unit=True),
+    "MQDISC": Row(Becomes.IN_DOUBT, _DISC, ends_unit=True),
 }
 
 ACTS: Final = (Act.CUT, Act.BLACKHOLE, Act.KILL, Act.STOP)
@@ -278,10 +291,12 @@ def test_the_table_has_every_call() -> None:
 
 @pytest.mark.parametrize("verb", ROWS)
 def test_what_the_table_says_is_what_the_runtime_goes_by(verb: str) -> None:
-    """Each of these reasons ends the session; only that of a commit leaves its messages in doubt."""
-    error = error_for(ROWS[verb].reason, verb)
+    """Each of these errors ends the session and begins an outage; that of a commit is told as a doubt."""
+    row = ROWS[verb]
+    error = error_for(row.reason, "MQCMIT" if row.ends_unit else verb)
 
     assert classify(int(error.reason)) is Class.RECONNECT
+    assert leaves_in_doubt(error) is (row.becomes is Becomes.IN_DOUBT and row.ends_unit)
 
 
 def test_the_table_finds_a_doubt_that_is_called_a_refusal(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
