@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.refusal import Refusal
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
+from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import Encoding, GetOption, MatchOption
 from mqflow.mqi.property_headers import PropertyControl
 from mqflow.mqi.reason_codes import Reason
@@ -205,18 +206,18 @@ def _refuse_conflicts(asked: GetOption) -> None:
     if unknown := int(asked) & ~_ALL:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is no MQGMO option")
     if asked & _ZOS_ONLY:
-        raise Refusal(Reason.OPTIONS_ERROR, f"{_names(asked & _ZOS_ONLY)} is for z/OS only")
+        raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(asked & _ZOS_ONLY)} is for z/OS only")
     if asked & _NOT_HERE:
-        said = f"The embedded queue manager does not offer {_names(asked & _NOT_HERE)}"
+        said = f"The embedded queue manager does not offer {option_names(asked & _NOT_HERE)}"
         raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, said)
     if asked & GetOption.UNLOCK and asked & ~_ALONE_WITH_UNLOCK:
-        raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK goes with nothing else, here {_names(asked)}")
+        raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK goes with nothing else, here {option_names(asked)}")
 
 
 def _only(asked: GetOption, choices: Mapping[GetOption, _Choice], what: str) -> _Choice | None:
     found = [choice for option, choice in choices.items() if asked & option]
     if len(found) > 1:
-        raise Refusal(Reason.OPTIONS_ERROR, f"{asked!r} has more than one of the {what}")
+        raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(asked)} has more than one of the {what}")
     return found[0] if found else None
 
 
@@ -240,7 +241,3 @@ def _match(options: GetOptions) -> Match | None:
 def _identifier(wanted: bytes) -> bytes | None:
     """All zeros match any identifier (MQMI_NONE, MQCI_NONE)."""
     return None if wanted == NO_ID else wanted
-
-
-def _names(asked: GetOption) -> str:
-    return ", ".join(f"MQGMO_{option.name}" for option in asked)

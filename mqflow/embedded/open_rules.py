@@ -7,6 +7,7 @@ from typing import Final
 
 from mqflow.embedded.handle import INPUT
 from mqflow.embedded.refusal import Refusal
+from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import Reason
 
@@ -53,7 +54,7 @@ def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
         raise Refusal(Reason.OPTIONS_ERROR, "At least one of INPUT_*, BROWSE, OUTPUT, INQUIRE and SET is needed")
     for group in _EXCLUDING:
         if (bits & group).bit_count() > 1:
-            raise Refusal(Reason.OPTIONS_ERROR, f"Only one of {group!r} can be asked for")
+            raise Refusal(Reason.OPTIONS_ERROR, f"Only one of {option_names(OpenOption(group))} can be asked for")
     if bits & OpenOption.SAVE_ALL_CONTEXT and not bits & INPUT:
         raise Refusal(Reason.OPTIONS_ERROR, "SAVE_ALL_CONTEXT goes with one of INPUT_*")
     if bits & CONTEXT and not bits & OpenOption.OUTPUT:

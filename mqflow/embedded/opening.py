@@ -22,6 +22,7 @@ from mqflow.embedded.topic_authority import check_topic_authority
 from mqflow.embedded.waiting import stop_waiting, wake_all
 from mqflow.mqi.authorities import Authority, Kind, Need, needed_to_open
 from mqflow.mqi.names import is_object_name
+from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.topic_attributes import TopicAttributes
@@ -276,7 +277,7 @@ def _dynamic(machine: Machine, model: Definition, wanted: str, user: str) -> Loc
 def _deletes(options: CloseOption) -> bool:
     """Whether the close is to delete the queue."""
     if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):
-        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{options!r} is for subscriptions")
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for subscriptions")
     if options == CloseOption.DELETE | CloseOption.DELETE_PURGE:
         raise Refusal(Reason.OPTIONS_ERROR, "DELETE and DELETE_PURGE exclude each other")
     return bool(options)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from mqflow.embedded.refusal import Refusal
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
+from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import ApplicationType, MessageFlag, MessageType, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 
@@ -96,10 +97,10 @@ def plan_put(bits: int) -> PutPlan:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL_OPTIONS:x} is no MQPMO option")
     for pair in _EXCLUDING:
         if bits & pair == pair:
-            raise Refusal(Reason.OPTIONS_ERROR, f"{pair!r} exclude each other")
+            raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(PutOption(pair))} exclude each other")
     contexts = [choice for option, choice in _CONTEXTS.items() if bits & option]
     if len(contexts) > 1:
-        raise Refusal(Reason.OPTIONS_ERROR, f"{PutOption(bits)!r} has more than one of the context options")
+        raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(PutOption(bits))} has more than one of the context options")
     context, open_option, refused_with = contexts[0] if contexts else (Context.DEFAULT, 0, 0)
     return PutPlan(
         under_syncpoint=bool(bits & PutOption.SYNCPOINT),

@@ -7,6 +7,7 @@ rc2524, rc2533.
 from typing import Final
 
 from mqflow.embedded.refusal import Refusal
+from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SUB_NAME_CHARS_MAX, SubscriptionAttributes, SubscriptionDescriptor
@@ -49,7 +50,7 @@ def check_descriptor(descriptor: SubscriptionDescriptor) -> None:
         raise Refusal(Reason.OPTIONS_ERROR, "One of CREATE, RESUME, ALTER, CREATE with RESUME, and CREATE with ALTER is needed")
     for pair in _EXCLUDING:
         if options & pair == pair:
-            raise Refusal(Reason.OPTIONS_ERROR, f"{pair!r} exclude each other")
+            raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(SubscribeOption(pair))} exclude each other")
     if options & SubscribeOption.NEW_PUBLICATIONS_ONLY and not options & SubscribeOption.CREATE:
         raise Refusal(Reason.OPTIONS_ERROR, "NEW_PUBLICATIONS_ONLY goes with CREATE")
     if options & SubscribeOption.GROUP_SUB and not options & SubscribeOption.SET_CORREL_ID:

@@ -30,6 +30,7 @@ from mqflow.embedded.subscription import EmbeddedSubscriptionHandle, Subscriptio
 from mqflow.embedded.topic_authority import check_topic_authority
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.authorities import Authority, Kind, Need
+from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
@@ -81,7 +82,7 @@ def subscribe(
 def close_subscription(machine: Machine, handle: EmbeddedSubscriptionHandle, options: CloseOption) -> Wait | None:
     """Let go of the subscription, and end it where it is not durable or REMOVE_SUB says so; return what waits for that."""
     if options & ~(CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB):
-        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{options!r} is for queues")
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for queues")
     subscription = handle.subscription
     if options == CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB:
         raise Refusal(Reason.OPTIONS_ERROR, "KEEP_SUB and REMOVE_SUB exclude each other")
