@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import anyio
 
-from mqflow import App, Context
+from mqflow import App, Backout, Context, Pace
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.settings import ReconnectSettings, Settings
 from mqflow.cli import rehearsal
@@ -264,7 +264,8 @@ def application(who: str, folder: Path, delays: str) -> None:
         settings=Settings(reconnect=ReconnectSettings(delays=delays)),
     )
 
-    @app.listener(IN, concurrency=2)
+    # A put that an outage refuses is a failure, and a worker that rests for 30 s because of many notices no outage.
+    @app.listener(IN, concurrency=2, backout=Backout(pace=Pace(first_s=0.001, max_s=0.01)))
     async def move(body: str, ctx: Context) -> None:
         nonlocal made
         made += 1
