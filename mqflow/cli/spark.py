@@ -28,6 +28,7 @@ _COMMANDS: Final = {
     "report": "A page that shows what is poison, where and since when.",
 }
 """`bronze` is here; the module of each other is `mqflow.cli.spark_<name>`, its object there `command`."""
+_FULL: Final = re.compile("No space left on device|Disk quota exceeded|File too large")
 _LAST_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
 
 
@@ -111,7 +112,7 @@ def _running() -> "SparkSession | None":
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Tell an error that Spark wraps in a traceback of a worker by the sentence in it."""
+    """Tell an error that Spark wraps in a traceback of a worker by the sentence in it; a full disk too, in one of ours."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - loads Spark
 
     from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
@@ -120,6 +121,12 @@ def told() -> Iterator[None]:
         yield
     except PySparkException as error:
         found = _LAST_ERROR.findall(str(error))
+        full = _FULL.search(f"{error}{getattr(error, '_stackTrace', '')}")  # Spark's own words name the task, and no reason
+        if not found and full is not None:
+            raise PipelineError(
+                f"There is no room where Spark writes: {full[0]}. What is in the tables is whole, and nothing is lost. Free "
+                "space where they are, or where spark.local.dir is, and type the command again."
+            ) from error
         if not found:
             raise
         raise PipelineError(found[-1]) from error

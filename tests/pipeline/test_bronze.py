@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 
 from mqflow.cli import main
 from mqflow.cli import spark as spark_command
+from mqflow.cli.spark import told
 from mqflow.journal import Consumers, Journal, Kind, columns_of
+from mqflow.pipeline import PipelineError
 from mqflow.pipeline.bronze import Bronze, bronze
 from mqflow.testing.journals import generate_journal
 
@@ -94,6 +96,18 @@ def test_the_command_says_what_is_wrong_with_a_segment_in_one_sentence(
     assert 1 == run.exit_code
     assert f"mqflow: The segment {segment} is damaged" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_a_full_disk_under_a_table_is_said_where_spark_says_that_a_task_failed() -> None:
+    said = "[TASK_WRITE_FAILED] Task failed while writing rows"  # seen with a table on a file system of 300 kB
+    error: Any = PySparkException(said)
+    error._stackTrace = f"{said}\nCaused by: java.io.IOException: No space left on device\n\tat"
+
+    with pytest.raises(PipelineError, match="no room where Spark writes: No space left on device") as caught, told():
+        raise error
+    assert "type the command again" in str(caught.value)
+    with pytest.raises(PySparkException), told():
+        raise PySparkException(said)
 
 
 @pytest.mark.parametrize(
