@@ -97,7 +97,7 @@ REPLAY = Model(
 LANDING = Model(
     "Landing",
     {"Landers": '{"l1", "l2"}', "Messages": '{"m1", "m2"}', "Kills": "1", "Cuts": "1"},
-    {"Kills": "2", "Cuts": "2"},
+    {"Kills": "2"},
     ("NeverTwice", "NeverLost"),
     "EveryMessageLands",
     50_000,
