@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-spark test check bench docs format clean
+.PHONY: demo demo-spark test check bench bench-spark docs format clean
 
 $(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -32,6 +32,10 @@ test: check docs ## everything
 bench: $(STAMP) ## the budgets, measured here, into docs/performance.md
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.served --write
+
+bench-spark: $(STAMP) ## what the pipeline on Spark costs, a quarter of an hour, into docs/performance.md
+	$(BIN)/python -m benchmarks.triage --unlike --write
+	$(BIN)/python -m benchmarks.spark --write
 
 docs: $(STAMP)
 	$(BIN)/zensical build --strict

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from mqflow.pipeline.rules_columns import CompiledRules, numbers_of
-from mqflow.policy.dead_letter_rules import Rule
+from mqflow.policy.dead_letter_rules import Action, Rule
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,6 +24,7 @@ __all__ = ("SAMPLE_MAX", "Difference", "RuleUse", "Triage", "Unmatched", "differ
 
 SAMPLE_MAX: Final = 20
 """How many unmatched messages are shown."""
+_CANNOT_FAIL: Final = frozenset({Action.DISCARD, Action.IGNORE})
 _EPOCH: Final = date(1970, 1, 1)
 _DAY_US: Final = 86_400_000_000
 _SHOWN: Final = ("msg_id", "dlq", "dlh_reason", "dlh_dest_q", "dlh_format", "put_appl_name", "user_id", "dlh_put_ts", "msg_len")
@@ -146,21 +147,25 @@ def unmatched(
     return tuple(Unmatched({name: _text(row[name]) for name in _SHOWN}) for row in rows)
 
 
-def differences(letters: "DataFrame", before: CompiledRules, after: CompiledRules) -> tuple[Difference, ...]:
+def differences(
+    letters: "DataFrame", before: CompiledRules, after: CompiledRules, *, retries: bool = False
+) -> tuple[Difference, ...]:
     """Return what becomes of messages otherwise by the second table, most messages first.
 
     Rules are told apart by what they do (action, target, header, authority), not by where they stand: a table with its rules
-    sorted otherwise that does the same has no difference.
+    sorted otherwise that does the same has no difference. What is compared is what happens first; with `retries` all that would
+    be tried in turn where what comes before it fails, up to the first rule that cannot fail (DISCARD, IGNORE).
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
+    deeds = _deeds if retries else _deed
     both = letters.where("has_dlh").select(
         "msg_id",
         f.coalesce("msg_len", f.lit(0)).alias("msg_len"),
         before.first_match().alias("before_rule"),
         after.first_match().alias("after_rule"),
-        _deed(before, before.first_match()).alias("before"),
-        _deed(after, after.first_match()).alias("after"),
+        deeds(before).alias("before"),
+        deeds(after).alias("after"),
     )
     grouped = both.where(f.col("before") != f.col("after")).groupBy("before_rule", "before", "after_rule", "after")
     rows = grouped.agg(
@@ -240,12 +245,29 @@ def _use(number: int, rule: Rule, groups: Sequence[_Group]) -> RuleUse:
     )
 
 
-def _deed(compiled: CompiledRules, number: "Column") -> "Column":
+def _deed(compiled: CompiledRules) -> "Column":
     """Return in words what is done with a message: two rules that do the same say the same."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    how = compiled.described(number)
-    return f.concat_ws(" ", how, compiled.target(number))
+    number = compiled.first_match()
+    return f.concat_ws(" ", compiled.described(number), compiled.target(number))
+
+
+def _deeds(compiled: CompiledRules) -> "Column":
+    """Return in words all that is tried in turn; after the last rule the message is left, as IGNORE leaves it."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    tried: list[Column] = []
+    ended = f.lit(False)
+    for number, rule in enumerate(compiled.rules, start=1):
+        matches = compiled.matches(number)
+        this = f.lit(number)
+        said = f.concat_ws(" ", compiled.described(this), compiled.target(this))
+        tried.append(f.when(matches & ~ended, said))
+        if rule.action in _CANNOT_FAIL:
+            ended |= matches
+    tried.append(f.when(~ended, f.lit(Action.IGNORE.value)))
+    return f.concat_ws(", then ", *tried)
 
 
 def _messages(groups: Iterable[_Group]) -> int:

@@ -239,7 +239,7 @@ def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path:
     [alert] = collected(tables.read(spark, "poison_alert").where("window.end - window.start = interval 5 minutes"))
     assert (START + 40 * MINUTE, 50, 17 + 1 - 1) == (alert["window"], alert["messages"], alert["poisoned"])
     assert 400 == int.from_bytes(alert["first_msg_id"])
-    assert (400, (8 + 0.5) / 401) == (alert["history_messages"], alert["expected_rate"])
+    assert (400, 8 / 400) == (alert["history_messages"], alert["expected_rate"])
 
 
 def test_every_table_has_exactly_its_columns(spark: SparkSession, tmp_path: Path, dispositions: DataFrame) -> None:

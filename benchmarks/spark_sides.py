@@ -1,0 +1,214 @@
+"""What the ratios of `benchmarks.spark` are of: each function is run in a process of `spark_processes`, and returns a sample.
+
+Sources and sinks that mqflow does not have, because they are what its own are compared with, are here too.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from benchmarks.sampling import Sample
+from benchmarks.spark_processes import consumed, metered, session
+from benchmarks.triage import RULES, letters
+from mqflow.journal import Journal, Kind, Lane, Segment, columns_of, read_batches
+from mqflow.journal.schemas import ddl
+from mqflow.mqi.dead_letter_header import DeadLetterHeader
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.pipeline import delta_sink
+from mqflow.pipeline.offsets import packed
+from mqflow.pipeline.rules_columns import COLUMNS, compile_rules
+from mqflow.policy.dead_letter_actions import DeadLetter, matchers
+from mqflow.testing.journals import add_segment, generate_journal, invented
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+__all__ = (
+    "by_column",
+    "by_udf",
+    "delta_by_batches",
+    "delta_by_rows",
+    "journal_by_batches",
+    "journal_by_rows",
+    "made_journal",
+    "parquet_read",
+    "parquet_written",
+)
+
+_SEGMENT_ROWS: Final = 20_000
+_BODY_BYTES: Final = 300
+_KIND: Final = Kind.DEAD_LETTER
+_PART_BYTES: Final = 64 * 1024 * 1024
+
+
+def made_journal(folder: Path, rows: int) -> None:
+    """Make a journal of dead letters, bodies of 300 bytes, and the same rows as Parquet files of Spark."""
+    size = min(rows, _SEGMENT_ROWS)
+    lane: Lane = generate_journal(folder / "journal", _KIND, segments=0, lane="DLQ")
+    unit = invented(_KIND, size, seed=1, body_bytes=_BODY_BYTES)
+    for _ in range(rows // size):
+        add_segment(lane, unit)
+    _journal(folder).write.parquet(str(folder / "parquet"))
+
+
+def journal_by_batches(folder: Path, rows: int) -> Sample:
+    """Read every column of the journal through `mqflow_journal`."""
+    return metered(rows, lambda: consumed(_journal(folder)))
+
+
+def journal_by_rows(folder: Path, rows: int) -> Sample:
+    """Read the same segments through a source that gives tuples."""
+    session().dataSource.register(Tuples)
+    return metered(rows, lambda: consumed(session().read.format(Tuples.name()).load(str(folder / "journal"))))
+
+
+def parquet_read(folder: Path, rows: int) -> Sample:
+    """Read the same rows through Spark's own scan."""
+    return metered(rows, lambda: consumed(session().read.parquet(str(folder / "parquet"))))
+
+
+def delta_by_batches(folder: Path, rows: int) -> Sample:
+    """Write rows with bodies through `mqflow_delta`."""
+    return _written("mqflow_delta", folder / "by-batches", rows)
+
+
+def delta_by_rows(folder: Path, rows: int) -> Sample:
+    """Write the same rows into the same kind of table through a sink that is given rows."""
+    session().dataSource.register(RowSink)
+    return _written(RowSink.name(), folder / "by-rows", rows)
+
+
+def parquet_written(folder: Path, rows: int) -> Sample:
+    """Write the same rows through Spark's own Parquet sink."""
+    return _written("parquet", folder / "by-spark", rows)
+
+
+def by_column(_folder: Path, rows: int) -> Sample:
+    """Find the first rule and all rules of every letter, by columns."""
+    compiled = compile_rules(RULES)
+    return metered(rows, lambda: consumed(letters(session(), rows).select(compiled.first_match(), *compiled.masks())))
+
+
+def by_udf(_folder: Path, rows: int) -> Sample:
+    """Find the first rule of every letter by the handler's matcher, in Python."""
+    first = f.udf(_first, "int")
+    return metered(rows, lambda: consumed(letters(session(), rows).select(first(*COLUMNS.values()))))
+
+
+def _journal(folder: Path) -> Any:
+    return session().read.format("mqflow_journal").option("kind", _KIND.value).load(str(folder / "journal"))
+
+
+def _written(form: str, path: Path, rows: int) -> Sample:
+    made = session().range(rows, numPartitions=2).withColumn("body", f.repeat(f.sha2(f.col("id").cast("string"), 256), 4))
+    return metered(rows, lambda: made.write.format(form).mode("append").save(str(path)))
+
+
+class _Matching:
+    """The handler's matcher, made once in each worker: a function of Spark's comes by its pickle."""
+
+    asking: Sequence[Any] = ()
+
+
+def _first(*values: Any) -> int | None:
+    if not _Matching.asking:
+        _Matching.asking = matchers(compile_rules(RULES).rules)
+    of = dict(zip(COLUMNS.values(), values, strict=True))
+    header = DeadLetterHeader(
+        reason=of["dlh_reason"],
+        destination_queue=of["dlh_dest_q"],
+        destination_queue_manager=of["dlh_dest_qm"],
+        format=of["dlh_format"],
+    )
+    descriptor = MessageDescriptor(
+        application_identity_data=of["appl_identity_data"],
+        put_application_name=of["put_appl_name"],
+        put_application_type=of["put_appl_type"],
+        feedback=of["feedback"],
+        message_type=of["msg_type"],
+        persistence=of["persistence"],
+        reply_to_queue=of["reply_q"],
+        reply_to_queue_manager=of["reply_qm"],
+        user_identifier=of["user_id"],
+    )
+    letter = DeadLetter(descriptor, header, b"")
+    return next((at for at, each in enumerate(_Matching.asking, start=1) if each.matches(letter)), None)
+
+
+@dataclass(frozen=True)
+class _Part(InputPartition):
+    segments: tuple[Segment, ...]
+
+
+class Tuples(DataSource):
+    """A journal's rows as tuples."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "benchmark_tuples"
+
+    def schema(self) -> str:
+        return ddl(_KIND)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        return _TupleReader(Path(self.options["path"]))
+
+
+class _TupleReader(DataSourceReader):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def partitions(self) -> Sequence[InputPartition]:
+        segments = [segment for lane in Journal.open(self._path).lanes() for segment in lane.all_segments()]
+        return [_Part(part) for part in packed(segments, part_bytes=_PART_BYTES, least=2)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        assert isinstance(partition, _Part)
+        names = [column.name for column in columns_of(_KIND)]
+        for segment in partition.segments:
+            for batch in read_batches(segment, _KIND, names):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+class RowSink(DataSource):
+    """The Delta sink, given rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "benchmark_rows"
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
+        return _RowWriter(delta_sink._asked(self.options, schema, overwrite=overwrite))  # noqa: SLF001 - the sink but for how rows come
+
+
+class _RowWriter(DataSourceWriter):
+    def __init__(self, asked: Any) -> None:
+        self._asked = asked
+
+    def write(self, iterator: Iterator["Row"]) -> WriterCommitMessage:
+        return delta_sink._Files(delta_sink._write(self._asked, self._batches(iterator)))  # noqa: SLF001 - as above
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        delta_sink._commit(self._asked, messages, batch=0)  # noqa: SLF001 - as above
+
+    def _batches(self, rows: Iterator["Row"]) -> Iterator[pa.RecordBatch]:
+        schema, unit = delta_sink._arrow_schema(self._asked), []  # noqa: SLF001 - as above
+        for row in rows:
+            unit.append(row.asDict())
+            if len(unit) == _SEGMENT_ROWS // 2:
+                yield pa.RecordBatch.from_pylist(unit, schema=schema)
+                unit = []
+        if unit:
+            yield pa.RecordBatch.from_pylist(unit, schema=schema)

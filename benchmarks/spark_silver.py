@@ -1,0 +1,37 @@
+"""Silver made of records of decisions, with and without looking for what was landed twice. Run in `spark_processes`."""
+
+from pathlib import Path
+
+from benchmarks.sampling import Sample
+from benchmarks.spark_processes import consumed, metered, session
+from mqflow.journal import Kind
+from mqflow.pipeline import silver
+from mqflow.pipeline.landed_once import once
+from mqflow.testing.journals import generate_journal
+
+__all__ = ("deduped", "free")
+
+_SEGMENT_ROWS = 20_000
+
+
+def free(folder: Path, rows: int) -> Sample:
+    """Make the attempts of so many records, each taken for landed once."""
+    landed = _landed(folder, rows)
+    return metered(rows, lambda: consumed(silver.attempts(session().read.parquet(landed))))
+
+
+def deduped(folder: Path, rows: int) -> Sample:
+    """Make them with `--dedupe`."""
+    landed = _landed(folder, rows)
+    return metered(rows, lambda: consumed(silver.attempts(once(session().read.parquet(landed), Kind.DISPOSITION))))
+
+
+def _landed(folder: Path, rows: int) -> str:
+    """Return where records are in Parquet files; the first to ask makes them."""
+    path = folder / "dispositions"
+    if not path.exists():
+        size = min(rows, _SEGMENT_ROWS)
+        generate_journal(folder / "decided", Kind.DISPOSITION, segments=max(1, rows // size), rows=size, lane="DECISIONS")
+        read = session().read.format("mqflow_journal").load(str(folder / "decided"))
+        read.write.parquet(str(path))
+    return str(path)

@@ -1,0 +1,160 @@
+"""`python -m benchmarks.triage [ROWS]`: a rules table of 26 rules tried on generated dead letters, in local[2].
+
+`--unlike` makes a rule look at a field that differs in every letter. With `--write` the figures go into docs/performance.md.
+Nothing is read: the letters are made by Spark as they are judged, and what that costs by itself is measured too.
+"""
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.budgets import Bar
+from benchmarks.machine import describe, wait_for_idle
+from benchmarks.page import replaced_between
+from benchmarks.sampling import Sample
+from benchmarks.spark_processes import Processes, consumed, metered, processes, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ("RULES", "letters", "main")
+
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+BEGIN: Final = "<!-- triage: begin (python -m benchmarks.triage --write writes what stands between these two lines) -->"
+END: Final = "<!-- triage: end -->"
+GOAL_S: Final = Bar(60.0, 30.0, at_most=True)
+_GOAL_ROWS: Final = 100_000_000
+
+RULES: Final = "\n".join(
+    (
+        *(f"DESTQ(APP{number}.IN) REASON(MQRC_Q_FULL) ACTION(RETRY) RETRY(3)" for number in range(12)),
+        *(f"DESTQ(APP{number}.*) APPLNAME('b?t*') ACTION(FWD) FWDQ(HELD{number}) HEADER(YES)" for number in range(6)),
+        "REASON(MQRC_NOT_AUTHORIZED) USERID('bob') ACTION(DISCARD)",
+        "DESTQ(*9.IN) ACTION(FWD) FWDQ(NINE)",
+        "REASON(MQRC_UNKNOWN_OBJECT_NAME) ACTION(FWD) FWDQ(UNKNOWN)",
+        "FORMAT(MQADMIN) ACTION(DISCARD)",
+        "APPLNAME('main*') ACTION(RETRY)",
+        "PERSIST(0) ACTION(DISCARD)",
+        "DESTQ(APP1*) ACTION(FWD) FWDQ(X)",
+        "REASON(2362) ACTION(IGNORE)",
+    )
+)
+"""26 rules: some that take much, some that never fire, some that others shadow."""
+UNLIKE: Final = RULES + "\nREPLYQ(AMQ.00000000000000*) REASON(2110) ACTION(DISCARD)"
+_DAYS_S: Final = 30 * 86_400
+
+
+def letters(spark: "SparkSession", rows: int) -> "DataFrame":
+    """Return so many dead letters, made as they are read: what a rules table can look at, and what a sample shows."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - only processes that measure load Spark
+
+    def of(salt: int, *values: object) -> "Column":
+        number = f.pmod(f.xxhash64("id", f.lit(salt)), f.lit(len(values))).cast("int")
+        return f.element_at(f.array(*(f.lit(value) for value in values)), number + 1)
+
+    return spark.range(rows).select(
+        f.lit(True).alias("has_dlh"),
+        of(1, 2053, 2085, 2035, 2030, 2110, 2362).alias("dlh_reason"),
+        of(2, *(f"APP{number}.IN" for number in range(20))).alias("dlh_dest_q"),
+        f.lit("QM1").alias("dlh_dest_qm"),
+        f.lit("MQSTR").alias("dlh_format"),
+        of(3, "web", "batch", "mainframe").alias("put_appl_name"),
+        f.lit(6).alias("put_appl_type"),
+        of(4, "amelie", "bob").alias("user_id"),
+        f.concat(f.lit("AMQ."), f.lpad(f.hex("id"), 16, "0")).alias("reply_q"),
+        f.lit("").alias("reply_qm"),
+        f.lit(0).alias("feedback"),
+        f.lit("").alias("appl_identity_data"),
+        f.lit(8).alias("msg_type"),
+        f.lit(1).alias("persistence"),
+        f.pmod(f.xxhash64("id", f.lit(5)), f.lit(5_000)).alias("msg_len"),
+        f.timestamp_seconds(f.lit(1_767_225_600) + f.col("id") % _DAYS_S).alias("dlh_put_ts"),
+        f.unhex(f.lpad(f.hex("id"), 48, "0")).alias("msg_id"),
+        f.lit("DLQ").alias("dlq"),
+    )
+
+
+def generated(rows: int) -> Sample:
+    """Make the letters, all columns that the rules look at, and judge none."""
+    from mqflow.pipeline.rules_columns import compile_rules  # noqa: PLC0415 - as above
+
+    wanted = ("has_dlh", "msg_len", "dlh_put_ts", *compile_rules(RULES).columns)
+    return metered(rows, lambda: consumed(letters(session(), rows).select(*wanted)))
+
+
+def tried(rows: int, table: str) -> Sample:
+    """Try the table: counts and bytes by rule, all matches, what is shadowed, the oldest, a sample of what no rule takes."""
+    from mqflow.pipeline.rules_columns import compile_rules  # noqa: PLC0415 - as above
+    from mqflow.pipeline.triage import triage, unmatched  # noqa: PLC0415
+
+    compiled, made = compile_rules(table), letters(session(), rows)
+
+    def work() -> None:
+        found = triage(made, compiled)
+        shown = unmatched(made, compiled, known=found)
+        assert rows == found.messages
+        assert bool(found.unmatched) == bool(shown)
+
+    return metered(rows, work)
+
+
+def compared(rows: int, tables: dict[str, str], on: Processes, patience_s: float) -> list[tuple[str, Sample, float]]:
+    """Return what each took, after a warm-up, and the share of the processors that others had before."""
+    master, warm = "local[2]", max(1, rows // 20)
+    found = []
+    for what, table in {"made, and nothing else": "", **tables}.items():
+        work = partial(tried, table=table) if table else generated
+        on.on(master, work, warm)
+        busy = wait_for_idle(patience_s)
+        found.append((what, on.on(master, work, rows), busy))
+    return found
+
+
+def render(found: list[tuple[str, Sample, float]], date: str) -> str:
+    """Return the table, in Markdown. The goal is judged for a hundred million letters only."""
+    machine = describe()
+    lines = [
+        f"Measured on {date} by `python -m benchmarks.triage`.",
+        "",
+        f"{machine.cpus} x {machine.cpu}; load average at the end {os.getloadavg()[0]:.2f}.",
+        "",
+        "| what | letters | s | processor time, s | letters/s | must | moonshot | | others' CPU |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for what, sample, busy in found:
+        judged = sample.messages >= _GOAL_ROWS and "tried" in what
+        bar = f"{GOAL_S.must:g} s | {GOAL_S.moonshot:g} s | {GOAL_S.met(sample.wall_s)}" if judged else "| | "
+        lines.append(
+            f"| {what} | {sample.messages:,} | {sample.wall_s:.1f} | {sample.cpu_s:.1f} | {sample.rate:,.0f} | {bar} "
+            f"| {busy:.0%} |"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, and show or write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.triage", description=__doc__)
+    parser.add_argument("rows", nargs="?", type=lambda text: int(float(text)), default=_GOAL_ROWS, metavar="ROWS")
+    parser.add_argument("--unlike", action="store_true", help="also with a rule about a field that differs in every letter")
+    parser.add_argument("--patience", type=float, default=30.0, help="seconds to wait for an idle machine, each time (30)")
+    parser.add_argument("--write", action="store_true", help="write the figures into the page")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page to write into")
+    given = parser.parse_args(arguments)
+    tables = {"tried by 26 rules": RULES}
+    if given.unlike:
+        tables["tried by 27, one of them about ReplyToQ"] = UNLIKE
+    with processes() as on:
+        found = compared(given.rows, tables, on, given.patience)
+    text = render(found, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    if given.write:
+        given.page.write_text(replaced_between(given.page.read_text(), text, BEGIN, END))
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

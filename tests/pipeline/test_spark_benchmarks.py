@@ -1,0 +1,51 @@
+"""The benchmarks of the pipeline work, at a size that says nothing about speed."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks import spark as benchmark
+from benchmarks import spark_sides as sides
+from benchmarks import triage
+from benchmarks.sampling import Sample
+
+ROWS = 40
+
+
+def test_each_side_of_a_ratio_does_its_work(spark: SparkSession, tmp_path: Path) -> None:
+    assert spark.version
+    sides.made_journal(tmp_path, ROWS)
+
+    of_spark = [ratio for ratio in benchmark.RATIOS if ratio.master]
+    for side in {side for ratio in of_spark for side in (ratio.of, ratio.over)}:
+        assert ROWS == side(tmp_path, ROWS).messages
+
+    assert ROWS == spark.read.parquet(str(tmp_path / "by-spark")).count()
+
+
+def test_a_table_is_tried_on_letters_that_are_made_as_they_are_judged(spark: SparkSession) -> None:
+    assert spark.version
+    assert 500 == triage.tried(500, triage.UNLIKE).messages
+    assert 500 == triage.generated(500).messages
+
+
+def test_what_needs_no_spark_is_measured_without_one_and_written_into_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{benchmark.BEGIN}\n{benchmark.END}\nafter\n")
+    given = ["--only", "lane", "--rounds", "1", "--share", "0.001", "--patience", "0", "--page", str(page), "--write"]
+
+    assert 0 == benchmark.main(given)
+
+    assert "| 2 lanes / 1 lane, 50 µs a get |" in page.read_text()
+    assert "measuring" in capsys.readouterr().err
+
+
+def test_the_goal_of_triage_is_judged_for_a_hundred_million_letters_only() -> None:
+    few, many = Sample(10, 61.0, 1.0), Sample(100_000_000, 61.0, 1.0)
+
+    shown = triage.render([("tried by 26 rules", few, 0.0), ("tried by 26 rules", many, 0.0)], "today").splitlines()
+
+    assert ["missed" in line for line in shown[-2:]] == [False, True]
