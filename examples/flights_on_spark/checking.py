@@ -91,6 +91,10 @@ def check_report(path: Path, expected: Expected) -> Iterator[Check]:
     told = json.loads(path.read_text("utf-8"))
     letters = expected.dead_letters
     yield Check("report: messages", len(expected.after), told["messages"])
+    yield Check("report: are poison", expected.poison_after.total(), told["poisoned"])
+    twice = sum(fate.redrives and fate.poison for fate in expected.after.values())
+    was = sum(row["poisoned"] for row in told["poison_over_time"])
+    yield Check("report: were poison, over time", expected.poison_before.total() + twice + _new_poison(expected), was)
     yield Check("report: dead letters with a reason", letters.total(), sum(row["messages"] for row in told["dead_letters"]))
     yield Check("report: the rules would retry", letters[2053, "NIGHT.IN"], told["triage"]["rules"][0]["first"])
     yield Check("report: the rules would forward", letters[2362, "CLAIMS.IN"], told["triage"]["rules"][1]["first"])
@@ -103,6 +107,11 @@ def check_report(path: Path, expected: Expected) -> Iterator[Check]:
     waited = sum(fate.error == "Retry" for fate in expected.after.values())
     yield Check("report: retries that waited", waited, sum(row["n"] for row in told["delays"]))
     yield Check("report: of them too early", 0, sum(row["early"] for row in told["delays"]))
+
+
+def _new_poison(expected: Expected) -> int:
+    """Return how much of the messages that the redrive made is poison: those of flights that were not booked before."""
+    return sum(fate.poison for key, fate in expected.after.items() if key not in expected.before)
 
 
 def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, Any]]]) -> Iterator[str]:

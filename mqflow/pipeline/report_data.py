@@ -1,6 +1,6 @@
 """What the report says before it is drawn: bounded counts out of gold, sentences about them. Knows tables; draws nothing."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -11,11 +11,13 @@ from mqflow.pipeline.triage import Triage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("ROWS_MAX", "Report", "Row", "gather", "sentences")
+__all__ = ("ROWS_MAX", "Report", "Row", "gather", "poison_by", "sentences", "step_of")
 
 ROWS_MAX: Final = 2_000
 """How many rows of one table are drawn at the most; the rest is counted, and the report says so."""
 _SHOWN: Final = 12
+_BY_MINUTES: Final = timedelta(hours=6)
+_BY_HOURS: Final = timedelta(days=10)
 
 Row = dict[str, Any]
 
@@ -29,8 +31,10 @@ class Report(Struct, frozen=True, kw_only=True):
     messages: int
     poisoned: int
     deliveries: int
-    #: Poison by hour and handler.
-    poison_by_hour: list[Row]
+    #: How long the steps of `poison_over_time` are: "5 minutes", "1 hour" or "1 day", by how long the whole time is.
+    step: str = "1 hour"
+    #: Poison by step and handler; each has its `start` and `end`.
+    poison_over_time: list[Row]
     #: By queue, handler and exception, most first.
     culprits: list[Row]
     retry_curve: list[Row]
@@ -59,13 +63,14 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         return [_plain(row.asDict(recursive=True)) for row in found[:ROWS_MAX]]
 
     rates = gold.read(spark, "poison_rate", current).where(hours)
-    whole, parts = rates.where("exc_class is null"), rates.where("exc_class is not null")
+    parts = rates.where("exc_class is not null")
     told, attempted = silver.read(spark, "message"), silver.read(spark, "attempt")
     poison = f.count_if(f.col("final_outcome").isin("backed_out", "dead_lettered", "discarded"))
     totals = told.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
     span = attempted.agg(
         f.min("event_ts").alias("first"), f.max("event_ts").alias("last"), f.count(f.lit(1)).alias("n")
     ).collect()[0]
+    step = step_of(span["first"], span["last"])
     culprits = parts.groupBy("queue", "handler", "exc_class").agg(
         f.sum("deliveries").alias("deliveries"), f.sum("poisoned").alias("poisoned"), f.min("window.start").alias("since")
     )
@@ -89,18 +94,8 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         messages=totals["n"],
         poisoned=totals["poisoned"],
         deliveries=span["n"],
-        poison_by_hour=rows(
-            "poison_rate",
-            whole.select(
-                f.col("window.start").alias("hour"),
-                "queue",
-                "handler",
-                "messages",
-                "poisoned",
-                "poison_rate",
-                "retry_amplification",
-            ).orderBy("hour", "queue"),
-        ),
+        step=step,
+        poison_over_time=rows("poison_rate", poison_by(gold.read(spark, "poison_rate", current), step)),
         culprits=rows(
             "culprits", culprits.orderBy(f.desc("poisoned"), f.desc("deliveries"), "queue", "exc_class").limit(_SHOWN)
         ),
@@ -149,6 +144,33 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
     )
 
 
+def step_of(first: datetime | None, last: datetime | None) -> str:
+    """Return into which steps the time is cut: enough of them to see when something began, and not too many to see."""
+    if first is None or last is None or last - first <= _BY_MINUTES:
+        return "5 minutes"
+    return "1 hour" if last - first <= _BY_HOURS else "1 day"
+
+
+def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
+    """Return how much was poison in each step, of `gold.poison_rate`."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    length = "interval 5 minutes" if step == "5 minutes" else "interval 1 hour"
+    start, end = f.col("window.start").alias("start"), f.col("window.end").alias("end")
+    if step == "1 day":
+        start, end = (
+            f.date_trunc("day", "window.start").alias("start"),
+            f.expr("date_trunc('day', window.start) + interval 1 day"),
+        )
+    return (
+        rates.where(f"exc_class is null and window.end - window.start = {length}")
+        .groupBy(start, end.alias("end"), "queue", "handler")
+        .agg(f.sum("messages").alias("messages"), f.sum("poisoned").alias("poisoned"), f.sum("deliveries").alias("deliveries"))
+        .withColumn("poison_rate", f.col("poisoned") / f.col("messages"))
+        .orderBy("start", "queue", "handler")
+    )
+
+
 def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
     """Return what became of what was put back: by the ids of redrives, unless messages came back under no id that is told."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
@@ -174,24 +196,27 @@ def sentences(report: Report) -> list[str]:
     """Return what somebody who reads nothing else should know."""
     if not report.messages:
         return ["No message was handled in this time, or no record of one has landed."]
-    share = report.poisoned / report.messages
+    share, retries = report.poisoned / report.messages, max(0, report.deliveries - report.messages)
     said = [
-        f"{report.messages:,} messages were handled, and {report.poisoned:,} of them ({share:.2%}) were poison, and put aside.",
+        f"{report.messages:,} messages were handled, and {report.poisoned:,} of them ({share:.2%}) are poison, and put aside.",
         (
-            f"{max(0, report.deliveries - report.messages):,} deliveries were retries, "
+            f"{retries:,} of {report.deliveries:,} deliveries ({retries / max(1, report.deliveries):.1%}) were retries: "
             f"{report.deliveries / report.messages:.2f} deliveries a message."
         ),
     ]
+    if report.redrives:
+        back, done = (sum(row[name] for row in report.redrives) for name in ("redriven", "succeeded"))
+        said.append(f"{back:,} that had come to an end were put back, and {done:,} of those succeeded then.")
     if report.culprits and report.culprits[0]["poisoned"]:
         worst = report.culprits[0]
         said.append(
-            f"Most of the poison, {worst['poisoned']:,} messages, is {worst['exc_class']} in handler {worst['handler']} on "
+            f"Most poison, {worst['poisoned']:,} messages, came of {worst['exc_class']} in handler {worst['handler']} on "
             f"{worst['queue']}, since {_hour(worst['since'])}."
         )
     if report.alerts:
         first = report.alerts[0]
         said.append(
-            f"{len(report.alerts)} times a handler made more poison in an hour than its history lets expect; first "
+            f"{_times(len(report.alerts))} a handler made more poison in an hour than its history lets expect; first "
             f"{first['handler']} on {first['queue']} at {_hour(first['hour'])}, beginning with message {first['first_msg_id']}."
         )
     if report.dead_letters:
@@ -211,6 +236,10 @@ def sentences(report: Report) -> list[str]:
     if report.late_rows:
         said.append(f"{report.late_rows:,} records landed after their windows were closed, and are not in the counts by time.")
     return said
+
+
+def _times(count: int) -> str:
+    return {1: "Once", 2: "Twice"}.get(count, f"{count:,} times")
 
 
 def _hour(text: str) -> str:

@@ -1,31 +1,32 @@
 """Draws a report: one HTML page that needs nothing else, pictures beside it, light and dark; text from messages is escaped.
 
-Charts are Altair's, drawn by vl-convert without a browser; the page holds no script, and forbids any.
+What is drawn is `report_charts`' business. The page holds no script, and forbids any.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from statistics import median_low
+from typing import Any, Final
 
 import msgspec
 
+from mqflow.pipeline.report_charts import charts
 from mqflow.pipeline.report_data import Report, Row, sentences
 
-if TYPE_CHECKING:
-    import altair as alt
+__all__ = ("page", "write_report")
 
-__all__ = ("PNGS", "charts", "page", "write_report")
-
-_INK: Final = {"light": "#1f2933", "dark": "#e4e7eb"}
-_PAPER: Final = {"light": "#ffffff", "dark": "#161b22"}
-_GRID: Final = {"light": "#d9dee5", "dark": "#323a45"}
-#: Told apart by people who see red and green alike.
-_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_WIDTH: Final = 860
-_LABEL_CHARS_MAX: Final = 60
-PNGS: Final = ("poison", "culprits", "retries", "delays")
-"""What is drawn, by the names of the files."""
+_POISON: Final = (
+    "Poison is what failed as often as its queue allows (BOTHRESH), or what no retry could help. It was put aside, and is "
+    "counted when it was. Where a handler made more of it in an hour than its own history lets expect (▼), the hour stands "
+    "below, the most unusual first, with the message that began it."
+)
+_ROWS_SHOWN: Final = 12
+"""How many rows of a table stand on the page; all of them are in report.json."""
+_BREAKS: Final = re.compile(r"(?<=[._/])|(?<=[0-9a-f]{16})(?=[0-9a-f]{16})")
+"""Where a long name or identifier may go on in the next line."""
+_UNBROKEN_CHARS_MAX: Final = 20
 
 _STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1f2933;--paper:#fff;--soft:#616e7c;--line:#d9dee5;--box:#f5f7fa}
@@ -35,8 +36,8 @@ margin:2rem auto;padding:0 1rem}
 h1{font-size:1.7rem}h2{font-size:1.2rem;margin-top:2.5rem;border-bottom:1px solid var(--line);padding-bottom:.3rem}
 p.what{color:var(--soft);margin-top:.2rem}ul.said{background:var(--box);padding:1rem 1rem 1rem 2.2rem;border-radius:8px}
 table{border-collapse:collapse;width:100%;font-size:.9rem;display:block;overflow-x:auto}
-th,td{text-align:left;padding:.35rem .7rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
-td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}
+th,td{text-align:left;padding:.35rem .7rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word}
+td.s{white-space:nowrap}td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}
 .dark{display:none}@media(prefers-color-scheme:dark){.dark{display:block}.light{display:none}}
 footer{color:var(--soft);font-size:.85rem;margin-top:3rem}
 """
@@ -58,70 +59,6 @@ def write_report(report: Report, folder: Path) -> Path:
     path = folder / "report.html"
     path.write_text(page(report, drawn), encoding="utf-8")
     return path
-
-
-def charts(report: Report, theme: str) -> "dict[str, alt.Chart]":
-    """Return the charts that there are numbers for, by name."""
-    import altair as alt  # noqa: PLC0415 - needed to draw only
-
-    made: dict[str, Any] = {}
-    rows = [
-        row | {"who": _cut(f"{row['queue']} · {row['handler']}"), "percent": 100 * row["poison_rate"]}
-        for row in report.poison_by_hour
-    ]
-    if rows:
-        base = alt.Chart(_data(rows))
-        made["poison"] = base.mark_line(point=True, strokeWidth=2).encode(
-            x=_hours(),
-            y=alt.Y("percent:Q", title="Poison, % of messages"),
-            color=alt.Color("who:N", title="Queue · handler", scale=alt.Scale(range=list(_COLOURS))),
-        )
-    worst = [
-        row | {"what": _cut(f"{row['exc_class']} in {row['handler']}")}
-        for row in report.culprits
-        if row["poisoned"] or row["deliveries"]
-    ]
-    if worst:
-        made["culprits"] = (
-            alt.Chart(_data(worst))
-            .mark_bar(color=_COLOURS[1])
-            .encode(
-                x=alt.X("deliveries:Q", title="Failed deliveries"),
-                y=alt.Y("what:N", sort="-x", title=None, axis=alt.Axis(labelLimit=360)),
-            )
-        )
-    curve = [
-        row | {"who": _cut(f"{row['queue']} · {row['handler']}"), "percent": 100 * row["p_success"]}
-        for row in report.retry_curve
-    ]
-    if curve:
-        made["retries"] = (
-            alt.Chart(_data(curve))
-            .mark_bar()
-            .encode(
-                x=alt.X("attempt_no:O", title="Attempt", axis=alt.Axis(labelAngle=0)),
-                xOffset="who:N",
-                y=alt.Y("percent:Q", title="Succeeded, %", scale=alt.Scale(domain=[0, 100])),
-                color=alt.Color("who:N", title="Queue · handler", scale=alt.Scale(range=list(_COLOURS))),
-            )
-        )
-    if report.delays:
-        late = [
-            {"hour": row["hour"], "what": text, "ms": row[name]}
-            for row in report.delays
-            for name, text in (("p50_error_ms", "half of them within"), ("p99_error_ms", "99 % within"))
-        ]
-        made["delays"] = (
-            alt.Chart(_data(late))
-            .mark_line(point=True)
-            .encode(
-                x=_hours(),
-                y=alt.Y("ms:Q", title="Late, ms"),
-                color=alt.Color("what:N", title=None, scale=alt.Scale(range=list(_COLOURS))),
-            )
-        )
-    heights = {"culprits": alt.Step(34)}
-    return {name: _styled(chart, theme, heights.get(name, 260)) for name, chart in made.items()}
 
 
 def page(report: Report, drawn: "dict[tuple[str, str], str]") -> str:
@@ -160,10 +97,10 @@ def _sections(report: Report) -> "list[tuple[str, str, str, str]]":
     return [
         (
             "How much is poison, and since when",
-            "Poison is what failed as often as its queue allows (BOTHRESH), or no retry could help. It was put aside.",
+            _POISON,
             "poison",
             _table(
-                report.alerts,
+                sorted(report.alerts, key=lambda row: -row["score"]),
                 (
                     ("hour", "Hour", _said),
                     ("queue", "Queue", str),
@@ -210,17 +147,17 @@ def _sections(report: Report) -> "list[tuple[str, str, str, str]]":
         ),
         (
             "How long until poison is put aside",
-            "From the first delivery to the move, by the hour in which it was moved.",
+            "From the first delivery to the move. Usually: in the middle one of the hours, half of them took no longer.",
             "",
             _table(
-                report.backout,
+                _by_queue(report.backout, "p50_ms", "p99_ms", "max_ms"),
                 (
-                    ("hour", "Hour", _said),
                     ("queue", "Queue", str),
                     ("n", "Messages", number),
-                    ("p50_ms", "Half within, ms", number),
-                    ("p99_ms", "99 % within, ms", number),
-                    ("max_ms", "Longest, ms", number),
+                    ("usual", "Usually, ms", number),
+                    ("p99", "99 % in the worst hour, ms", number),
+                    ("max", "Longest, ms", number),
+                    ("hour", "In the hour", _said),
                 ),
             ),
         ),
@@ -264,22 +201,36 @@ def _sections(report: Report) -> "list[tuple[str, str, str, str]]":
         ),
         (
             "Are delayed messages on time",
-            "How long after it was due a delayed message was delivered. Below zero would be too early.",
+            "How long after it was due a message was delivered that had to wait for it. Below zero would be too early.",
             "delays",
             _table(
-                report.delays,
+                _by_queue(report.delays, "p50_error_ms", "p99_error_ms", "max_error_ms"),
                 (
-                    ("hour", "Hour", _said),
                     ("queue", "Queue", str),
                     ("n", "Messages", number),
                     ("early", "Early", number),
-                    ("p50_error_ms", "Half within, ms", number),
-                    ("p99_error_ms", "99 % within, ms", number),
-                    ("max_error_ms", "Latest, ms", number),
+                    ("usual", "Usually, ms", number),
+                    ("p99", "99 % in the worst hour, ms", number),
+                    ("max", "Latest, ms", number),
+                    ("hour", "In the hour", _said),
                 ),
             ),
         ),
     ]
+
+
+def _by_queue(hours: Sequence[Row], half: str, most: str, longest: str) -> list[Row]:
+    """Return a row for each queue of those for its hours, most messages first."""
+    found = []
+    for queue in {row["queue"]: None for row in hours}:
+        of = [row for row in hours if row["queue"] == queue]
+        worst = max(of, key=lambda row: row[longest])
+        found.append({
+            "queue": queue, "n": sum(row["n"] for row in of), "early": sum(row.get("early", 0) for row in of),
+            "usual": median_low(row[half] for row in of), "p99": max(row[most] for row in of), "max": worst[longest],
+            "hour": worst["hour"],
+        })  # fmt: skip
+    return sorted(found, key=lambda row: -row["n"])
 
 
 def _rules(report: Report) -> str:
@@ -322,39 +273,20 @@ def _table(rows: Sequence[Row], columns: Sequence[tuple[str, str, Callable[[Any]
     numeric = {name for name, _, _ in columns if any(isinstance(row[name], int | float) for row in rows)}
     head = "".join(f"<th{' class=n' if name in numeric else ''}>{escape(title)}</th>" for name, title, _ in columns)
     lines = []
-    for row in rows:
+    for row in rows[:_ROWS_SHOWN]:
         cells = ((name, "" if row[name] is None else shown(row[name])) for name, _, shown in columns)
-        lines.append("".join(f"<td{' class=n' if name in numeric else ''}>{escape(text)}</td>" for name, text in cells))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{line}</tr>' for line in lines)}</tbody></table>"
+        lines.append("".join(_cell(text, numeric=name in numeric) for name, text in cells))
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    left = len(rows) - _ROWS_SHOWN
+    more = f"<p class=what>And {left:,} more, in report.json.</p>" if left > 0 else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
-def _hours() -> Any:
-    import altair as alt  # noqa: PLC0415 - as above
-
-    axis = alt.Axis(format="%d %b %H:%M", tickCount=6, labelOverlap=True)
-    return alt.X("hour:T", title="Hour (UTC)", scale=alt.Scale(type="utc"), axis=axis)
-
-
-def _data(rows: Sequence[Row]) -> Any:
-    import altair as alt  # noqa: PLC0415 - as above
-
-    return alt.InlineData(values=[dict(row) for row in rows])
-
-
-def _styled(chart: Any, theme: str, height: Any) -> Any:
-    ink, grid = _INK[theme], _GRID[theme]
-    return (
-        chart.properties(width=_WIDTH - 260, height=height, background=_PAPER[theme])
-        .configure_axis(
-            labelColor=ink, titleColor=ink, gridColor=grid, domainColor=grid, tickColor=grid, labelFontSize=12, titleFontSize=12
-        )
-        .configure_legend(labelColor=ink, titleColor=ink, labelLimit=220, labelFontSize=12)
-        .configure_view(stroke=None)
-    )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LABEL_CHARS_MAX else f"{text[: _LABEL_CHARS_MAX - 3]}..."
+def _cell(text: str, *, numeric: bool) -> str:
+    """Return a cell; a long name in it has places where a line may end, a short one none."""
+    if len(text) <= _UNBROKEN_CHARS_MAX:
+        return f"<td class={'n' if numeric else 's'}>{escape(text)}</td>"
+    return f"<td>{'<wbr>'.join(escape(part) for part in _BREAKS.split(text))}</td>"
 
 
 def _said(text: str) -> str:
