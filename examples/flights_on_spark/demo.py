@@ -4,6 +4,7 @@
 and ends with what Python counts over the file beside what tables, queues and report say. Exits with 1 where they differ.
 """
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,10 @@ class Demo(Struct, frozen=True, kw_only=True):
         return self.folder / "report"
 
 
+class CommandFailedError(Exception):
+    """A command of mqflow said what was wrong, and ended."""
+
+
 class Clocked(Struct):
     """How long each part took, in seconds of the wall clock."""
 
@@ -119,7 +124,8 @@ def command(demo: Demo, *arguments: str) -> None:
     """Run a command of mqflow, and show it as one would type it. Raises where it fails."""
     where = ("--url", demo.url) if arguments[0] != "spark" or arguments[1] in {"redrive", "report"} else ()
     note(f"\n$ mqflow {' '.join(arguments)}")
-    mqflow([*arguments, *where], standalone_mode=False)
+    if code := mqflow([*arguments, *where], standalone_mode=False):
+        raise CommandFailedError(f"mqflow {' '.join(arguments[:2])} ended with {code}.")
 
 
 def consume(demo: Demo, nights: Sequence[Night], change: date, *, repaired: bool) -> None:
@@ -212,10 +218,11 @@ def main(data: Path | None, **options: Any) -> None:
     """Run it all, and say what agrees."""
     if data is None:
         note(f"No file of a year is given (--data FILE), so this is the month that is shipped: {SHIPPED.name}.")
+    os.environ.pop("MQFLOW_DISPOSITION_QUEUE", None)  # what the shell is set to is not the demo's
     try:
         with spark():
             checks = run_demo(Demo(data=data or SHIPPED, **options))
-    except MQIError as error:
+    except (MQIError, CommandFailedError) as error:
         sys.exit(f"The demo cannot go on: {error}")
     sys.exit(0 if all(check.agrees for check in checks) else 1)
 

@@ -88,4 +88,5 @@ def bronze_table(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame"
         return spark.createDataFrame([], ddl(kind))
     if (path / "_delta_log").exists():
         return read_delta(spark, path, ddl(kind))
-    return spark.read.parquet(str(path))
+    # Its columns are told: a first run that ended before its first batch leaves a table without a file to read them from.
+    return spark.read.schema(f"{ddl(kind)}, ingest_date date").parquet(str(path))

@@ -118,6 +118,7 @@ def _local(master: str | None) -> dict[str, str]:
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.host": _LOOPBACK,
         "spark.ui.enabled": "false",
+        "spark.python.authenticate.socketTimeout": "60s",  # 15 s are too few on a machine that has other things to do
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
     }

@@ -10,10 +10,18 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from mqflow.cli import main
+from mqflow.journal import Kind
+from mqflow.pipeline import jobs
 
 
 def typed(*arguments: str, stdin: str = "") -> Result:
     return CliRunner().invoke(main, list(arguments), input=stdin)
+
+
+def test_a_first_run_that_ended_before_its_first_batch_leaves_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "bronze" / "dead_letter" / "_spark_metadata").mkdir(parents=True)
+
+    assert 0 == jobs.bronze_table(spark, tmp_path, Kind.DEAD_LETTER).count()
 
 
 @pytest.mark.parametrize("command", ["silver", "gold", "triage"])
