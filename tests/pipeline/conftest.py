@@ -23,7 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
-            item.add_marker(pytest.mark.timeout(START_S))
+            if item.get_closest_marker("timeout") is None:  # who says it, knows better
+                item.add_marker(pytest.mark.timeout(START_S))
 
 
 @pytest.fixture(scope="session")
