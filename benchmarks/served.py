@@ -287,7 +287,7 @@ def measure(rounds: int, share: float, patience_s: float) -> tuple[list[Figure],
         Figure("18", "ratio, pair by pair", tuple(one / other for one, other in pairs), "", Bar(0.8, 0.95)),
     ]
     for where, served in (("embedded", False), ("served", True)):
-        found = [idle(scaled(1_000), max(1.0, 5 * share), served=served) for _ in range(max(1, rounds // 2))]
+        found = [idle(scaled(1_000), max(1.0, 120 * share), served=served) for _ in range(max(1, rounds // 5))]
         figures += _costs(f"{scaled(1_000):,} idle listeners, {where}", found, served=served)
     return figures, max(busy)
 

@@ -45,7 +45,7 @@ SETTLE_DEADLINE_S: Final = 30.0
 """How long a settlement may take before its outcome is called unknown."""
 # How long a stop may go unheard, where a wait cannot be interrupted.
 _THREADED_WAIT_MS: Final = 1_000
-_INTERRUPTED_WAIT_MS: Final = 60_000
+_INTERRUPTED_WAIT_MS: Final = 120_000
 _TURNS_BEFORE_YIELD: Final = 64
 
 

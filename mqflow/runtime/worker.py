@@ -35,12 +35,15 @@ from mqflow.verbs import GetOptions, Got, ObjectHandle
 __all__ = ("SessionLost", "Worker")
 
 # A stop interrupts it; so it is long, because a thousand idle listeners wake up that often.
-_WAIT_MS: Final = 30_000
+_WAIT_MS: Final = 120_000
+# Where a worker has to say that it is there.
+_RECORDED_WAIT_MS: Final = 5_000
 _GET: Final = GetOptions(
     # Properties as they are, whatever PROPCTL hides: a handler reads them, and a message that is moved keeps them.
     options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
     wait_ms=_WAIT_MS,
 )
+_RECORDED_GET: Final = replace(_GET, wait_ms=_RECORDED_WAIT_MS)
 _EXCLUSIVE: Final = INPUT & ~OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE
 
 
@@ -97,7 +100,7 @@ class Worker:
             exchange = await self._session.exchange(
                 Settlement.COMMIT if handled else None,
                 self._handle,
-                _GET,
+                _GET if self._records is None else _RECORDED_GET,
                 most=1 if spec.strict_order else spec.unit_of_work,
                 linger_ms=spec.linger_ms,
             )
