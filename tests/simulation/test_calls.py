@@ -272,6 +272,7 @@ def _wrong(row: Row, outcome: Outcome, act: Act, where: Where, *, of_request: bo
     return wrong
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("act", ACTS, ids=[each.name.lower() for each in ACTS])
 def test_every_call_at_every_moment_is_told_what_is_true(stage: Stage, act: Act) -> None:
     wrong = []
