@@ -10,6 +10,8 @@ from typing import Final
 
 from mqflow.events import (
     DeadLetterActed,
+    Decided,
+    Disposed,
     Event,
     HandlerStuck,
     Hook,
@@ -22,6 +24,7 @@ from mqflow.events import (
     Warned,
 )
 from mqflow.mqi.reason_codes import reason_name
+from mqflow.policy.disposition import DeadLetter, Discard, Failed, Requeue, Undecodable
 
 __all__ = ("Broadcast", "LogEvents")
 
@@ -74,6 +77,8 @@ class LogEvents:
 
     wants: Final = (
         DeadLetterActed,
+        Decided,
+        Disposed,
         HandlerStuck,
         InDoubt,
         ListenerPaused,
@@ -93,6 +98,8 @@ class LogEvents:
         match event:
             case DeadLetterActed() if event.reason and not event.repeated:
                 self._log.warning("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail)
+            case Decided() | Disposed():
+                self._poison(event)
             case ListenerPaused():
                 self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why)
             case InDoubt():
@@ -118,6 +125,21 @@ class LogEvents:
                 self._log.error("%s: %s is not open again: %s", event.owner, event.object, event.detail)
             case Warned():
                 self._log.warning("%s", event.text)
+            case _:
+                return
+
+    def _poison(self, event: Decided | Disposed) -> None:
+        """Write that a message could not be handled, and where it is in the end."""
+        of = f"{event.queue}: message {event.message_id.hex()}"
+        match event:
+            case Decided(outcome=Failed() | Undecodable() as outcome):
+                because = f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
+                most = f" of {event.threshold}" if event.threshold else ""
+                self._log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because)
+            case Disposed(disposition=Requeue(queue=queue) | DeadLetter(queue=queue)):
+                self._log.warning("%s is on %s now", of, queue)
+            case Disposed(disposition=Discard(why=why)):
+                self._log.warning("%s is discarded: %s", of, why)
             case _:
                 return
 
