@@ -97,12 +97,15 @@ class Recorder:
             await self._put(self._session, self._record(delivery, RecordOutcome.ROLLED_BACK, said))
         await self._commit(self._session)
 
-    async def deferred(self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, alone: bool) -> None:
-        """Put, in the unit of work that stages it, that the message comes again later.
+    async def deferred(
+        self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float, alone: bool
+    ) -> None:
+        """Put, in the unit of work that stages it, that the message comes again later: so many seconds after it was staged.
 
+        `since` is the wall clock just before that, and what is staged counts whole milliseconds: nothing on time looks early.
         `alone` where it was delivered in that unit; otherwise it was rolled back first, and that record tells of the handling.
         """
-        due_us = self._now_us() + round(after_s * 1_000_000)
+        due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
         more = {"delay_req_ms": round(after_s * 1_000), "due_ts": due_us, "target_queue": target_queue}
         record = self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome), **more)
         await self._put(self._session, record if alone else replace(record, done_ts=None))

@@ -251,6 +251,7 @@ class Worker:
         alone = len(deliveries) == 1 and not culprit.put_message_ids
         if not alone:
             await self._back_out(deliveries, culprit, outcome)
+        since = self._state.clock.wall()
         try:
             if alone:
                 await call(retries.stage, connection, self._handle, got, queue, count, pause_s)
@@ -267,7 +268,7 @@ class Worker:
             await self._state.pause(pause_s)
             return True
         if self._records is not None and count:
-            await self._records.deferred(culprit, outcome, pause_s, retries.staging_queue, alone=alone)
+            await self._records.deferred(culprit, outcome, pause_s, retries.staging_queue, since=since, alone=alone)
         await self._staged(culprit, outcome, count, pause_s)
         return True
 
