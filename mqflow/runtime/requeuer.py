@@ -44,6 +44,8 @@ class Task(Struct, frozen=True, kw_only=True):
     backout_count: int
     #: The decision, taken again on the descriptor as it is when the message is held.
     decide: Callable[[MessageDescriptor], backout.Plan]
+    #: The generation of what it is decided on: a decision does not outlive its connection.
+    generation: int
     #: What the folder of an added RFH2 says.
     why: moved.Why
     #: Puts the record of what became of it, on the session that carried it out: before the commit, or after the backout.
@@ -62,6 +64,7 @@ class Requeuer:
         self._application_name = application_name
         self._clock = clock
         self._turn = anyio.Lock(fast_acquire=True)  # no pause between the backout of a message and its move
+        self._supervisor: Final = supervisor
         self._lasting: Final = LastingSession(supervisor, f"requeuer of {queue}")
         supervisor.rests(self._let_go)
 
@@ -81,12 +84,15 @@ class Requeuer:
     async def move(self, task: Task) -> Disposal | None:
         """Return what became of the message, or None where it is not on the queue any more.
 
-        A `Return` is backed out and stays. Raises `MQIError`: nothing was done, or for 2009 and 2549 out of the commit, it is
-        not known whether it was.
+        None too where the connection is another one than it was decided on: its queue manager may say otherwise by now, so the
+        message is delivered again, and decided about afresh. A `Return` is backed out and stays. Raises `MQIError`: nothing was
+        done, or for 2009 and 2549 out of the commit, it is not known whether it was.
         """
         async with self._turn:
             try:
                 session, handle = await self._open()
+                if task.generation != self._supervisor.generation:
+                    return None
                 return await self.move_on(session, handle, task)
             except MQIError as error:
                 await self._recover(error)

@@ -27,6 +27,8 @@ class BackoutSettings(Struct, frozen=True):
     #: In words: "BOTHRESH of ORDERS.IN", "the listener".
     threshold_source: str
     queue_source: str
+    #: Of the connection they were inquired on.
+    generation: int = 0
 
 
 class SettingsCache:
@@ -45,7 +47,7 @@ class SettingsCache:
         key = (generation, session.connection.queue_manager_name)
         settings = self._kept.get(key)
         if settings is None:
-            settings = await self.inquire(session)
+            settings = await self.inquire(session, generation)
             self._kept = {kept: known for kept, known in self._kept.items() if kept[0] == generation}
             self._kept[key] = settings
         return settings
@@ -59,11 +61,11 @@ class SettingsCache:
         """Inquire again when next needed."""
         self._kept.clear()
 
-    async def inquire(self, session: Session) -> BackoutSettings:
+    async def inquire(self, session: Session, generation: int = 0) -> BackoutSettings:
         """Return the settings as they are now, and keep nothing."""
         queue = await session.call(inquire_base_queue, session.connection, self.queue)
         manager = await session.call(inquire_queue_manager, session.connection)
         attributes, threshold_source, queue_source = backout.effective(
             queue, threshold=self._threshold, queue=self._backout_queue
         )
-        return BackoutSettings(attributes, manager.dead_letter_queue, threshold_source, queue_source)
+        return BackoutSettings(attributes, manager.dead_letter_queue, threshold_source, queue_source, generation)

@@ -322,6 +322,7 @@ class Worker:
             correlation_id=descriptor.correlation_id,
             backout_count=descriptor.backout_count + 1,
             decide=decide,
+            generation=settings.generation,
             why=self._tell.why(count, settings, outcome),
             record=None if self._records is None else partial(self._records.disposed, delivery, outcome, handled=handled),
         )
