@@ -137,7 +137,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_offset(journal.id, {lane.name: lane.trimmed})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Take no more than what is on the queue now."""
+        """Take about what is on the queue now, and end; what was browsed before a kill is given besides."""
         with connected(self._asked.url, "mqflow spark drain") as connection:
             handle = connection.open(self._asked.queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
             self._left = int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])
@@ -157,8 +157,10 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = self._left
         if self._left is not None:
             rows = min(rows, self._left)
+        browsed_before = lane.last > after
         reached_now = drain.take(after, rows) if rows else max(after, min(lane.last, after + 1))
-        if self._left is not None:
+        # What was browsed before may have been taken by somebody since, and is then no part of the depth.
+        if self._left is not None and not browsed_before:
             self._left -= sum(segment.rows for segment in lane.segments(after=after, through=reached_now))
             self._left = max(0, self._left)
         return to_offset(journal.id, {lane.name: reached_now})

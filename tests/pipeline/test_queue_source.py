@@ -265,6 +265,31 @@ def test_the_last_batch_is_removed_at_the_head_of_the_next_run_because_spark_nev
     assert [] == on_queue(owner)
 
 
+def test_what_was_browsed_before_a_kill_and_stolen_since_takes_nobodys_place(
+    owner: EmbeddedQueueManager, tmp_path: Path
+) -> None:
+    put(owner, 0, 1)
+    with memory_folder() as folder, serve(owner, folder / "qm"):
+        options = {"url": f"embedded+unix:{folder / 'qm'}?qmgr=QM1", "queue": QUEUE, "manifest": str(tmp_path / "m")}
+        killed: Any = QueueSource(options).streamReader(None)  # type: ignore[arg-type]  # as above
+        start = killed.initialOffset()
+        end = killed.latestOffset(start, ReadAllAvailable())
+        killed.stop()
+        take_off(owner, 0)
+        take_off(owner, 1)
+        put(owner, 2, 3)
+
+        again: Any = QueueSource(options).streamReader(None)  # type: ignore[arg-type]  # as above
+        again.prepareForTriggerAvailableNow()
+        assert end == again.latestOffset(start, ReadAllAvailable())
+        further = again.latestOffset(end, ReadAllAvailable())
+        assert further == again.latestOffset(further, ReadAllAvailable())
+        again.stop()
+
+    assert end != further
+    assert [] == on_queue(owner)
+
+
 def test_a_queue_is_browsed_in_its_order_and_drained_once_by_a_real_spark(
     spark: SparkSession, owner: EmbeddedQueueManager, tmp_path: Path
 ) -> None:
