@@ -4,6 +4,7 @@
 and ends with what Python counts over the file beside what tables, queues and report say. Exits with 1 where they differ.
 """
 
+import logging
 import os
 import shutil
 import sys
@@ -216,6 +217,7 @@ def spark() -> Iterator[None]:
 @click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(".demo-spark"), show_default=True)
 def main(data: Path | None, **options: Any) -> None:
     """Run it all, and say what agrees."""
+    logging.getLogger("mqflow.poison").setLevel(logging.ERROR)  # the end says what became of each
     if data is None:
         note(f"No file of a year is given (--data FILE), so this is the month that is shipped: {SHIPPED.name}.")
     os.environ.pop("MQFLOW_DISPOSITION_QUEUE", None)  # what the shell is set to is not the demo's

@@ -90,6 +90,8 @@ class LogEvents:
 
     def __init__(self, logger: logging.Logger = _logger) -> None:
         self._log = logger
+        #: A logger of its own, `mqflow.poison`: who has very many bad messages keeps these lines elsewhere, or not at all.
+        self._poison_log = logger.getChild("poison")
         #: Why it does not come back, as far as that is written: an outage of a weekend is some lines, not thousands.
         self._cause = 0
 
@@ -135,11 +137,11 @@ class LogEvents:
             case Decided(outcome=Failed() | Undecodable() as outcome):
                 because = f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
                 most = f" of {event.threshold}" if event.threshold else ""
-                self._log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because)
+                self._poison_log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because)
             case Disposed(disposition=Requeue(queue=queue) | DeadLetter(queue=queue)):
-                self._log.warning("%s is on %s now", of, queue)
+                self._poison_log.warning("%s is on %s now", of, queue)
             case Disposed(disposition=Discard(why=why)):
-                self._log.warning("%s is discarded: %s", of, why)
+                self._poison_log.warning("%s is discarded: %s", of, why)
             case _:
                 return
 
