@@ -90,14 +90,16 @@ def check_report(path: Path, expected: Expected) -> Iterator[Check]:
     """Check what stands in report.json, after the redrive."""
     told = json.loads(path.read_text("utf-8"))
     letters = expected.dead_letters
+    claims = letters[2362, "CLAIMS.IN"] + sum(key[0] == "CLAIMS.IN" for key in _new_poison(expected))
+    others = letters.total() - letters[2362, "CLAIMS.IN"]
     yield Check("report: messages", len(expected.after), told["messages"])
     yield Check("report: are poison", expected.poison_after.total(), told["poisoned"])
     twice = sum(fate.redrives and fate.poison for fate in expected.after.values())
     was = sum(row["poisoned"] for row in told["poison_over_time"])
-    yield Check("report: were poison, over time", expected.poison_before.total() + twice + _new_poison(expected), was)
-    yield Check("report: dead letters with a reason", letters.total(), sum(row["messages"] for row in told["dead_letters"]))
+    yield Check("report: were poison, over time", expected.poison_before.total() + twice + len(_new_poison(expected)), was)
+    yield Check("report: dead letters with a reason", claims + others, sum(row["messages"] for row in told["dead_letters"]))
     yield Check("report: the rules would retry", letters[2053, "NIGHT.IN"], told["triage"]["rules"][0]["first"])
-    yield Check("report: the rules would forward", letters[2362, "CLAIMS.IN"], told["triage"]["rules"][1]["first"])
+    yield Check("report: the rules would forward", claims, told["triage"]["rules"][1]["first"])
     yield Check("report: no rule takes", letters[2085, "HAWAII.IN"], told["triage"]["unmatched"])
     yield Check("report: without a header", planted.STRAYS, told["triage"]["strays"])
     back = sum(row["redriven"] for row in told["redrives"])
@@ -109,9 +111,9 @@ def check_report(path: Path, expected: Expected) -> Iterator[Check]:
     yield Check("report: of them too early", 0, sum(row["early"] for row in told["delays"]))
 
 
-def _new_poison(expected: Expected) -> int:
-    """Return how much of the messages that the redrive made is poison: those of flights that were not booked before."""
-    return sum(fate.poison for key, fate in expected.after.items() if key not in expected.before)
+def _new_poison(expected: Expected) -> list[Key]:
+    """Return which of the messages that the redrive made are poison: those of flights that were not booked before."""
+    return [key for key, fate in expected.after.items() if fate.poison and key not in expected.before]
 
 
 def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, Any]]]) -> Iterator[str]:
@@ -123,9 +125,16 @@ def _differences(wanted: Mapping[Key, Fate], there: Mapping[Key, list[dict[str, 
             continue
         [row] = rows
         error = (row["last_exc_class"] or "").removeprefix("examples.flights_on_spark.app.") or None
-        said = (row["final_outcome"] in fate.outcomes, fate.attempts in {None, row["attempts"]}, fate.error == error)
+        said = (row["final_outcome"] in fate.outcomes, _attempts_agree(fate, row["attempts"]), fate.error == error)
         if not all(said):
             yield f"{name}: {row['final_outcome']} after {row['attempts']}, {error}; should be {fate}"
+
+
+def _attempts_agree(fate: Fate, found: int) -> bool:
+    """Say whether a message came as often as it should. What is poison may come to other workers too, until it is moved."""
+    if fate.attempts is None:
+        return True
+    return found >= fate.attempts if fate.poison or fate.redrives else found == fate.attempts
 
 
 def _numbers(tables: Path) -> dict[bytes, int]:

@@ -28,7 +28,7 @@ class Fate:
 
     #: One of these: which of the messages find a queue full depends on who comes first.
     outcomes: tuple[str, ...]
-    #: Deliveries to a handler; None for any number: what cannot be decoded comes to other workers too until it is moved.
+    #: Deliveries, at least where it is poison; None for any number: what cannot be decoded is poison from the first on.
     attempts: int | None
     error: str | None = None
     #: How often it came back after it had come to an end.
