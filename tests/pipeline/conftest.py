@@ -19,10 +19,11 @@ START_S = 240
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what needs Spark in one process: two of them would be two sessions."""
+    """Keep what needs Spark in one process, but for what is long: two of them are two sessions."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group("spark"))
             if item.get_closest_marker("timeout") is None:  # who says it, knows better
                 item.add_marker(pytest.mark.timeout(START_S))
 

@@ -15,7 +15,7 @@ from examples.flights_on_spark.oracle import Expected, Fate, expected, read
 DAYS = 5
 HERE = Path(__file__)
 #: A demo is many queries; on a machine that has other things to do each of them takes its time.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("long on spark")]
 
 
 @pytest.fixture(scope="module")

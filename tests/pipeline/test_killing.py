@@ -17,7 +17,7 @@ WORST = Plan(
 
 
 @pytest.mark.timeout(1_200)
-@pytest.mark.xdist_group("spark kills")
+@pytest.mark.xdist_group("long on spark")
 def test_however_spark_is_killed_every_message_comes_through_once_and_without_markers_it_does_not() -> None:
     with memory_folder() as base:
         try:
