@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.embedded import owner_lock, served, sqlite_store
 from mqflow.embedded.answering import Answering
@@ -84,8 +85,7 @@ def what_was_inquired_is_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
     real = SettingsCache.get
 
     async def get(self: SettingsCache, session: Any, generation: int) -> Any:
-        del generation
-        return await real(self, session, 0)
+        return replace(await real(self, session, 0), generation=generation)
 
     patch.setattr(SettingsCache, "get", get)
 
