@@ -263,6 +263,7 @@ class App:
                 await stack.enter_async_context(self._lifespan(self))
             for function in reversed(self._on_stop):
                 stack.push_async_callback(_call, function)
+            stack.callback(running.stop)  # however it ends: a put of those waits for no queue manager
             for function in self._on_start:
                 await _call(function)
             if listen:
@@ -277,7 +278,12 @@ class App:
         from mqflow.app.signals import run_until_signal  # noqa: PLC0415 - only who runs for ever handles signals
 
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
-        return anyio.run(run_until_signal, self.running, backend=backend)
+        return anyio.run(run_until_signal, self.running, self.stop, backend=backend)
+
+    def stop(self) -> None:
+        """Get no more messages, and wait for no queue manager: what waits for one is told 2202. What is under way goes on."""
+        if self._running is not None:
+            self._running.stop()
 
     def _declared(self) -> Declared:
         return Declared(

@@ -29,6 +29,7 @@ from mqflow.policy.client_configuration import ClientConfiguration
 from mqflow.policy.disposition import Behaviour, Settlement
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast, LogEvents
+from mqflow.runtime.delivering import in_delivery
 from mqflow.runtime.delivery import Decide, ListenerSpec
 from mqflow.runtime.handover import Handover
 from mqflow.runtime.lasting import LastingSession
@@ -124,9 +125,11 @@ class Running:
         )
         if isinstance(queue_manager, _TellsAttempts):  # it goes through a channel table, on the threads of sessions
             queue_manager.tell = _teller(self._broadcast, self._runtime.supervisor)
-        self._lasting: Final = LastingSession(self._runtime.supervisor, "puts outside of deliveries")
-        self._turn = anyio.Lock()
-        self._runtime.supervisor.rests(self._let_go)
+        supervisor = self._runtime.supervisor
+        # Who puts while it delivers waits for no connection, and so not behind somebody who does.
+        self._outside: Final = _Putting(LastingSession(supervisor, "puts outside of deliveries"))
+        self._inside: Final = _Putting(LastingSession(supervisor, "puts beside deliveries"))
+        supervisor.rests(self._let_go)
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:
@@ -168,7 +171,8 @@ class Running:
 
     async def unsubscribe(self, durable: str) -> None:
         """As `App.unsubscribe`."""
-        session = await self._runtime.supervisor.connect()
+        supervisor = self._runtime.supervisor
+        session = await (supervisor.connect_now(pauses=False) if in_delivery(supervisor) else supervisor.connect())
         try:
             await session.call(end_subscription, session.connection, durable)
         finally:
@@ -176,15 +180,16 @@ class Running:
                 await session.close()
 
     async def _put(self, message: Outgoing) -> Put:
-        async with self._turn:
-            session = await self._lasting.get(of_now=True)
+        putting = self._inside if in_delivery(self._runtime.supervisor) else self._outside
+        async with putting.turn:
+            session = await putting.lasting.get(of_now=True)
             try:
                 put = await self._put_on(session, message)
             except MQIError as error:
-                await self._recover(session, error)
+                await _recover(putting.lasting, session, error)
                 raise
             except BaseException:  # cancelled, or middleware raised after it had put: the next put must not commit this one
-                await self.close_sessions()
+                await putting.lasting.close()
                 raise
         return put
 
@@ -255,8 +260,9 @@ class Running:
             await consumer.close()
 
     async def close_sessions(self) -> None:
-        """Let go of the session for puts."""
-        await self._lasting.close()
+        """Let go of the sessions for puts."""
+        for putting in (self._outside, self._inside):
+            await putting.lasting.close()
 
     def close(self) -> None:
         """Let go of the queue manager, where it was opened here."""
@@ -266,24 +272,16 @@ class Running:
             self._ledger.close()
 
     async def _let_go(self) -> None:
-        if not self._turn.locked():
-            async with self._turn:
-                await self._lasting.let_go()
+        for putting in (self._outside, self._inside):
+            if not putting.turn.locked():
+                async with putting.turn:
+                    await putting.lasting.let_go()
 
     def _send(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:
             return await put_in_unit_of_work(session, message, self._stager)
 
         return around_put(self._declared.middleware, put)
-
-    async def _recover(self, session: Session, error: MQIError) -> None:
-        """Leave a session that can be used again, or none."""
-        if await self._lasting.lose(error):
-            return
-        if classify(int(error.reason)) is Class.REOPEN:
-            await self.close_sessions()
-        else:
-            await session.settle(Settlement.BACKOUT)
 
     def _spec(self, listener: Listener) -> ListenerSpec:
         """Return the declared listener with what the settings say of it."""
@@ -300,6 +298,24 @@ class Running:
         if said.backout_requeue_queue is not None:
             changes["backout_queue"] = said.backout_requeue_queue
         return replace(spec, **changes)
+
+
+class _Putting:
+    """A session for puts in units of work of their own, and whose turn it is."""
+
+    def __init__(self, lasting: LastingSession) -> None:
+        self.lasting: Final = lasting
+        self.turn: Final = anyio.Lock()
+
+
+async def _recover(lasting: LastingSession, session: Session, error: MQIError) -> None:
+    """Leave a session that can be used again, or none."""
+    if await lasting.lose(error):
+        return
+    if classify(int(error.reason)) is Class.REOPEN:
+        await lasting.close()
+    else:
+        await session.settle(Settlement.BACKOUT)
 
 
 def _teller(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"], None]:

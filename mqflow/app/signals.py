@@ -24,39 +24,57 @@ def stop_signals() -> tuple[signal.Signals, ...]:
 
 
 async def run_until_signal(
-    run: Callable[[], AbstractAsyncContextManager[Running]], until: Callable[[], Awaitable[None]] | None = None
+    run: Callable[[], AbstractAsyncContextManager[Running]],
+    stop: Callable[[], None],
+    until: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
     """Run until told to stop; return 0 after a drain in which everything finished, `EXIT_CUT_OFF` otherwise.
 
-    Where `until` is given, its return is as good as the first signal.
+    `stop` is called at once, also while it starts: it may wait for its queue manager then. Where `until` is given, its return
+    is as good as the first signal.
     """
     cut_off = False
     with anyio.open_signal_receiver(*stop_signals()) as signals:
         async with anyio.create_task_group() as watch:
+            told = _Told(stop)
+            watch.start_soon(_heed, signals, told)
+            if until is not None:
+                watch.start_soon(_stop_when, until, told)
             async with Watchdog(SYSTEM_CLOCK).watching(THREADS), run() as running:
-                stopping = anyio.Event()
-                watch.start_soon(_heed, signals, running, stopping)
-                if until is not None:
-                    watch.start_soon(_stop_when, until, stopping)
-                await stopping.wait()
+                told.running = running
+                await told.stopping.wait()
             cut_off = running.cut_off
             watch.cancel_scope.cancel()
     return EXIT_CUT_OFF if cut_off else 0
 
 
-async def _heed(signals: AsyncIterator[signal.Signals], running: Running, stopping: anyio.Event) -> None:
-    """Set `stopping` at the first signal; at another one, cut off what is under way.
+class _Told:
+    """Whether it is to stop."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self.stopping: Final = anyio.Event()
+        #: None while it starts.
+        self.running: Running | None = None
+        self._stop: Final = stop
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self._stop()
+
+
+async def _heed(signals: AsyncIterator[signal.Signals], told: _Told) -> None:
+    """Stop at the first signal; at another one, cut off what is under way.
 
     SIGHUP never cuts off: of a terminal that is closed it comes twice, from the kernel and from the shell.
     """
     async for number in signals:
-        if not stopping.is_set():
-            stopping.set()
-        elif number != signal.SIGHUP:
-            running.cancel()
+        if not told.stopping.is_set():
+            told.stop()
+        elif number != signal.SIGHUP and told.running is not None:
+            told.running.cancel()
             return
 
 
-async def _stop_when(until: Callable[[], Awaitable[None]], stopping: anyio.Event) -> None:
+async def _stop_when(until: Callable[[], Awaitable[None]], told: _Told) -> None:
     await until()
-    stopping.set()
+    told.stop()

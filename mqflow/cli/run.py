@@ -87,7 +87,7 @@ def command(
     _serve_while_running(app, url)
     try:
         until = None if alone_by is None else partial(until_alone, alone_by)
-        ended = anyio.run(run_until_signal, app.running, until, backend=backend)
+        ended = anyio.run(run_until_signal, app.running, app.stop, until, backend=backend)
     finally:
         export_the_rest()
         if line is not None:

@@ -9,6 +9,7 @@ import anyio
 
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.reconnection import Class, classify
+from mqflow.runtime.delivering import in_delivery
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
 
@@ -29,16 +30,24 @@ class LastingSession:
         """Return the session; `of_now` where one from before the last outage shall not be used.
 
         Ask for `of_now` between units of work only, and `at_once` where another session is held meanwhile. Raises what
-        `Supervisor.connect` raises, or with `at_once` what `connect_now` does.
+        `Supervisor.connect` raises, or with `at_once` what `connect_now` does; in the midst of a
+        delivery it is asked for at once too, and without a pause: see `delivering`.
         """
         session = self._session
         if session is not None and of_now and session.generation != self._supervisor.generation:
             await self.let_go()
         if self._session is None:
-            connect = self._supervisor.connect_now if at_once else self._supervisor.connect
-            self._session = await connect(owner=self._owner, before=self._lost)
+            self._session = await self._connect(at_once=at_once)
             self._lost = None
         return self._session
+
+    async def _connect(self, *, at_once: bool) -> Session:
+        supervisor, owner, before = self._supervisor, self._owner, self._lost
+        if at_once:
+            return await supervisor.connect_now(owner=owner, before=before)
+        if in_delivery(supervisor):
+            return await supervisor.connect_now(owner=owner, before=before, pauses=False)
+        return await supervisor.connect(owner=owner, before=before)
 
     @property
     def queue_manager_name(self) -> str:

@@ -183,7 +183,9 @@ class Listener:
     async def _warn_without_settings(self) -> None:
         """Warn where a poison message of this queue would be redelivered for ever, or would have nowhere of its own to go."""
         state, spec = self._state, self._state.spec
-        session = await state.supervisor.connect()
+        session = await self._connect(0, None)
+        if session is None:
+            return
         try:
             await state.queue()
             settings = await state.settings.inquire(session)

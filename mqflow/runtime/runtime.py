@@ -92,6 +92,7 @@ class Runtime:
         self._services = [make(self.supervisor) for make in services]
         self._listeners: list[Listener] = []
         self._running = 0
+        self._stopped = False
         #: Whether handlers were cancelled before they had finished.
         self.cut_off = False
         self._ended = anyio.Event()
@@ -111,10 +112,13 @@ class Runtime:
                 for service in self._services:
                     await group.start(service.run)
                 for state in self._states:
+                    if self._stopped:  # while an earlier one waited for its connection
+                        break
                     listener = Listener(state)
                     self._listeners.append(listener)
                     await group.start(self._run, listener)
-                self.supervisor.readiness.started()
+                if not self._stopped:
+                    self.supervisor.readiness.started()
                 yield
                 self.stop()
                 await self._drain(drain_s)
@@ -123,6 +127,7 @@ class Runtime:
 
     def stop(self) -> None:
         """Get no more, on any queue, and wait for no queue manager; handlers under way go on."""
+        self._stopped = True
         self.supervisor.stop()
         for listener in self._listeners:
             listener.stop()

@@ -101,7 +101,9 @@ class Supervisor:
         """
         return await self._connect(user, owner, before, None)
 
-    async def _connect(self, user: str, owner: str, before: Session | None, impatient: anyio.CancelScope | None) -> Session:
+    async def _connect(
+        self, user: str, owner: str, before: Session | None, impatient: anyio.CancelScope | None, *, pauses: bool = True
+    ) -> Session:
         async with self._gate:
             if not self._outage.lasts:
                 try:
@@ -119,23 +121,26 @@ class Supervisor:
                     scope.cancel()
             self._walking = True
             try:
-                return await self._reconnect(user, owner, before, patient=impatient is None)
+                return await self._reconnect(user, owner, before, patient=impatient is None, pauses=pauses)
             finally:
                 self._walking = False
 
-    async def connect_now(self, *, owner: str = "", before: Session | None = None) -> Session:
+    async def connect_now(self, *, owner: str = "", before: Session | None = None, pauses: bool = True) -> Session:
         """As `connect`, but raise where one attempt after the first delay fails, or somebody else is attempting already.
 
         For who holds another session meanwhile: a queue manager that quiesces waits for that one, and both would for ever.
+        Unless it `pauses`, the attempt is made at once: for who would have lost a unit of work with the connection.
         """
         if not self._walking:
             with anyio.CancelScope() as scope:
                 self._impatient[scope] = None
                 try:
-                    return await self._connect("", owner, before, scope)
+                    return await self._connect("", owner, before, scope, pauses=pauses)
                 finally:
                     del self._impatient[scope]
         said = "The connection is being got back, and this cannot wait for that"
+        if not pauses:
+            said += ": a unit of work goes with its connection, and what was delivered in it comes again"
         raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
 
     def lost(self, error: MQIError, session: Session | None = None) -> None:
@@ -212,7 +217,7 @@ class Supervisor:
             raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
         return delay_s
 
-    async def _reconnect(self, user: str, owner: str, before: Session | None, *, patient: bool) -> Session:
+    async def _reconnect(self, user: str, owner: str, before: Session | None, *, patient: bool, pauses: bool) -> Session:
         lost_at, error = self._outage.began
         if self.mode is ReconnectMode.NO:
             where = f"{error.verb} on {error.object_name}" if error.object_name else error.verb
@@ -225,8 +230,8 @@ class Supervisor:
                 self._quiesces = False
                 for let_go in self._resting:
                     await let_go()
-            delay_s = self._next_delay_s(attempt, lost_at)
-            if not self._gone_for_good:
+            delay_s = self._next_delay_s(attempt, lost_at) if pauses else 0.0
+            if pauses and not self._gone_for_good:
                 await self._pause(delay_s)
             try:
                 session = await self._try(user, owner, before, attempt, delay_s)

@@ -21,6 +21,7 @@ from mqflow.policy import backout, pacing, reconnection, settlement
 from mqflow.policy.disposition import Completed, Deliver, Failed, Interrupted, Outcome, Settlement
 from mqflow.policy.settlement import Dispose, Done, Redeliver
 from mqflow.runtime.attempt import COMPLETED, attempt
+from mqflow.runtime.delivering import delivers
 from mqflow.runtime.delivery import Delivery
 from mqflow.runtime.disposal import Disposal
 from mqflow.runtime.listener_state import ListenerState
@@ -89,6 +90,7 @@ class Worker:
         """Return when the listener stops; raises `SessionLost`, or the `MQIError` of a get that this queue refused."""
         state, spec = self._state, self._spec
         handled: _Handled | None = None
+        delivers(state.supervisor, self)
         while not state.stopping.is_set():
             if self._records is not None:
                 await self._records.heartbeat(alone=handled is None)
@@ -113,6 +115,11 @@ class Worker:
                 handled = await self._work(exchange.unit)
         await self._commit(handled)
 
+    @property
+    def under_way(self) -> bool:
+        """Whether it holds a unit of work: what its handler does meanwhile waits for no connection."""
+        return bool(self._under_way)
+
     # -- one unit
 
     async def _work(self, unit: Sequence[Got]) -> _Handled | None:
@@ -126,6 +133,7 @@ class Worker:
             if self._under_way:
                 ids = tuple(delivery.got.descriptor.message_id for delivery in deliveries)
                 self._tell.settled(Settlement.BACKOUT, ids, Interrupted(f"the connection was lost: {lost.error}"), 0.0)
+                self._under_way = ()
             raise
 
     async def _deal_with(self, deliveries: Sequence[Delivery]) -> _Handled | None:

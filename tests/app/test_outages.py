@@ -141,6 +141,39 @@ async def test_a_stop_during_an_outage_waits_for_no_queue_manager(mq: QueueManag
     assert mq.clock.monotonic() - stopped_at < 1
 
 
+async def test_a_stop_while_it_starts_waits_for_no_queue_manager_and_starts_nothing_more(mq: QueueManagerKit) -> None:
+    app, outage = booking_app(), mq.faults.outage()
+    ready: list[bool] = []
+    ended_at: list[float] = []
+
+    @app.listener("BOQ")
+    async def look(order: Order) -> None: ...
+
+    @app.on_start
+    async def reach_it_and_lose_it() -> None:
+        await app.put("IN", Order(1))
+        outage.__enter__()
+
+    async def stop() -> None:
+        await anyio.sleep(60)
+        app.stop()
+        with anyio.move_on_after(60, shield=True):
+            await ended.wait()
+        outage.__exit__(None, None, None)  # so that an application which waits on ends too, late
+
+    ended = anyio.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(stop)
+        async with mq.run(app) as running:
+            ready.append(running.ready)
+        ended_at.append(mq.clock.monotonic())
+        ended.set()
+
+    assert [False] == ready
+    assert 60 <= ended_at[0] < 61
+    assert 1 == len(mq.browse("IN"))
+
+
 async def test_an_embedded_queue_manager_that_has_stopped_ends_the_application_with_its_reason(mq: QueueManagerKit) -> None:
     async def run() -> None:
         async with mq.run(booking_app()):
