@@ -4,13 +4,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
 import click
 
-from mqflow.ambient import SYSTEM_CLOCK
+from mqflow import events
+from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.app.settings import load
 from mqflow.cli.browse import condition, matches
 from mqflow.cli.exits import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.message_view import view
@@ -18,6 +21,7 @@ from mqflow.cli.target import connected, url_option
 from mqflow.cli.terminal import note, progress, safe, show_table
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.redriver import Moved, Redriver, Target
 from mqflow.verbs import Connection, Got
 
@@ -52,6 +56,9 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 @click.option(
     "--journal", type=click.Path(path_type=Path, dir_okay=False), help="Note what is moved here, and move it once only."
 )
+@click.option(
+    "--id", "redrive_id", metavar="NAME", help="Names this redrive in its records; made of the queue and the time otherwise."
+)
 @click.option("--again", "times_max", type=click.IntRange(1), default=1, show_default=True, help="How often each may be moved.")
 @url_option
 def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **options: Any) -> None:
@@ -59,7 +66,8 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
 
     The MQDLH or MQRFH2 that the move added is taken off; identifiers, context, priority and what is left of the expiry stay.
     Each is moved in a unit of work of its own: stopped at any point, the command goes on by being typed again. One that comes
-    back is not moved again, in this run, nor with --journal in a later one. Exits with 1 where a message could not be moved.
+    back is not moved again, in this run, nor with --journal in a later one. With the setting disposition_queue each move has a
+    record there, in the same unit of work. Exits with 1 where a message could not be moved.
     """
     wanted = [condition(text) for text in where]
     target = None if to == ORIGIN else Target(to)
@@ -75,14 +83,31 @@ def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **opti
             dry_run=options["dry_run"],
             moved_before=before,
             times_max=options["times_max"],
+            records=_records(url),
+            redrive_id=options["redrive_id"]
+            or f"{queue} {datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
         )
         counts = _carry_out(connection, redriver, options["limit"], write)
     _tell(counts, dry_run=options["dry_run"])
+    if redriver.records is not None and counts and not options["dry_run"]:
+        note(f"In the records it is redrive {safe(redriver.redrive_id)}.")
     if not counts:
         note(f"There is no {'such ' if where else ''}message on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)
     if any(why for _, why in counts):
         sys.exit(EXIT_FAILED)
+
+
+def _records(url: str | None) -> ConnectionRecorder | None:
+    queue = load({} if url is None else {"url": url}).disposition_queue
+    if not queue:
+        return None
+    return ConnectionRecorder(queue, consumer="mqflow redrive", clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM, tell=_say)
+
+
+def _say(event: events.Event) -> None:
+    if isinstance(event, events.Warned):
+        note(safe(event.text))
 
 
 def _pause(seconds: float) -> None:

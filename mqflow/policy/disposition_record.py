@@ -1,7 +1,8 @@
 """What is told of one decision about a message: the record that goes on `MQFLOW.DISPOSITION`, and its bytes.
 
 Names are those of the table that the records end in; times are microseconds since 1970, UTC, named after the column they fill.
-Knows no queue manager and no file. Version 1.
+Knows no queue manager and no file. Version 2 has one more outcome, `RELEASED`; a record says the lowest version that can say
+it, so who reads version 1 reads every other record.
 """
 
 from datetime import UTC, date, datetime
@@ -26,17 +27,17 @@ __all__ = (
 DISPOSITION_QUEUE: Final = "MQFLOW.DISPOSITION"
 FORMAT: Final = "MFLDISP"
 """MQMD.Format of a record: JSON in UTF-8. Formats that start with MQ are IBM's."""
-RECORD_VERSION: Final = 1
+RECORD_VERSION: Final = 2
 _MICROSECONDS: Final = 1_000_000
 _PUT_DATE_CHARS: Final = 8
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 class RecordOutcome(StrEnum):
-    """What became of a delivery; the last three are of no message's end.
+    """What became of a delivery or a move; the last four are of no message's end.
 
-    `EXPIRED` is for whoever learns of it: a queue manager drops what has expired without a word to those who get, so mqflow's
-    own workers never write it.
+    `EXPIRED` is for whoever learns of it: a queue manager drops what has expired without a word to those who get. Of mqflow
+    only the delay processor does, of what waited for it.
     """
 
     COMMITTED = "committed"
@@ -48,18 +49,22 @@ class RecordOutcome(StrEnum):
     EXPIRED = "expired"
     LEFT = "left"
     REDRIVEN = "redriven"
+    #: Its delay is over, and it is on its queue. Since version 2.
+    RELEASED = "released"
     HEARTBEAT = "heartbeat"
 
 
 class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One decision, or a heartbeat. What is None is not known, or is not about a heartbeat."""
 
-    schema_version: int = RECORD_VERSION
+    #: The default is what a record says that says nothing: it stays.
+    schema_version: int = 1
     #: Unlike any other: queue manager, connection, unit of work and a number within it.
     disp_id: str
     event_ts: int
     qmgr: str
     queue: str
+    #: The listener or the consumer; None where no program of the message's own queue decided: whoever moves messages.
     handler: str | None = None
     consumer: str | None = None
     uow_id: str | None = None
@@ -120,7 +125,7 @@ def from_bytes(data: bytes) -> DispositionRecord | None:
         record = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return record if record.schema_version == RECORD_VERSION else None
+    return record if record.schema_version <= RECORD_VERSION else None
 
 
 def put_time_us(put_date: str, put_time: str) -> int | None:

@@ -16,7 +16,9 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import reconnection
+from mqflow.policy.disposition_record import RecordOutcome
 from mqflow.policy.redriving import Restored, restored
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
 __all__ = ("Moved", "Redriver", "Target", "identity_of")
@@ -71,6 +73,10 @@ class Redriver(Struct, kw_only=True):
     #: How often each message was moved already, by `identity_of`; one that is back again stays.
     moved_before: Counter[int] = field(default_factory=Counter[int])
     times_max: int = 1
+    #: Puts a record of each message that is moved, in the unit of work of the move; None for none.
+    records: ConnectionRecorder | None = None
+    #: Names this redrive in the records.
+    redrive_id: str = ""
     _targets: dict[Target, ObjectHandle] = field(default_factory=dict[Target, ObjectHandle])
     _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
 
@@ -128,6 +134,7 @@ class Redriver(Struct, kw_only=True):
                 raise error_for(Reason.NO_MSG_UNDER_CURSOR, "MQGET", self.queue, self.connection.queue_manager_name)
             before = restored(got.descriptor, got.body)
             self.connection.put(self._open(target, handle), before.descriptor, before.data, _PUT, context=handle)
+            self._record(target, before)
             self.connection.commit()
         except MQIError as error:
             if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
@@ -138,6 +145,20 @@ class Redriver(Struct, kw_only=True):
                 self._refused[target] = error
             return error
         return None
+
+    def _record(self, target: Target, before: Restored) -> None:
+        """Say that the message was put back: by its MsgId and put time, which it keeps, its next deliveries are known."""
+        if self.records is not None:
+            self.records.put(
+                self.connection,
+                RecordOutcome.REDRIVEN,
+                before.descriptor,
+                queue=target.queue,
+                queue_manager=target.queue_manager,
+                msg_len=len(before.data),
+                redrive_id=self.redrive_id,
+                redrive_of=before.descriptor.message_id,
+            )
 
     def _open(self, target: Target, source: ObjectHandle) -> ObjectHandle:
         handle = self._targets.get(target)

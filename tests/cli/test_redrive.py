@@ -108,6 +108,17 @@ def test_a_rate_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [0, 1_800, 3_600, 5_400] == [round(pause, -1) for pause in pauses]  # without the time the pauses would take
 
 
+def test_with_the_setting_each_message_that_is_moved_has_a_record(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL(MQFLOW.DISPOSITION)").exit_code
+    monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MQFLOW.DISPOSITION")
+
+    result = run("redrive", DLQ, "--to", "origin", "--id", "MONDAY")
+
+    told = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
+    assert [("redriven", "ORDERS.IN", "MONDAY")] * 2 == [(one["outcome"], one["queue"], one["redrive_id"]) for one in told]
+    assert "redrive MONDAY" in result.stderr
+
+
 # -- captures
 
 

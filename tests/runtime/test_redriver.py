@@ -4,14 +4,18 @@ from contextlib import suppress
 
 import pytest
 
+from mqflow.events import Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, Persistence
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, from_bytes, put_time_us
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.redriver import Moved, Redriver, Target
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.faults import CONNECT, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import Connection, GetOptions, Got
 
 DLQ = "DEAD.LETTERS"
@@ -24,7 +28,7 @@ WHOLE = MessageDescriptor(
 
 def kit_with(*queues: str) -> QueueManagerKit:
     kit = QueueManagerKit()
-    for queue in (DLQ, "ORDERS.IN"):
+    for queue in (DLQ, "ORDERS.IN", DISPOSITION_QUEUE):
         kit.define(queue)
     kit.define("SHUT", put="DISABLED")
     connection = kit.queue_manager.connect()
@@ -35,10 +39,25 @@ def kit_with(*queues: str) -> QueueManagerKit:
 
 
 def redrive(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> list[Moved]:
+    recorder = ConnectionRecorder(
+        DISPOSITION_QUEUE, consumer="redrive", clock=kit.clock, random=SeededRandom(7), tell=kit.events.append
+    )
     redriver = Redriver(
-        connection=connection, queue=DLQ, wanted=lambda _: True, to=to, clock=kit.clock, pause=kit.clock.advance
+        connection=connection,
+        queue=DLQ,
+        wanted=lambda _: True,
+        to=to,
+        clock=kit.clock,
+        pause=kit.clock.advance,
+        records=recorder,
+        redrive_id="R1",
     )
     return list(redriver.run())
+
+
+def recorded(kit: QueueManagerKit) -> list[DispositionRecord]:
+    found = [from_bytes(got.body) for got in taken(kit, DISPOSITION_QUEUE)]
+    return [each for each in found if each is not None]
 
 
 def taken(kit: QueueManagerKit, queue: str) -> list[Got]:
@@ -103,5 +122,36 @@ def test_a_connection_that_breaks_at_any_call_loses_nothing_and_doubles_nothing(
                 redrive(broken, broken.faults.wrap(broken.queue_manager).connect())
             redrive(broken, broken.queue_manager.connect())
 
-            assert [b"0", b"2"] == [got.body for got in taken(broken, "ORDERS.IN")], f"broken {moment.value} at {call}"
+            back = taken(broken, "ORDERS.IN")
+            assert [b"0", b"2"] == [got.body for got in back], f"broken {moment.value} at {call}"
+            told = [each.msg_id for each in recorded(broken)]
+            assert [got.descriptor.message_id for got in back] == told, f"broken {moment.value} at {call}"
             assert [b"1"] == [got.body[172:] for got in taken(broken, DLQ)]
+
+
+def test_a_message_that_is_put_back_has_a_record_under_the_name_of_the_redrive() -> None:
+    kit = kit_with("ORDERS.IN")
+
+    redrive(kit, kit.queue_manager.connect())
+
+    [record] = recorded(kit)
+    assert (RecordOutcome.REDRIVEN, "QM1", "ORDERS.IN", "R1") == (
+        record.outcome,
+        record.qmgr,
+        record.queue,
+        record.redrive_id,
+    )
+    assert (WHOLE.message_id, put_time_us(WHOLE.put_date, WHOLE.put_time)) == (record.msg_id, record.put_ts)
+    assert (1, "MQSTR", None) == (record.msg_len, record.format, record.handler)
+
+
+def test_a_queue_that_refuses_records_holds_no_message_up_and_is_told_of_once() -> None:
+    kit = kit_with("ORDERS.IN", "ORDERS.IN")
+    kit.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) PUT(DISABLED)")
+
+    done = redrive(kit, kit.queue_manager.connect())
+
+    assert ["", ""] == [each.why_not for each in done]
+    assert (2, []) == (len(taken(kit, "ORDERS.IN")), recorded(kit))
+    [warned] = kit.told(Warned)
+    assert "MQRC_PUT_INHIBITED (2051)" in warned.text
