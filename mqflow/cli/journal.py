@@ -128,7 +128,7 @@ def _told(lane: Lane, doubt: Doubt) -> str:
         return f"{last}, and no other one is whole. Nothing was committed that is not published: --drop."
     found = (
         f"{last}; {safe(doubt.pending.name if doubt.pending else '')} is whole, and {doubt.on_queue:,} of its "
-        f"{doubt.written.rows:,} messages are on {safe(lane.queue)}."
+        f"{doubt.written.rows:,} {'records' if lane.kind is Kind.DISPOSITION else 'messages'} are on {safe(lane.queue)}."
     )
     match doubt.advice:
         case "publish":

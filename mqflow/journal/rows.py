@@ -6,7 +6,7 @@ no clock. Times are microseconds since 1970, UTC.
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from mqflow.mqi.options import Format
 from mqflow.mqi.rfh2 import RFH2
 from mqflow.policy import disposition_record, moved
 from mqflow.policy.dead_letter_actions import dead_letter
-from mqflow.policy.disposition_record import put_time_us
+from mqflow.policy.disposition_record import DispositionRecord, put_time_us
 from mqflow.verbs import Got
 
 __all__ = ("Position", "columns")
@@ -60,25 +60,31 @@ class Position(Struct, frozen=True, kw_only=True):
 
 
 def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
-    """Return the columns of the segment that the messages make, in their order."""
-    made: Columns = {
-        "lane": [position.lane] * len(unit),
-        "segment": [position.segment] * len(unit),
-        "ordinal": range(len(unit)),
-        "landed_ts": [position.landed_us] * len(unit),
-    }
+    """Return the columns of the segment that the messages make, in their order.
+
+    As many rows as messages, or more: one message may carry several records of decisions.
+    """
+    made: Columns
     match kind:
         case Kind.DISPOSITION:
-            made.update(_dispositions(unit))
+            made = _dispositions(unit)
         case Kind.DEAD_LETTER:
-            made.update(_whole(unit), qmgr=[position.queue_manager] * len(unit), dlq=[position.queue] * len(unit))
-            made.update(snapshot_id=[None] * len(unit), **_dead_letters(unit))
+            made = _whole(unit) | _dead_letters(unit)
+            made.update(qmgr=[position.queue_manager] * len(unit), dlq=[position.queue] * len(unit))
+            made.update(snapshot_id=[None] * len(unit))
         case Kind.BACKOUT_MESSAGE:
-            made.update(_whole(unit), qmgr=[position.queue_manager] * len(unit), boq=[position.queue] * len(unit))
+            made = _whole(unit)
+            made.update(qmgr=[position.queue_manager] * len(unit), boq=[position.queue] * len(unit))
             made.update(snapshot_id=[None] * len(unit), source_queue=[_source_queue(got) for got in unit])
         case Kind.PAYLOAD:
-            made.update(_whole(unit), qmgr=[position.queue_manager] * len(unit), queue=[position.queue] * len(unit))
+            made = _whole(unit)
+            made.update(qmgr=[position.queue_manager] * len(unit), queue=[position.queue] * len(unit))
             made.update(rfh2=[_properties(got) for got in unit])
+        case _:
+            assert_never(kind)
+    rows = len(next(iter(made.values())))
+    made.update(lane=[position.lane] * rows, segment=[position.segment] * rows, ordinal=range(rows))
+    made["landed_ts"] = [position.landed_us] * rows
     return made
 
 
@@ -94,12 +100,18 @@ def _whole(unit: Sequence[Got]) -> Columns:
 
 
 def _dispositions(unit: Sequence[Got]) -> Columns:
-    read = [disposition_record.from_bytes(got.body) for got in unit]
+    """A row for each record, of which a message may carry several; one for a message that is none, with its data in `raw`."""
+    read: list[DispositionRecord | None] = []
+    raw: list[bytes | None] = []
+    for got in unit:
+        records = disposition_record.many_from_bytes(got.body)
+        read += records or (None,)
+        raw += [None] * len(records) if records else (got.body,)
     made: Columns = {
         name: [None if record is None else getattr(record, name) for record in read]
         for name in disposition_record.DispositionRecord.__struct_fields__
     }
-    made["raw"] = [got.body if record is None else None for got, record in zip(unit, read, strict=True)]
+    made["raw"] = raw
     return made
 
 

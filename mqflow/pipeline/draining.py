@@ -51,15 +51,19 @@ class Drain:
         self._lane = lane
         self._clock_us = clock_us
         self._handle = connection.open(lane.queue, options)
+        #: How many messages the last `take` browsed: fewer than rows, where a message carries several records.
+        self.browsed = 0
 
     def take(self, after: int, rows_max: int) -> int:
         """Return the number of the segment after `after`, made of what is on the queue; `after` where the queue is empty.
 
         One that is there already was browsed before a kill, and is given again.
         """
+        self.browsed = 0
         if self._lane.last > after:
             return after + 1
         unit = browse_unit(self._connection, self._fresh(), rows_max)
+        self.browsed = len(unit)
         if not unit:
             return after
         number = after + 1

@@ -113,8 +113,9 @@ class _Reader(DataSourceReader):
                 unit = browse_unit(connection, handle, _ROWS_PER_BATCH if left is None else min(left, _ROWS_PER_BATCH))
                 if not unit:
                     return
-                yield _batch(asked, unit, connection.queue_manager_name, first, partition.snapshot_id)
-                first += len(unit)
+                batch = _batch(asked, unit, connection.queue_manager_name, first, partition.snapshot_id)
+                yield batch
+                first += batch.num_rows
                 left = None if left is None else left - len(unit)
 
 
@@ -161,8 +162,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reached_now = drain.take(after, rows) if rows else max(after, min(lane.last, after + 1))
         # What was browsed before may have been taken by somebody since, and is then no part of the depth.
         if self._left is not None and not browsed_before:
-            self._left -= sum(segment.rows for segment in lane.segments(after=after, through=reached_now))
-            self._left = max(0, self._left)
+            self._left = max(0, self._left - drain.browsed)
         return to_offset(journal.id, {lane.name: reached_now})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -220,7 +220,7 @@ def _batch(asked: _Asked, unit: Sequence[Got], queue_manager: str, first: int, s
 
     position = Position(lane=asked.queue, segment=0, landed_us=_now_us(), queue=asked.queue, queue_manager=queue_manager)
     made = columns(asked.kind, unit, position)
-    made["ordinal"] = range(first, first + len(unit))
+    made["ordinal"] = range(first, first + len(made["ordinal"]))
     if "snapshot_id" in made:
         made["snapshot_id"] = [snapshot_id] * len(unit)
     fields = [arrow_schema(asked.kind).field(name) for name in asked.columns]

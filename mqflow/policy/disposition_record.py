@@ -1,10 +1,13 @@
 """What is told of one decision about a message: the record that goes on `MQFLOW.DISPOSITION`, and its bytes.
 
+A message there carries one record, or several that were made at one time: a JSON object, or an array of them.
+
 Names are those of the table that the records end in; times are microseconds since 1970, UTC, named after the column they fill.
 Knows no queue manager and no file. Version 2 has one more outcome, `RELEASED`; a record says the lowest version that can say
 it, so who reads version 1 reads every other record.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -16,10 +19,13 @@ from msgspec import Struct
 __all__ = (
     "DISPOSITION_QUEUE",
     "FORMAT",
+    "RECORDS_MAX",
     "RECORD_VERSION",
     "DispositionRecord",
     "RecordOutcome",
     "from_bytes",
+    "many_from_bytes",
+    "many_to_bytes",
     "put_time_us",
     "to_bytes",
 )
@@ -28,6 +34,8 @@ DISPOSITION_QUEUE: Final = "MQFLOW.DISPOSITION"
 FORMAT: Final = "MFLDISP"
 """MQMD.Format of a record: JSON in UTF-8. Formats that start with MQ are IBM's."""
 RECORD_VERSION: Final = 2
+RECORDS_MAX: Final = 64
+"""How many records a message carries at the most: 60 KB as they mostly are, and always far below a MAXMSGL of 4 MB."""
 _MICROSECONDS: Final = 1_000_000
 _PUT_DATE_CHARS: Final = 8
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
@@ -54,7 +62,7 @@ class RecordOutcome(StrEnum):
     HEARTBEAT = "heartbeat"
 
 
-class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One decision, or a heartbeat. What is None is not known, or is not about a heartbeat."""
 
     #: The default is what a record says that says nothing: it stays.
@@ -111,7 +119,7 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _ENCODER: Final = msgspec.json.Encoder()
-_DECODER: Final = msgspec.json.Decoder(DispositionRecord)
+_DECODER: Final = msgspec.json.Decoder(DispositionRecord | list[DispositionRecord])
 
 
 def to_bytes(record: DispositionRecord) -> bytes:
@@ -119,15 +127,28 @@ def to_bytes(record: DispositionRecord) -> bytes:
     return _ENCODER.encode(record)
 
 
+def many_to_bytes(records: Sequence[DispositionRecord]) -> bytes:
+    """Return the message data of the records, `RECORDS_MAX` at the most; of one it is what `to_bytes` returns."""
+    return _ENCODER.encode(records[0] if len(records) == 1 else records)
+
+
 def from_bytes(data: bytes) -> DispositionRecord | None:
-    """Return the record that the data is, or None where it is none that this version understands."""
+    """Return the record that the data is, or None where it is none, or not just one, that this version understands."""
+    found = many_from_bytes(data)
+    return found[0] if len(found) == 1 else None
+
+
+def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:
+    """Return the records that the data is, in order; none where this version does not understand all of them."""
     try:
-        record = _DECODER.decode(data)
+        read = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return record if record.schema_version <= RECORD_VERSION else None
+        return ()
+    records = read if isinstance(read, list) else (read,)
+    return records if all(record.schema_version <= RECORD_VERSION for record in records) else ()
 
 
+@lru_cache(maxsize=512)  # what is got together was mostly put together, and the time says hundredths
 def put_time_us(put_date: str, put_time: str) -> int | None:
     """Return the time that PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, say; None where they say none."""
     if len(put_date) != _PUT_DATE_CHARS or len(put_time) != _PUT_DATE_CHARS:

@@ -19,12 +19,16 @@ async def put_kept_open(session: Session, queue: str, descriptor: MessageDescrip
     A handle that is of no use any more (2041, 2052) is got anew, once: such a put has had no effect. Raises `MQIError`, 2085
     where the queue is gone.
     """
-    put = session.connection.put
-    handle = await session.output(queue)
+    return await session.call(_put, session, queue, descriptor, body, options)
+
+
+def _put(session: Session, queue: str, descriptor: MessageDescriptor, body: bytes, options: PutOption) -> Put:
+    """Open and put in one call: on a session with a thread of its own each is a hand-over."""
+    openings, put = session.openings, session.connection.put
+    handle = openings.output(queue, OpenOption.OUTPUT)
     try:
-        return await session.call(put, handle, descriptor, body, options)
+        return put(handle, descriptor, body, options)
     except MQIError as error:
         if classify(int(error.reason)) is not Class.REOPEN:
             raise
-    again = await session.call(session.openings.output_again, queue, OpenOption.OUTPUT)
-    return await session.call(put, again, descriptor, body, options)
+    return put(openings.output_again(queue, OpenOption.OUTPUT), descriptor, body, options)

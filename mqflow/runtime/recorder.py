@@ -2,13 +2,13 @@
 
 A rollback cannot be told that way, its record would roll back with it: that one is put after the backout, and a crash between
 the two loses it; the next delivery's BackoutCount says so. Of one worker. A record that is refused is warned of, and nothing
-waits for it.
+waits for it. What is told at one time goes in one message, as far as it may.
 """
 
 import hashlib
 import re
-from collections.abc import Sequence
-from typing import Any, Final, assert_never
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from mqflow.policy.disposition import (
     Settlement,
     Undecodable,
 )
-from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, put_time_us
+from mqflow.policy.disposition_record import RECORDS_MAX, DispositionRecord, RecordOutcome, put_time_us
 from mqflow.runtime.delivery import Delivery
 from mqflow.runtime.disposal import Disposal
 from mqflow.runtime.listener_state import ListenerState
@@ -63,6 +63,9 @@ class _Trouble(Struct, frozen=True):
     exc_fingerprint: str | None = None
 
 
+_NO_TROUBLE: Final = _Trouble()
+
+
 class Recorder:
     """Makes the records of one worker, and puts them."""
 
@@ -86,15 +89,18 @@ class Recorder:
 
     async def committed(self, deliveries: Sequence[Delivery]) -> None:
         """Put, in the unit of work that is about to be committed, that these were handled."""
-        for delivery in deliveries:
-            await self._put(self._session, self._record(delivery, RecordOutcome.COMMITTED))
+        await self._put(self._session, self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_TROUBLE))
 
     async def rolled_back(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome | None) -> None:
         """Put, in a unit of work of its own, that these were rolled back; `culprit` is the one that the outcome is of."""
-        for delivery in deliveries:
-            blamed = culprit is None or delivery is culprit
-            said = _trouble(outcome) if blamed else _Trouble()
-            await self._put(self._session, self._record(delivery, RecordOutcome.ROLLED_BACK, said))
+        if not deliveries:
+            return
+        said = _trouble(outcome)
+
+        def said_of(delivery: Delivery) -> _Trouble:
+            return said if culprit is None or delivery is culprit else _NO_TROUBLE
+
+        await self._put(self._session, self._records(deliveries, RecordOutcome.ROLLED_BACK, said_of))
         await self._commit(self._session)
 
     async def deferred(
@@ -106,9 +112,9 @@ class Recorder:
         `alone` where it was delivered in that unit; otherwise it was rolled back first, and that record tells of the handling.
         """
         due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
-        more = {"delay_req_ms": round(after_s * 1_000), "due_ts": due_us, "target_queue": target_queue}
-        record = self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome), **more)
-        await self._put(self._session, record if alone else replace(record, done_ts=None))
+        record = self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome))
+        record = replace(record, delay_req_ms=round(after_s * 1_000), due_ts=due_us, target_queue=target_queue)
+        await self._put(self._session, [record if alone else replace(record, done_ts=None)])
 
     async def disposed(
         self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal, *, handled: bool
@@ -121,10 +127,9 @@ class Recorder:
         refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
         reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
         target = disposition.queue if isinstance(disposition, Requeue | DeadLetter) else None
-        record = self._record(delivery, _OUTCOMES[type(disposition)], _trouble(outcome), target_queue=target, mqrc=reason)
-        if not handled:
-            record = replace(record, done_ts=None)
-        await self._put(session, record)
+        record = self._record(delivery, _OUTCOMES[type(disposition)], _trouble(outcome))
+        record = replace(record, target_queue=target, mqrc=reason, done_ts=record.done_ts if handled else None)
+        await self._put(session, [record])
         if record.outcome is RecordOutcome.LEFT:
             await self._commit(session)
 
@@ -134,75 +139,89 @@ class Recorder:
         if now < self._heartbeat_at:
             return
         self._heartbeat_at = now + HEARTBEAT_S
-        await self._put(self._session, self._of_consumer(RecordOutcome.HEARTBEAT, self._now_us()))
+        self._ordinal += 1
+        manager = self._state.supervisor.queue_manager_name
+        beat = DispositionRecord(
+            disp_id=f"{manager}/{self._connection}/{self._unit}/{self._ordinal}",
+            event_ts=self._now_us(),
+            qmgr=manager,
+            queue=self._state.spec.queue,
+            consumer=self._consumer,
+            outcome=RecordOutcome.HEARTBEAT,
+        )
+        await self._put(self._session, [beat])
         if alone:
             await self._commit(self._session)
 
     # -- making
 
-    def _record(
-        self, delivery: Delivery, outcome: RecordOutcome, trouble: _Trouble | None = None, **more: Any
-    ) -> DispositionRecord:
-        got = delivery.got
-        md = got.descriptor
-        settings = self._state.settings.known
-        said = trouble or _Trouble()
-        now = self._now_us()
-        return self._of_consumer(
-            outcome,
-            now,
-            handler=self._state.spec.name,
-            uow_id=f"{self._connection}/{self._unit}",
-            msg_id=md.message_id,
-            correl_id=md.correlation_id,
-            group_id=md.group_id,
-            msg_type=md.message_type,
-            format=md.format,
-            ccsid=md.ccsid,
-            encoding=md.encoding,
-            persistence=md.persistence,
-            priority=md.priority,
-            expiry_left_ms=None if md.expiry_tenths < 0 else md.expiry_tenths * 100,
-            msg_len=got.data_bytes,
-            put_ts=put_time_us(md.put_date, md.put_time),
-            put_appl_name=md.put_application_name,
-            put_appl_type=md.put_application_type,
-            user_id=md.user_identifier,
-            reply_q=md.reply_to_queue,
-            reply_qm=md.reply_to_queue_manager,
-            get_ts=self._got_us,
-            done_ts=now,
-            backout_count=md.backout_count,
-            bothresh=settings.attributes.backout_threshold if settings else None,
-            boqname=settings.attributes.backout_requeue_queue if settings else None,
-            exc_class=said.exc_class,
-            exc_fingerprint=said.exc_fingerprint,
-            exc_message=said.exc_message,
-            trace_id=delivery.trace_id or None,
-            **more,
-        )
+    def _record(self, delivery: Delivery, outcome: RecordOutcome, said: _Trouble) -> DispositionRecord:
+        return self._records((delivery,), outcome, lambda _: said)[0]
 
-    def _of_consumer(self, outcome: RecordOutcome, now_us: int, **more: Any) -> DispositionRecord:
-        self._ordinal += 1
-        manager = self._state.supervisor.queue_manager_name
-        return DispositionRecord(
-            disp_id=f"{manager}/{self._connection}/{self._unit}/{self._ordinal}",
-            event_ts=now_us,
-            qmgr=manager,
-            queue=self._state.spec.queue,
-            consumer=self._consumer,
-            outcome=outcome,
-            **more,
-        )
+    def _records(
+        self, deliveries: Sequence[Delivery], outcome: RecordOutcome, said_of: Callable[[Delivery], _Trouble]
+    ) -> Sequence[DispositionRecord]:
+        """Return the records of deliveries that ended now. In one go: a listener makes one for each message."""
+        state, now_us = self._state, self._now_us()
+        spec, known = state.spec, state.settings.known
+        settings = known.attributes if known else None
+        threshold, backout_queue = (settings.backout_threshold, settings.backout_requeue_queue) if settings else (None, None)
+        manager = state.supervisor.queue_manager_name
+        unit = f"{self._connection}/{self._unit}"
+        made = []
+        for delivery in deliveries:
+            got, said = delivery.got, said_of(delivery)
+            md = got.descriptor
+            self._ordinal += 1
+            record = DispositionRecord(
+                disp_id=f"{manager}/{unit}/{self._ordinal}",
+                event_ts=now_us,
+                qmgr=manager,
+                queue=spec.queue,
+                handler=spec.name,
+                consumer=self._consumer,
+                uow_id=unit,
+                msg_id=md.message_id,
+                correl_id=md.correlation_id,
+                group_id=md.group_id,
+                msg_type=md.message_type,
+                format=md.format,
+                ccsid=md.ccsid,
+                encoding=md.encoding,
+                persistence=md.persistence,
+                priority=md.priority,
+                expiry_left_ms=None if md.expiry_tenths < 0 else md.expiry_tenths * 100,
+                msg_len=got.data_bytes,
+                put_ts=put_time_us(md.put_date, md.put_time),
+                put_appl_name=md.put_application_name,
+                put_appl_type=md.put_application_type,
+                user_id=md.user_identifier,
+                reply_q=md.reply_to_queue,
+                reply_qm=md.reply_to_queue_manager,
+                get_ts=self._got_us,
+                done_ts=now_us,
+                backout_count=md.backout_count,
+                bothresh=threshold,
+                boqname=backout_queue,
+                outcome=outcome,
+                exc_class=said.exc_class,
+                exc_fingerprint=said.exc_fingerprint,
+                exc_message=said.exc_message,
+                trace_id=delivery.trace_id or None,
+            )
+            made.append(record)
+        return made
 
     def _now_us(self) -> int:
         return round(self._state.clock.wall() * 1_000_000)
 
     # -- putting
 
-    async def _put(self, session: Session, record: DispositionRecord) -> None:
+    async def _put(self, session: Session, records: Sequence[DispositionRecord]) -> None:
         try:
-            await put_kept_open(session, self._queue, _DESCRIPTOR, disposition_record.to_bytes(record), _PUT)
+            for at in range(0, len(records), RECORDS_MAX):
+                data = disposition_record.many_to_bytes(records[at : at + RECORDS_MAX])
+                await put_kept_open(session, self._queue, _DESCRIPTOR, data, _PUT)
         except MQIError as error:
             # A lost connection is found by the settlement that follows; whatever else it is, the message goes first.
             if not self._refused:
@@ -227,7 +246,7 @@ def _trouble(outcome: Outcome | None) -> _Trouble:
         case Interrupted(why=why):
             return _Trouble("Interrupted", why, _fingerprint("Interrupted", why))
         case None | Completed():
-            return _Trouble()
+            return _NO_TROUBLE
         case _:
             assert_never(outcome)
 

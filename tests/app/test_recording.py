@@ -8,7 +8,14 @@ from mqflow.app.settings import Settings
 from mqflow.events import Warned
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.disposition_record import DISPOSITION_QUEUE, FORMAT, DispositionRecord, RecordOutcome, from_bytes
+from mqflow.policy.disposition_record import (
+    DISPOSITION_QUEUE,
+    FORMAT,
+    RECORDS_MAX,
+    DispositionRecord,
+    RecordOutcome,
+    many_from_bytes,
+)
 from mqflow.runtime.recorder import HEARTBEAT_S
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
@@ -42,8 +49,7 @@ def failing(*bad: str, settings: Settings = ON, **options: int) -> App:
 async def recorded(mq: QueueManagerKit, app: App, seconds: float = 30.0) -> list[DispositionRecord]:
     async with mq.run(app):
         await anyio.sleep(seconds)
-    read = [from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE, at_least=0)]
-    return [each for each in read if each is not None]
+    return [each for found in await mq.drain(DISPOSITION_QUEUE, at_least=0) for each in many_from_bytes(found.data)]
 
 
 def decisions(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int | None]]:
@@ -134,17 +140,31 @@ async def test_the_record_says_where_the_message_went_and_why(
 
 
 @pytest.mark.parametrize("moment", Moment)
-async def test_a_record_is_there_if_and_only_if_its_decision_is(mq: QueueManagerKit, moment: Moment) -> None:
+@pytest.mark.parametrize("unit_of_work", [1, 2, 4])
+async def test_a_record_is_there_if_and_only_if_its_decision_is(mq: QueueManagerKit, unit_of_work: int, moment: Moment) -> None:
     for number in range(6):
         await mq.put("IN", f"{number}", persistent=True)
-    mq.faults.add(Fault(verb="MQCMIT", nth=3, moment=moment))
+    mq.faults.add(Fault(verb="MQCMIT", nth=3 if unit_of_work == 1 else 2, moment=moment))
 
-    found = await recorded(mq, failing(), seconds=60)
+    found = await recorded(mq, failing(unit_of_work=unit_of_work), seconds=60)
 
     committed = [each.msg_id for each in found if each.outcome is COMMITTED]
     assert 6 == len(committed)
     assert 6 == len(set(committed))
     assert 0 == mq.depth("IN")
+
+
+@pytest.mark.parametrize(("count", "expected"), [(3, [3]), (RECORDS_MAX + 1, [RECORDS_MAX, 1])])
+async def test_the_records_of_a_unit_of_work_share_messages(mq: QueueManagerKit, count: int, expected: list[int]) -> None:
+    for number in range(count):
+        await mq.put("IN", f"{number}")
+    async with mq.run(failing(unit_of_work=count)):
+        await anyio.sleep(1)
+
+    messages = [many_from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE)]
+
+    assert expected == [len(records) for records in messages if records[0].outcome is COMMITTED]
+    assert count + 1 == len({each.disp_id for records in messages for each in records})  # and the heartbeat
 
 
 async def test_a_queue_that_refuses_records_holds_no_message_up(mq: QueueManagerKit) -> None:

@@ -31,7 +31,7 @@ from mqflow.journal.rows import Position, columns
 from mqflow.journal.segments import Written, pending_path, publish, verify, write_pending
 from mqflow.mqi.dead_letter_header import DeadLetterHeader, to_bytes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.policy.disposition_record import put_time_us
+from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes, put_time_us
 from mqflow.testing.journals import START_US, add_segment, generate_journal, invented
 from mqflow.verbs import Got
 
@@ -85,13 +85,31 @@ def test_a_reader_may_ask_for_some_columns_in_its_own_order(lane: Lane) -> None:
 
 def test_a_record_that_is_none_keeps_its_bytes(tmp_path: Path) -> None:
     lane = Journal.create(tmp_path / "j").add_lane("L", Kind.DISPOSITION, queue="Q", queue_manager="QM1")
-    bodies = [b"", b"{", b'{"schema_version": 99, "disp_id": "x"}', b"\xff\xfe"]
+    bodies = [b"", b"{", b'{"schema_version": 99, "disp_id": "x"}', b"\xff\xfe", b"[]"]
 
     add_segment(lane, [Got(descriptor=MessageDescriptor(), body=body, data_bytes=len(body)) for body in bodies])
 
     rows = read_table(lane.all_segments()[0], Kind.DISPOSITION).to_pylist()
     assert bodies == [row["raw"] for row in rows]
-    assert [None] * 4 == [row["disp_id"] for row in rows]
+    assert [None] * 5 == [row["disp_id"] for row in rows]
+
+
+def test_a_message_of_several_records_is_a_row_for_each(tmp_path: Path) -> None:
+    lane = Journal.create(tmp_path / "j").add_lane("L", Kind.DISPOSITION, queue="Q", queue_manager="QM1")
+    one, two, three = (
+        DispositionRecord(disp_id=name, event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.COMMITTED)
+        for name in ("one", "two", "three")
+    )
+    bodies = [many_to_bytes([one, two]), b"none", many_to_bytes([three])]
+
+    add_segment(lane, [Got(descriptor=MessageDescriptor(), body=body, data_bytes=len(body)) for body in bodies])
+
+    [segment] = lane.all_segments()
+    rows = read_table(segment, Kind.DISPOSITION).to_pylist()
+    assert 4 == segment.rows == len(rows)
+    assert [0, 1, 2, 3] == [row["ordinal"] for row in rows]
+    assert ["one", "two", None, "three"] == [row["disp_id"] for row in rows]
+    assert [None, None, b"none", None] == [row["raw"] for row in rows]
 
 
 @pytest.mark.parametrize("ccsid", [1208, 500])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.serving import serve
@@ -20,6 +20,7 @@ from mqflow.pipeline import OptionError, PipelineError
 from mqflow.pipeline.draining import Drain, drain_lane
 from mqflow.pipeline.offsets import to_offset
 from mqflow.pipeline.queue_source import QueueSource
+from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes
 from mqflow.testing.faults import Fault, Faults, Moment
 from mqflow.verbs import GetOptions
 from tests.embedded.disk import memory_folder
@@ -287,6 +288,34 @@ def test_what_was_browsed_before_a_kill_and_stolen_since_takes_nobodys_place(
         again.stop()
 
     assert end != further
+    assert [] == on_queue(owner)
+
+
+def test_a_message_of_several_records_is_one_message_of_the_queue_and_a_row_for_each(
+    owner: EmbeddedQueueManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a run still has to drain is counted in messages: rows would end it too early."""
+    monkeypatch.setattr("mqflow.pipeline.queue_source._ROWS_PER_BATCH", 1)
+    connection = owner.connect()
+    for unit in range(3):
+        records = [
+            DispositionRecord(disp_id=f"{unit}.{number}", event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.COMMITTED)
+            for number in range(4)
+        ]
+        connection.put1(QUEUE, MessageDescriptor(), many_to_bytes(records), PutOption.NO_SYNCPOINT)
+    with memory_folder() as folder, serve(owner, folder / "qm"):
+        options = {"url": f"embedded+unix:{folder / 'qm'}?qmgr=QM1", "queue": QUEUE, "kind": "disposition"}
+        browse: Any = QueueSource({**options, "maxMessages": "2"}).reader(None)  # type: ignore[arg-type]  # as above
+        rows = [row for batch in browse.read(browse.partitions()[0]) for row in batch.to_pylist()]
+
+        drains: Any = QueueSource({**options, "manifest": str(tmp_path / "m")}).streamReader(None)  # type: ignore[arg-type]  # as above
+        drains.prepareForTriggerAvailableNow()
+        offset = drains.initialOffset()
+        for _ in range(4):
+            offset = drains.latestOffset(offset, ReadMaxRows(1))
+        drains.stop()
+
+    assert [(at, f"{at // 4}.{at % 4}") for at in range(8)] == [(row["ordinal"], row["disp_id"]) for row in rows]
     assert [] == on_queue(owner)
 
 

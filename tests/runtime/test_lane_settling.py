@@ -148,9 +148,11 @@ def test_records_of_decisions_are_told_apart_by_their_own_names(folder: Path) ->
     kit.define(QUEUE)
     kit.define(STATE_QUEUE)
     connection = kit.queue_manager.connect()
-    for number in range(3):
-        record = DispositionRecord(disp_id=f"d{number}", event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.COMMITTED)
-        body = b"no record" if number == 2 else disposition_record.to_bytes(record)
+    one, two, three = (
+        DispositionRecord(disp_id=name, event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.COMMITTED)
+        for name in ("one", "two", "three")
+    )
+    for body in (b"no record", disposition_record.to_bytes(one), disposition_record.many_to_bytes([two, three])):
         connection.put1(QUEUE, MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
     journal = Journal.create(folder)
     lane = journal.add_lane(QUEUE, Kind.DISPOSITION, queue=QUEUE, queue_manager="QM1")
@@ -161,7 +163,9 @@ def test_records_of_decisions_are_told_apart_by_their_own_names(folder: Path) ->
     left_handle = connection.open(STATE_QUEUE, OpenOption.INPUT_SHARED)
     assert connection.get(left_handle, GetOptions()) is not None
 
-    assert 3 == find_doubt(connection, journal, lane, STATE_QUEUE, wait_ms=0).on_queue
+    doubt = find_doubt(connection, journal, lane, STATE_QUEUE, wait_ms=0)
+    assert 4 == doubt.on_queue
+    assert "drop" == doubt.advice
 
 
 def test_the_command_says_what_it_found_and_does_only_what_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
