@@ -129,7 +129,7 @@ RATIOS: Final = (
     ),
     Ratio(
         name="a listener with / without records of decisions (processor time)", of=_handled(recorded=True),
-        over=_handled(recorded=False), rows=40_000, master="", master_over="", by_cpu=True,
+        over=_handled(recorded=False), rows=40_000, bar=Bar(0.6, 0.75), master="", master_over="", by_cpu=True,
     ),
 )  # fmt: skip
 """All of them, in the order of the page."""
