@@ -13,6 +13,7 @@ from mqflow.policy.dead_letter_actions import DeadLetter, Matcher, matcher, matc
 from mqflow.policy.dead_letter_rules import Action, PutAuthority, Rule, RulesError, RulesTable, parse
 from mqflow.policy.dead_letter_rules.records import Control
 from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.dead_letter_handler import Rules
 from mqflow.runtime.dead_letter_service import DeadLetterService
 from mqflow.runtime.supervisor import Supervisor
@@ -82,10 +83,14 @@ class DeadLetterRules:
         every = (*self._functions, *matchers(self._table.rules))
         return Rules(self._table.control, every, whole=bool(self._functions))
 
-    def service(self, supervisor: Supervisor, *, broadcast: Broadcast, clock: Clock) -> DeadLetterService:
-        """Return what runs them."""
+    def service(
+        self, supervisor: Supervisor, *, broadcast: Broadcast, clock: Clock, records: ConnectionRecorder | None = None
+    ) -> DeadLetterService:
+        """Return what runs them, and puts a record of each action where it is given what puts one."""
         changed = self._changed if self._reload and self._path else None
-        return DeadLetterService(self.rules(), self.queue, supervisor, broadcast=broadcast, clock=clock, changed=changed)
+        return DeadLetterService(
+            self.rules(), self.queue, supervisor, broadcast=broadcast, clock=clock, changed=changed, records=records
+        )
 
     def _read(self) -> RulesTable:
         """Return the table in the file. Raises `RulesError` with everything that is wrong with it."""

@@ -29,6 +29,7 @@ from mqflow.policy.client_configuration import ClientConfiguration
 from mqflow.policy.disposition import Behaviour, Settlement
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast, LogEvents
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.delivering import in_delivery
 from mqflow.runtime.delivery import Decide, ListenerSpec
 from mqflow.runtime.handover import Handover
@@ -95,6 +96,7 @@ class Running:
             self._ledger = open_ledger(url, self.settings.ledger, clock=clock, runner=runner)
         self.queue_manager: Final = queue_manager
         self._clock: Final = clock
+        self._random: Final = random
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
         self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *([self._ledger] if self._ledger else [])))
         staging_queue = staging_queue_of(queue_manager, self.settings.delay_queue)
@@ -120,7 +122,8 @@ class Running:
             reconnect_limit_s=reconnecting.limit_s,
             reconnect_mode=reconnecting.mode,
             services=[
-                partial(rules.service, broadcast=self._broadcast, clock=clock) for rules in declared.dead_letter_handlers
+                partial(rules.service, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
+                for rules in declared.dead_letter_handlers
             ],
         )
         if isinstance(queue_manager, _TellsAttempts):  # it goes through a channel table, on the threads of sessions
@@ -276,6 +279,14 @@ class Running:
             if not putting.turn.locked():
                 async with putting.turn:
                     await putting.lasting.let_go()
+
+    def _recorder(self, who: str) -> ConnectionRecorder | None:
+        """Return what puts records of decisions for who is no listener; None where nobody asked for them."""
+        queue = self.settings.disposition_queue
+        if not queue:
+            return None
+        consumer = f"{self._name}/{who}"
+        return ConnectionRecorder(queue, consumer=consumer, clock=self._clock, random=self._random, tell=self._broadcast)
 
     def _send(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:

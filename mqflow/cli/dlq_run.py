@@ -33,6 +33,7 @@ from mqflow.policy.dead_letter_rules import Problem, RulesTable, parse
 from mqflow.policy.reconnect_mode import ReconnectMode
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.verbs import Connection, InlineQueueManager, QueueManager, inquire_queue_manager
 
@@ -188,7 +189,9 @@ def _queue(wishes: Wishes, table: RulesTable, connection: Connection) -> str:
 def _handle(wishes: Wishes, table: RulesTable, link: Link, stopping: list[int]) -> None:
     queue = _queue(wishes, table, link.connection)
     report = _Report()
-    handler = DeadLetterHandler(_rules(table), queue, clock=SYSTEM_CLOCK, broadcast=Broadcast((report,)))
+    handler = DeadLetterHandler(
+        _rules(table), queue, clock=SYSTEM_CLOCK, broadcast=Broadcast((report,)), records=_records(wishes.url)
+    )
     try:
         handler.open(link.connection)
     except MQIError as error:
@@ -200,6 +203,14 @@ def _handle(wishes: Wishes, table: RulesTable, link: Link, stopping: list[int]) 
     for line in report.summary():
         note(line)
     _say(_ENDING, f"{queue} of {name} is left as it is now.")
+
+
+def _records(url: str | None) -> ConnectionRecorder | None:
+    """Return what puts records of what is done, where the settings name a queue for them; the handler says whom to tell."""
+    queue = load({"url": url}).disposition_queue
+    if not queue:
+        return None
+    return ConnectionRecorder(queue, consumer="mqflow dlq/DLQ handler", clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM)
 
 
 def _over_outages(handler: DeadLetterHandler, link: Link, stops: Callable[[], bool]) -> None:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 __all__ = (
     "DISPOSITION_QUEUE",
+    "EXC_MESSAGE_CHARS_MAX",
     "FORMAT",
     "RECORDS_MAX",
     "RECORD_VERSION",
@@ -36,6 +37,7 @@ FORMAT: Final = "MFLDISP"
 RECORD_VERSION: Final = 2
 RECORDS_MAX: Final = 64
 """How many records a message carries at the most: 60 KB as they mostly are, and always far below a MAXMSGL of 4 MB."""
+EXC_MESSAGE_CHARS_MAX: Final = 512
 _MICROSECONDS: Final = 1_000_000
 _PUT_DATE_CHARS: Final = 8
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
@@ -107,7 +109,7 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     exc_class: str | None = None
     #: SHA-256 of the frames of the exception without line numbers and folders: the same trouble, the same print.
     exc_fingerprint: str | None = None
-    #: 512 characters at the most.
+    #: `EXC_MESSAGE_CHARS_MAX` at the most. Of what the DLQ handler did, which rule it was, and what was in its way.
     exc_message: str | None = None
     delay_req_ms: int | None = None
     due_ts: int | None = None

@@ -37,6 +37,8 @@ from mqflow.policy.dead_letter_actions import (
 from mqflow.policy.dead_letter_rules import Control
 from mqflow.policy.dead_letter_scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.disposition import Settlement
+from mqflow.runtime.connection_recorder import ConnectionRecorder
+from mqflow.runtime.dead_letter_records import DeadLetterRecords
 from mqflow.runtime.dead_letter_targets import Targets
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
@@ -100,11 +102,16 @@ class DeadLetterHandler:
         clock: Clock,
         broadcast: Telling,
         history_max: int = HISTORY_MAX,
+        records: ConnectionRecorder | None = None,
     ) -> None:
         self.queue: Final = queue
         self._rules = rules
         self._clock = clock
         self._broadcast = broadcast
+        #: Puts a record of each action, in its unit of work; None for none.
+        self._records = None if records is None else DeadLetterRecords(records, queue)
+        if records is not None:
+            records.tell = broadcast
         self._history = History(history_max)
         self._scan = self._new_scan()
         self._connection: Connection | None = None
@@ -229,7 +236,19 @@ class DeadLetterHandler:
                 self._tell_overflow()
         self._tell(done.letter, done.chosen, done.attempt, failure)
         if failure is not None:
+            if self._records is not None:
+                self._records.stays(done.letter, done.chosen, failure)
             self._tell_given_up(done)
+
+    @property
+    def owes_records(self) -> bool:
+        """Whether messages stay of which that is not recorded yet: call `record_left`, between units of work."""
+        return self._records is not None and self._records.owes
+
+    def record_left(self) -> None:
+        """Have a record of each message that stays: in a unit of work of its own, since that of its action was backed out."""
+        if self._records is not None:
+            self._records.put_left(self.connection)
 
     def rest(self) -> None:
         """Let others have the message that was looked at last, whose lock would stay, and the queues that are open."""
@@ -282,6 +301,8 @@ class DeadLetterHandler:
                 raise
             self._open.failure = error
             return Settlement.BACKOUT
+        if self._records is not None:
+            self._records.acted(self.connection, letter, chosen)
         return Settlement.COMMIT
 
     def _do(self, intent: Intent, letter: DeadLetter) -> None:
@@ -310,6 +331,8 @@ class DeadLetterHandler:
         if self._history.keep(identity, attempts):
             self._scan.worked(self._clock.monotonic())
             self._tell(letter, chosen, attempts, None)
+            if self._records is not None:
+                self._records.stays(letter, chosen)
         else:  # it may have been met before, so it does not put the end off
             self._tell_overflow()
 
@@ -418,6 +441,8 @@ def run_to_end(
         settlement = handler.act(look, connection.get(handler.handle, handler.options(cut)))
         if settlement is not None:
             handler.settled(_settle(connection, settlement))
+        if handler.owes_records:
+            handler.record_left()
     handler.rest()
 
 

@@ -18,6 +18,7 @@ from mqflow.policy.dead_letter_scan import Look
 from mqflow.policy.disposition import Settlement
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
@@ -42,6 +43,7 @@ class DeadLetterService:
         broadcast: Broadcast,
         clock: Clock,
         changed: Callable[[], Rules | None] | None = None,
+        records: ConnectionRecorder | None = None,
     ) -> None:
         self._rules = rules
         #: Empty for DEADQ of the queue manager.
@@ -52,6 +54,7 @@ class DeadLetterService:
         self._clock = clock
         #: Asked once a second for new rules; None where they never change.
         self._changed = changed
+        self._records = records
         self._polled_at = clock.monotonic()
         self._stopping = anyio.Event()
         self._session: Session | None = None
@@ -109,7 +112,7 @@ class DeadLetterService:
         handler = self._handler
         if handler is None:
             queue = self._queue or await session.call(_dead_letter_queue, session)
-            handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._told)
+            handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._told, records=self._records)
             self._handler = handler
         await session.call(handler.open, session.connection, session.openings.hold)
         self._supervisor.readiness.has(self)
@@ -127,6 +130,8 @@ class DeadLetterService:
             settlement = await session.call(handler.act, look, got)
             if settlement is not None and got is not None:
                 handler.settled(await self._settle(session, settlement, got))
+            if handler.owes_records:
+                await session.call(handler.record_left)
             self._told.pass_on()
         await session.call(handler.rest)
 

@@ -104,17 +104,21 @@ def drive(handler: DeadLetterHandler, connection: Connection, clock: Advancing) 
         if got is None:
             clock.advance(look.wait_s)
         settlement = handler.act(look, got)
-        if settlement is None:
-            continue
-        try:
-            (connection.commit if settlement is Settlement.COMMIT else connection.backout)()
-        except MQIError as error:
-            if error.reason != Reason.BACKED_OUT:
-                raise
-            handler.settled(error)
-        else:
-            handler.settled()
+        if settlement is not None:
+            handler.settled(_settle(connection, settlement))
+        if handler.owes_records:
+            handler.record_left()
     handler.rest()
+
+
+def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
+    try:
+        (connection.commit if settlement is Settlement.COMMIT else connection.backout)()
+    except MQIError as error:
+        if error.reason != Reason.BACKED_OUT:
+            raise
+        return error
+    return None
 
 
 def _ending(control: Control, for_s: float | None) -> Control:

@@ -71,6 +71,17 @@ def test_a_table_on_stdin_handles_the_dead_letter_queue_of_the_queue_manager(run
     assert "line 2: 2 messages, 0 failed attempts" in result.stderr
 
 
+def test_with_the_setting_each_action_has_a_record(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL(MQFLOW.DISPOSITION)").exit_code
+    monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MQFLOW.DISPOSITION")
+
+    run("dlq", "run", stdin="WAIT(NO)\nDESTQ('ORDERS.*') ACTION(RETRY)\nACTION(FWD) FWDQ(SHUT)\n")
+
+    told = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
+    assert [("redriven", "ORDERS.IN")] * 2 + [("left", DLQ)] == [(one["outcome"], one["queue"]) for one in told]
+    assert 2051 == told[-1]["mqrc"]
+
+
 def test_a_put_that_is_refused_is_reported_with_line_and_reason(run: Run) -> None:
     result = run("dlq", "run", DLQ, stdin="WAIT(NO)\nDESTQ(SHUT) ACTION(RETRY)\n")
 

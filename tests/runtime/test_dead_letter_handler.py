@@ -17,6 +17,7 @@ from mqflow.mqi.options import Encoding, GetOption, MessageType, OpenOption, Per
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_actions import Ignore, Redirect, matcher, matchers
 from mqflow.policy.dead_letter_rules import Control, RulesTable, parse
+from mqflow.policy.dead_letter_scan import HISTORY_MAX
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
 from mqflow.testing.dead_letters import drive, put_dead_letter, run_rules
@@ -69,12 +70,12 @@ def attempts(acted: list[DeadLetterActed]) -> list[tuple[str, int, int]]:
     return [(each.rule, each.attempt, each.reason) for each in acted if not isinstance(each.intent, Ignore)]
 
 
-def handler_for(text: str, mq: QueueManagerKit, **options: int) -> tuple[DeadLetterHandler, Connection]:
+def handler_for(text: str, mq: QueueManagerKit, history_max: int = HISTORY_MAX) -> tuple[DeadLetterHandler, Connection]:
     table = parse(text)
     assert isinstance(table, RulesTable), table
     rules = Rules(table.control, matchers(table.rules))
     broadcast = Broadcast((lambda event: mq.events.append(event),))  # noqa: PLW0108 - `append` has another parameter's name
-    handler = DeadLetterHandler(rules, DLQ, clock=mq.clock, broadcast=broadcast, **options)
+    handler = DeadLetterHandler(rules, DLQ, clock=mq.clock, broadcast=broadcast, history_max=history_max)
     connection = mq.queue_manager.connect()
     handler.open(connection)
     return handler, connection
