@@ -118,6 +118,7 @@ class Running:
             if processors or stages_publications(queue_manager, staging_queue)
             else None,
             disposition_queue=self.settings.disposition_queue,
+            recorder=self._recorder,
             delays=reconnecting.delays,
             reconnect_limit_s=reconnecting.limit_s,
             reconnect_mode=reconnecting.mode,

@@ -34,6 +34,7 @@ from mqflow.embedded.users_file import UsersFile
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.broadcast import Broadcast, LogEvents
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.delay_processor import DelayProcessor
 from mqflow.runtime.handover import Handover
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE
@@ -80,6 +81,8 @@ class Hosting(Struct, frozen=True, kw_only=True):
     lifeline: int | None = None
     #: How long the applications may take to drain then.
     alone_s: float = 60.0
+    #: Where a record of each delayed message goes when it is released; empty for none.
+    disposition_queue: str = ""
 
 
 async def host(wanted: Hosting, say: Say) -> End:
@@ -216,7 +219,7 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
         servers = [opened.enter_context(closing(await _served(wanted, queue_manager, each, obey))) for each in _places(wanted)]
         say(f"{wanted.name} is active, at {', '.join(str(server.address) for server in servers)}.")
         async with anyio.create_task_group() as group:
-            processor = _delay_processor(queue_manager)
+            processor = _delay_processor(queue_manager, wanted.disposition_queue)
             group.start_soon(processor.run)
             group.start_soon(_end_after_applications, servers, ended, wanted.alone_s)
             await ended.wait(lambda: queue_manager.stopped, _LOOK_S)
@@ -267,7 +270,7 @@ def _serve_at(
     return serve(queue_manager, address.path, host=obey)
 
 
-def _delay_processor(queue_manager: EmbeddedQueueManager) -> DelayProcessor:
+def _delay_processor(queue_manager: EmbeddedQueueManager, disposition_queue: str) -> DelayProcessor:
     broadcast = Broadcast((LogEvents(),))
     supervisor = Supervisor(
         queue_manager,
@@ -277,7 +280,11 @@ def _delay_processor(queue_manager: EmbeddedQueueManager) -> DelayProcessor:
         runner=THREADS,
         name="mqflow delay processor",
     )
-    return DelayProcessor(EMBEDDED_STAGING_QUEUE, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK)
+    records = None
+    if disposition_queue:
+        who = "mqflow qmgr/delay processor"
+        records = ConnectionRecorder(disposition_queue, consumer=who, clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM)
+    return DelayProcessor(EMBEDDED_STAGING_QUEUE, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK, records=records)
 
 
 async def _end(queue_manager: EmbeddedQueueManager, servers: Sequence[Server], ended: _Ending) -> None:

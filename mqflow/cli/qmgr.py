@@ -121,6 +121,7 @@ def serve_command(
         tls=tls,
         lifeline=alone_by,
         alone_s=0.0 if alone_by is None else load().drain_s + _ALONE_S,
+        disposition_queue=load().disposition_queue,
     )
     # Who starts it with a lifeline says what there is to say.
     anyio.run(host, wanted, note if alone_by is None else _say_nothing, backend="asyncio")

@@ -22,6 +22,7 @@ from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.disposition import Settlement
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.delayed_move import DelayedMove
 from mqflow.runtime.handover import Handover
 from mqflow.runtime.requeuer import INPUT
@@ -45,7 +46,14 @@ class DelayProcessor:
     """One processor. Runs until `stop`, over as many outages and repairs of the staging queue as there are."""
 
     def __init__(
-        self, queue: str, supervisor: Supervisor, *, broadcast: Broadcast, clock: Clock, application_name: str = "mqflow"
+        self,
+        queue: str,
+        supervisor: Supervisor,
+        *,
+        broadcast: Broadcast,
+        clock: Clock,
+        application_name: str = "mqflow",
+        records: ConnectionRecorder | None = None,
     ) -> None:
         self._queue: Final = queue
         self._supervisor = supervisor
@@ -55,6 +63,12 @@ class DelayProcessor:
         self._broadcast = broadcast
         self._clock = clock
         self._application_name = application_name
+        #: Puts a record of what becomes of each message; None for none.
+        self._records = records
+        #: What it tells, on the session's thread, until the event loop passes it on.
+        self._told: list[Event] = []
+        if records is not None:
+            records.tell = self._told.append
         self._stopping = anyio.Event()
         self._wanted = anyio.Event()
         self._session: Session | None = None
@@ -134,7 +148,7 @@ class DelayProcessor:
         """Deliver what is due, wait for what is not, until stopped or refused."""
         handle = await session.call(session.openings.hold, self._queue, INPUT)
         await self._check(session)
-        move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name)
+        move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name, self._records)
         manager = self._queue_manager
         on_staged = manager.on_staged if isinstance(manager, StagingQueueManager) else None
         staged = self._staged = await open_staged(session, self._queue, on_staged)
@@ -151,6 +165,8 @@ class DelayProcessor:
                 await staged.wait(min(left_ms, _CHECK_S * 1_000))
                 continue
             await self._deliver(session, move, staged, seen)
+            while self._told:
+                self._broadcast(self._told.pop(0))
             await checkpoint()  # on a queue manager in memory nothing of it suspends, and others want their turns
 
     async def _check(self, session: Session) -> None:
@@ -211,7 +227,9 @@ class DelayProcessor:
                 await session.settle(moved.settlement)
                 for event in moved.events:
                     self._broadcast(event)
-                if moved.settlement is Settlement.BACKOUT and await session.call(move.postpone, seen.message_id):
+                if moved.settlement is Settlement.BACKOUT and await session.call(
+                    move.postpone, seen.message_id, reason=moved.reason
+                ):
                     await session.settle(Settlement.COMMIT)
         except MQIError as error:
             self._tell_if_in_doubt(error, (seen,))

@@ -6,7 +6,7 @@ Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Rep
 """
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from mqflow.mqi.options import Feedback, GetOption, MatchOption, PutOption, Repo
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import moved
 from mqflow.policy.delivery_delay import (
+    Moment,
     Plan,
     due_in_ms,
     has_expired,
@@ -31,9 +32,11 @@ from mqflow.policy.delivery_delay import (
     retry_in_ms,
 )
 from mqflow.policy.disposition import DeadLetter, Discard, Disposition, Return, Settlement
+from mqflow.policy.disposition_record import RecordOutcome
 from mqflow.policy.reconnection import Class, classify
 from mqflow.policy.redelivered import with_count
 from mqflow.policy.report import ReportMessage, exception_report, report
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.staging import moment
 from mqflow.verbs import Connection, GetOptions, ObjectHandle, inquire_queue_manager
 
@@ -51,6 +54,8 @@ class Moved(Struct, frozen=True):
     events: tuple[Event, ...] = ()
     #: How much was put, for who bounds a unit of work.
     body_bytes: int = 0
+    #: Why its queue refused the message, where it did.
+    reason: int = 0
 
 
 _NOT_TOGETHER: Final = Moved(Settlement.BACKOUT)
@@ -65,6 +70,8 @@ class DelayedMove(Struct, frozen=True):
     staging_queue: str
     clock: Clock
     application_name: str
+    #: Puts a record of what becomes of each message, in the unit of work of its move; None for none.
+    records: ConnectionRecorder | None = None
 
     def deliver(self, message_id: bytes, *, alone: bool = True) -> Moved | None:
         """Get the message and put it where it goes; None where it is gone: another processor has moved it.
@@ -81,7 +88,10 @@ class DelayedMove(Struct, frozen=True):
         descriptor, body = restored(got.descriptor, header, got.body, now)
         if has_expired(header, now):
             owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
-            return self._with_report((), descriptor, owed, header, alone=alone)
+            expired = self._with_report((), descriptor, owed, header, alone=alone)
+            if expired.settlement is Settlement.COMMIT:
+                self._record(RecordOutcome.EXPIRED, header, descriptor, body)
+            return expired
         put, data = descriptor, body
         if header.subscription_id != NO_ID:
             # The queue manager knows whether the subscription is still there.
@@ -89,26 +99,37 @@ class DelayedMove(Struct, frozen=True):
         elif header.backout_count:
             put, data = with_count(descriptor, body, header.backout_count)
         try:
-            self.connection.put1(
+            done = self.connection.put1(
                 header.target, put, data, _PASS, context=self.handle, queue_manager=header.target_queue_manager
             )
         except MQIError as error:
             _raise_if_lost(error)
             return self._refused(header, descriptor, body, error) if alone else _NOT_TOGETHER
+        # A publication has its MsgId from the queue manager, when it is put.
+        there = descriptor if header.subscription_id == NO_ID else done.descriptor
+        refused = self._record(RecordOutcome.RELEASED, header, there, body, now=now)
+        if refused is not None and refused.reason == Reason.SYNCPOINT_LIMIT_REACHED and not alone:
+            return _NOT_TOGETHER
         late_ms = max(0, -due_in_ms(header, now))
         delivered = DelayedDelivered(
             queue=header.target, message_id=descriptor.message_id, delay_ms=header.delay_ms, late_ms=late_ms
         )
         return Moved(Settlement.COMMIT, (delivered,), len(body))
 
-    def postpone(self, message_id: bytes) -> bool:
-        """Put it back on the staging queue, due again later; False where it is gone. To be committed."""
+    def postpone(self, message_id: bytes, *, reason: int = 0) -> bool:
+        """Put it back on the staging queue, due again later; False where it is gone. To be committed.
+
+        `reason` is why its queue refused it.
+        """
         got = self.connection.get(self.handle, _exactly(message_id))
         if got is None:
             return False
         header = delay_header.parse(got.body)
         body = postponed(header, got.body, moment(self.clock), retry_ms=retry_in_ms(header))
         self.connection.put1(self.staging_queue, got.descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=self.handle)
+        if self.records is not None:
+            sent, data = restored(got.descriptor, header, got.body, moment(self.clock))
+            self._record(RecordOutcome.LEFT, header, sent, data, mqrc=reason or None, target_queue=header.target)
         return True
 
     def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> Moved:
@@ -124,10 +145,45 @@ class DelayedMove(Struct, frozen=True):
         told = DelayedRefused(
             queue=header.target, message_id=descriptor.message_id, disposition=done, reason=reason, detail=str(error)
         )
-        if not owes_exception_report(done):
-            return Moved(Settlement.BACKOUT, (told,))
+        if isinstance(done, Return) or not owes_exception_report(done):
+            return Moved(Settlement.BACKOUT, (told,), reason=reason)
         owed = exception_report(descriptor, body, feedback=reason)
-        return self._with_report((told,), descriptor, owed, header)
+        ended = self._with_report((told,), descriptor, owed, header)
+        if ended.settlement is Settlement.COMMIT:
+            outcome, queue = RecordOutcome.DISCARDED, None
+            if isinstance(done, DeadLetter):
+                outcome, queue = RecordOutcome.DEAD_LETTERED, done.queue
+            self._record(outcome, header, descriptor, body, mqrc=reason, target_queue=queue)
+        return ended
+
+    def _record(
+        self,
+        outcome: RecordOutcome,
+        header: DelayHeader,
+        about: MessageDescriptor,
+        body: bytes,
+        *,
+        now: Moment | None = None,
+        **more: Any,
+    ) -> MQIError | None:
+        """Put the record of a message on the queue that it is for; at `now`, where when it was due counts."""
+        if self.records is None:
+            return None
+        at_us = self.records.now_us() if now is None else now.wall_ms * 1_000
+        if now is not None:
+            # By how much it is later than its sender asked for, whatever it was refused meanwhile.
+            more["due_ts"] = at_us + (due_in_ms(header, now) - header.retry_ms) * 1_000
+        return self.records.put(
+            self.connection,
+            outcome,
+            about,
+            queue=header.target,
+            queue_manager=header.target_queue_manager,
+            at_us=at_us,
+            msg_len=len(body),
+            delay_req_ms=header.delay_ms,
+            **more,
+        )
 
     def _carried_out(
         self, plan: Plan, header: DelayHeader, descriptor: MessageDescriptor, body: bytes

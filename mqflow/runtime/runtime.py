@@ -16,6 +16,7 @@ from mqflow.policy.delays import Ladder
 from mqflow.policy.reconnect_mode import ReconnectMode
 from mqflow.policy.reconnection import LADDER
 from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.delay_processor import DelayProcessor
 from mqflow.runtime.delivery import ListenerSpec
 from mqflow.runtime.listener import Listener
@@ -56,6 +57,7 @@ class Runtime:
         staging_queue: str = "",
         retries: Retries | None = None,
         disposition_queue: str = "",
+        recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None,
         delays: Ladder = LADDER,
         reconnect_limit_s: float | None = None,
         reconnect_mode: Callable[[], ReconnectMode] = lambda: ReconnectMode.Q_MGR,
@@ -86,7 +88,14 @@ class Runtime:
             for spec in specs
         ]
         self._processors = [
-            DelayProcessor(staging_queue, self.supervisor, broadcast=broadcast, clock=clock, application_name=application_name)
+            DelayProcessor(
+                staging_queue,
+                self.supervisor,
+                broadcast=broadcast,
+                clock=clock,
+                application_name=application_name,
+                records=recorder("delay processor"),
+            )
             for _ in range(delay_processors)
         ]
         self._services = [make(self.supervisor) for make in services]

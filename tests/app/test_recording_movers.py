@@ -5,21 +5,41 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mqflow import App
+from mqflow import App, Retry
 from mqflow.app.settings import Settings
-from mqflow.policy.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, from_bytes
+from mqflow.events import Warned
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.disposition_record import (
+    DISPOSITION_QUEUE,
+    DispositionRecord,
+    RecordOutcome,
+    from_bytes,
+    put_time_us,
+)
 from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 ON = Settings(disposition_queue=DISPOSITION_QUEUE)
-COMMITTED, REDRIVEN = RecordOutcome.COMMITTED, RecordOutcome.REDRIVEN
+COMMITTED, ROLLED_BACK, BACKED_OUT = RecordOutcome.COMMITTED, RecordOutcome.ROLLED_BACK, RecordOutcome.BACKED_OUT
+REDRIVEN, RELEASED, DEFERRED = RecordOutcome.REDRIVEN, RecordOutcome.RELEASED, RecordOutcome.DEFERRED
+LATE_US = 60_000
+"""How late a delivery may be, in virtual time: the processor looks every 50 ms for what became due sooner."""
+
+
+def identity(descriptor: MessageDescriptor) -> tuple[bytes, int | None]:
+    """By what records of one message are known to be of one message."""
+    return descriptor.message_id, put_time_us(descriptor.put_date, descriptor.put_time)
 
 
 @pytest.fixture(autouse=True)
 def queues(mq: QueueManagerKit) -> None:
     mq.define("BOQ")
+    mq.define("LATER", defpsist="YES")
     mq.define("IN", bothresh=1, boqname="BOQ")
     mq.define(DISPOSITION_QUEUE)
 
@@ -55,3 +75,150 @@ async def test_what_the_dlq_handler_puts_back_is_told_of_before_its_delivery(mq:
     assert (REDRIVEN, "orders/DLQ handler", None) == (redriven.outcome, redriven.consumer, redriven.handler)
     assert (COMMITTED, "take") == (committed.outcome, committed.handler)
     assert (redriven.msg_id, redriven.put_ts, redriven.queue) == (committed.msg_id, committed.put_ts, committed.queue)
+
+
+# -- the delay processor
+
+
+async def delayed(mq: QueueManagerKit, *, settings: Settings = ON, seconds: float = 8, **wishes: object) -> None:
+    """Send a message that is delayed by five seconds, and let so many pass."""
+    app = App(name="orders", settings=settings)
+    async with mq.run(app):
+        await app.put("LATER", b"a body", **{"delay": 5} | wishes)  # type: ignore[arg-type]  # those of `App.put`
+        await anyio.sleep(seconds)
+
+
+async def test_a_message_sent_with_a_delay_has_a_record_of_its_release(mq: QueueManagerKit) -> None:
+    await delayed(mq)
+
+    [record], [found] = await recorded(mq), mq.browse("LATER")
+    assert (RELEASED, "QM1", "LATER") == (record.outcome, record.qmgr, record.queue)
+    assert (*identity(found.descriptor), 6, 5_000) == (record.msg_id, record.put_ts, record.msg_len, record.delay_req_ms)
+    assert record.due_ts is not None
+    assert 0 <= record.event_ts - record.due_ts <= LATE_US
+    assert (None, None, None, "orders/delay processor") == (record.handler, record.get_ts, record.done_ts, record.consumer)
+
+
+async def test_a_release_is_not_recorded_where_nobody_asked(mq: QueueManagerKit) -> None:
+    await delayed(mq, settings=Settings())
+
+    assert ([], 1) == (await recorded(mq), mq.depth("LATER"))
+
+
+async def test_a_retry_that_waited_is_deferred_then_released_then_handled(mq: QueueManagerKit) -> None:
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(3)")
+    await mq.put("IN", "later", persistent=True)
+    app = App(name="orders", settings=ON)
+    seen: list[str] = []
+
+    @app.listener("IN")
+    def on_order(payload: str) -> None:
+        seen.append(payload)
+        if len(seen) == 1:
+            raise Retry("not yet", after=20)
+
+    async with mq.run(app):
+        await anyio.sleep(30)
+
+    deferred, released, committed = found = await recorded(mq)
+    assert [DEFERRED, RELEASED, COMMITTED] == [each.outcome for each in found]
+    assert 1 == len({(each.queue, each.msg_id, each.put_ts) for each in found})
+    assert deferred.due_ts is not None
+    assert released.due_ts is not None
+    assert abs(released.due_ts - deferred.due_ts) <= 1_000
+    assert released.event_ts <= (committed.get_ts or 0)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "deadq", "outcome", "target"),
+    [
+        pytest.param({}, "DLQ", RecordOutcome.DEAD_LETTERED, "DLQ", id="dead-lettered"),
+        pytest.param({"report": int(Report.DISCARD_MSG)}, "DLQ", RecordOutcome.DISCARDED, None, id="discarded"),
+        pytest.param({}, " ", RecordOutcome.LEFT, "LATER", id="tried again later"),
+    ],
+)
+async def test_a_message_that_its_queue_refuses_is_recorded_with_why(
+    mq: QueueManagerKit, wishes: dict[str, int], deadq: str, outcome: RecordOutcome, target: str | None
+) -> None:
+    mq.mqsc("DEFINE QLOCAL(DLQ)", f"ALTER QMGR DEADQ('{deadq}')")
+    await mq.put("LATER", b"x", delay=5, persistent=True, **wishes)  # type: ignore[arg-type]  # report options
+    mq.mqsc("ALTER QLOCAL(LATER) PUT(DISABLED)")
+    async with mq.run(App(name="orders", settings=ON)):
+        await anyio.sleep(5.5)
+
+    [record] = await recorded(mq)
+    assert (outcome, "LATER", target, Reason.PUT_INHIBITED) == (
+        record.outcome,
+        record.queue,
+        record.target_queue,
+        record.mqrc,
+    )
+    assert record.handler is None
+
+
+async def test_a_message_that_was_refused_and_came_later_is_late_by_all_of_that(mq: QueueManagerKit) -> None:
+    mq.mqsc("ALTER QMGR DEADQ(' ')")
+    await mq.put("LATER", b"x", delay=5, persistent=True)
+    mq.mqsc("ALTER QLOCAL(LATER) PUT(DISABLED)")
+    async with mq.run(App(name="orders", settings=ON)):
+        await anyio.sleep(5.5)
+        mq.mqsc("ALTER QLOCAL(LATER) PUT(ENABLED)")
+        await anyio.sleep(30)
+
+    left, released = await recorded(mq)
+    assert (RecordOutcome.LEFT, RELEASED) == (left.outcome, released.outcome)
+    assert (left.msg_id, left.put_ts) == (released.msg_id, released.put_ts)
+    assert released.due_ts is not None
+    assert 1_000_000 <= released.event_ts - released.due_ts
+
+
+async def test_a_message_that_expired_while_it_waited_is_known_to_have(mq: QueueManagerKit) -> None:
+    """The one place where mqflow learns of it."""
+    await mq.put("LATER", b"x", delay=5, expiry=6)
+    await anyio.sleep(7)
+    async with mq.run(App(name="orders", settings=ON)):
+        await anyio.sleep(1)
+
+    assert [(RecordOutcome.EXPIRED, "LATER")] == [(each.outcome, each.queue) for each in await recorded(mq)]
+
+
+async def test_a_publication_is_recorded_as_the_message_that_it_became(mq: QueueManagerKit) -> None:
+    mq.mqsc("DEFINE TOPIC(PRICES) TOPICSTR('prices') PMSGDLV(ALLAVAIL) NPMSGDLV(ALLAVAIL)")
+    mq.mqsc("DEFINE SUB(S1) TOPICSTR('prices/fruit') DEST(LATER)", "DEFINE SUB(S2) TOPICSTR('prices/fruit') DEST(BOQ)")
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        await app.publish("prices/fruit", b"70", delay=5)
+        await anyio.sleep(6)
+
+    there = {(queue, *identity(found.descriptor)) for queue in ("LATER", "BOQ") for found in mq.browse(queue)}
+    assert 2 == len(there)
+    assert there == {(each.queue, each.msg_id, each.put_ts) for each in await recorded(mq)}
+
+
+async def test_a_queue_that_refuses_records_of_releases_holds_none_up(mq: QueueManagerKit) -> None:
+    mq.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) MAXDEPTH(1)")
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        for delay_s in (2, 2, 2, 3):
+            await app.put("LATER", b"x", delay=delay_s)
+        await anyio.sleep(8)
+
+    assert (4, 1) == (mq.depth("LATER"), len(await recorded(mq)))
+    assert 1 == sum("decisions are not recorded" in event.text for event in mq.told(Warned))
+
+
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("verb", ["MQPUT1", "MQCMIT"])
+async def test_a_release_is_recorded_once_wherever_its_connection_breaks(
+    mq: QueueManagerKit, verb: str, moment: Moment
+) -> None:
+    for number in range(6):
+        await mq.put("LATER", f"{number}", persistent=True, delay=2 + number // 3)
+    mq.faults.add(Fault(verb=verb, nth=2, moment=moment))
+
+    async with mq.run(App(name="orders", settings=ON)):
+        await anyio.sleep(60)
+
+    released = sorted(each.msg_id or b"" for each in await recorded(mq) if each.outcome is RELEASED)
+    assert sorted(found.descriptor.message_id for found in mq.browse("LATER")) == released
+    assert 6 == len(released)
