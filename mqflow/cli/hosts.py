@@ -14,10 +14,8 @@ from typing import Final
 import anyio
 from anyio.abc import Process, TaskStatus
 
-from mqflow.app.locate import SERVED_SOCKET
+from mqflow.cli.answering import answers
 from mqflow.cli.restarting import Restarts
-from mqflow.embedded.addresses import UnixAddress
-from mqflow.embedded.dialing import dial
 from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
@@ -130,14 +128,8 @@ class Hosts:
         return standby_pid(self._folder) == process.pid or self._serves(process)
 
     def _serves(self, process: Process) -> bool:
-        """Whether it owns the folder and answers: a socket may be there that a killed one has left."""
-        if owner_pid(self._folder) != process.pid:
-            return False
-        try:
-            dial(UnixAddress(self._folder.path / SERVED_SOCKET), None, _LOOK_S).close()
-        except OSError:
-            return False
-        return True
+        """Whether it owns the folder and answers."""
+        return owner_pid(self._folder) == process.pid and answers(self._folder.path)
 
     async def _end(self) -> None:
         """End the standby first: it would take over."""

@@ -7,6 +7,7 @@ import getpass
 import secrets
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.app.settings import load
+from mqflow.cli.answering import answers, name_said_at
 from mqflow.cli.hosting import Hosting, host
 from mqflow.cli.lifeline import lifeline_option
 from mqflow.cli.target import json_option
@@ -26,8 +28,10 @@ from mqflow.cli.terminal import note, show_table
 from mqflow.embedded import calls
 from mqflow.embedded.addresses import AddressError, TcpAddress, parse_address
 from mqflow.embedded.certificates import CertificateError, CertificateFiles, make_certificates, server_context
+from mqflow.embedded.database import check_identity
 from mqflow.embedded.ending import End, Manner
-from mqflow.embedded.folder import prepare_folder
+from mqflow.embedded.folder import DataFolder, FolderError, prepare_folder
+from mqflow.embedded.peeking import name_in
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedQueueManager
 from mqflow.embedded.sqlite_store import SqliteStore
@@ -59,7 +63,7 @@ def command() -> None:
 
 def _name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if not is_object_name(value):
-        raise click.BadParameter(f"{value!r} cannot be the name of a queue manager.", ctx, param)
+        raise click.BadParameter(f"{value!r} cannot be the name of a queue manager; --data names a folder.", ctx, param)
     return value
 
 
@@ -100,9 +104,7 @@ def serve_command(
 
     Until SIGTERM or Ctrl-C, which end it immediately, or SIGHUP (controlled). Exits with 1 where its storage failed.
     """
-    place = _folder(name, folder)
-    if not (place / "queue_manager.db").exists():
-        raise ConfigurationError(f"There is no queue manager in {place}: mqflow qmgr create {name} makes one.")
+    place, _ = _existing(name, folder)
     try:
         addresses = tuple(parse_address(text) for text in listen)
         files = CertificateFiles(tls_folder or place / "tls")
@@ -137,10 +139,10 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
 
     What it says goes to qmgr.log in its folder. Applications of this user reach it by the URL that is printed.
     """
-    place = _folder(name, folder)
+    place, data = _existing(name, folder)
     words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
-    owner = owner_pid(prepare_folder(place, create=False))
+    owner = owner_pid(data)
     if owner is not None and not standby:
         raise click.ClickException(f"{name} is active already, as process {owner}. A second one stands by: --standby.")
     with (place / _LOG).open("ab") as log:
@@ -166,8 +168,7 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
 
     Returns when it has ended, unless it waits for applications.
     """
-    place = _folder(name, folder)
-    data = prepare_folder(place, create=False)
+    place, data = _existing(name, folder)
     pid = owner_pid(data)
     if pid is None:
         raise ConfigurationError(f"{name} in {place} is not active.")
@@ -187,8 +188,10 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
 @json_option
 def status(name: str | None, folder: Path | None, **options: Any) -> None:
     """Say whether it is active, and whether a standby waits (dspmq)."""
-    places = [_folder(name, folder)] if name else sorted(path.parent for path in Path().glob("*/queue_manager.db"))
-    rows = [_status(place, name or place.name) for place in places]
+    if name or folder:
+        rows = [_status(_existing(name or "NAME", folder)[0])]
+    else:
+        rows = list(_statuses(sorted(path.parent for path in Path().glob("*/queue_manager.db"))))
     if options["as_json"]:
         for row in rows:
             click.echo(msgspec.json.encode(row))
@@ -206,8 +209,8 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
 @_data
 def backup(name: str, target: Path, folder: Path | None) -> None:
     """Copy what is durable now to a new folder, while it runs or not. A queue manager can be started there."""
-    place = _folder(name, folder)
-    if owner_pid(prepare_folder(place, create=False)) is not None:
+    place, data = _existing(name, folder)
+    if owner_pid(data) is not None:
         _order(place, name, calls.Backup(str(target.absolute())))
     else:
         store = SqliteStore(place, create=False)
@@ -274,7 +277,7 @@ def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, sai
         said = (place / _LOG).read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
         if code is not None:
             raise ConfigurationError(f"{name} did not start (exit code {code}): {(said or ['it said nothing'])[-1]}")
-        active = owner_pid(data) == process.pid and (place / SERVED_SOCKET).is_socket()
+        active = owner_pid(data) == process.pid and answers(place)
         if active or any(f"{name} stands by" in line for line in said):
             process.returncode = 0  # it outlives this command, and nobody waits for it
             return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
@@ -290,6 +293,17 @@ def _folder(name: str, folder: Path | None) -> Path:
     return Path(name) if folder is None else folder
 
 
+def _existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
+    """Return the folder of a queue manager. Raises `ConfigurationError` where none was made there, and a `FolderError`."""
+    place = _folder(name, folder)
+    if not (place / "queue_manager.db").exists():
+        said = "--data names another folder" if folder is None else "--data says where to look"
+        raise ConfigurationError(f"There is no queue manager in {place}: mqflow qmgr create {name} makes one; {said}.")
+    data = prepare_folder(place, create=False)
+    check_identity(data)
+    return place, data
+
+
 def _users(folder: Path) -> UsersFile:
     return UsersFile(folder / USERS_FILE, secrets.token_bytes)
 
@@ -302,16 +316,24 @@ def _order(place: Path, name: str, request: calls.HostOrder) -> None:
         manager.close()
 
 
-def _status(place: Path, name: str) -> dict[str, Any]:
+def _statuses(places: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the status of each; of a folder that is somebody else's it is said, and no more."""
+    for place in places:
+        try:
+            yield _status(place)
+        except FolderError as error:
+            note(f"mqflow: {error}")
+
+
+def _status(place: Path) -> dict[str, Any]:
+    """Return what there is to say of it. Raises a `FolderError` where it is no queue manager's folder."""
     data = prepare_folder(place, create=False)
+    name = name_in(data) or place.name
     pid, waiting = owner_pid(data), standby_pid(data)
     said = "ended" if pid is None else "active"
     if pid is not None:
         try:
-            manager = ServedQueueManager(place / SERVED_SOCKET)
-            connection = manager.connect(application_name="mqflow qmgr status")
-            name = connection.queue_manager_name
-            connection.disconnect()
+            name = name_said_at(place)
         except MQIError as error:
             said = f"active, and does not answer ({int(error.reason)})"
     return {"queue manager": name, "status": said, "process": pid or "", "standby": waiting or "", "data": str(place)}

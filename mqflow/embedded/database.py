@@ -12,13 +12,16 @@ from mqflow.embedded.folder import DamagedFolderError, DataFolder, FolderVersion
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "check_version", "is_full", "open_database")
+__all__ = ("APPLICATION_ID", "FORMAT_VERSION", "PAGE_BYTES", "check_identity", "check_version", "is_full", "open_database")
 
 APPLICATION_ID: Final = int.from_bytes(b"mqfl")
 FORMAT_VERSION: Final = 2
 PAGE_BYTES: Final = 4096
-# Where the header of an SQLite file has its user_version (SQLite's file format, 1.3).
+# Where the header of an SQLite file has its user_version and its application_id (SQLite's file format, 1.3).
+_MAGIC: Final = b"SQLite format 3\0"
 _VERSION_AT: Final = 60
+_APPLICATION_AT: Final = 68
+_HEADER_BYTES: Final = 72
 
 # One connection, which nobody else may have beside it: SQLite before 3.51.3 can corrupt a write-ahead log that two connections
 # checkpoint at once. No automatic checkpoint, because it hides a failed sync; no mmap, because a failed read would be a signal.
@@ -98,13 +101,19 @@ def check_version(folder: DataFolder) -> None:
 
     Its header says so once the owner has copied its log; what is only in the log is found by `open_database`.
     """
-    descriptor = os.open(folder.database, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        found = int.from_bytes(os.pread(descriptor, 4, _VERSION_AT))
-    finally:
-        os.close(descriptor)
+    found = int.from_bytes(_header(folder)[_VERSION_AT : _VERSION_AT + 4])
     if found > FORMAT_VERSION:
         raise FolderVersionError(folder.path, found, FORMAT_VERSION)
+
+
+def check_identity(folder: DataFolder) -> None:
+    """Raise `ForeignFolderError` where the file is something else's, as far as its header says while its owner uses it."""
+    header = _header(folder)
+    if header and not header.startswith(_MAGIC):
+        raise ForeignFolderError(folder.database, "it is not an SQLite database")
+    application = int.from_bytes(header[_APPLICATION_AT:])
+    if application not in {0, APPLICATION_ID}:
+        raise _of_another(folder, application)
 
 
 def is_full(error: sqlite3.Error) -> bool:
@@ -122,9 +131,21 @@ def _recognise(database: sqlite3.Connection, folder: DataFolder) -> None:
             raise ForeignFolderError(folder.database, "it is not an SQLite database") from error
         raise
     if application not in {0, APPLICATION_ID} or (application == 0 and tables):
-        raise ForeignFolderError(folder.database, f"it is another application's database (application id {application:#x})")
+        raise _of_another(folder, application)
     if version > FORMAT_VERSION:
         raise FolderVersionError(folder.path, version, FORMAT_VERSION)
+
+
+def _header(folder: DataFolder) -> bytes:
+    descriptor = os.open(folder.database, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.pread(descriptor, _HEADER_BYTES, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _of_another(folder: DataFolder, application: int) -> ForeignFolderError:
+    return ForeignFolderError(folder.database, f"it is another application's database (application id {application:#x})")
 
 
 def _upgrade(database: sqlite3.Connection) -> None:

@@ -300,3 +300,61 @@ def test_users_with_a_password_get_in_over_tls(run: Run, monkeypatch: pytest.Mon
     monkeypatch.setenv("MQFLOW_PASSWORD", "correct horse")
     assert 0 == run("put", "Q1", "x", "--persistent", "--url", url).exit_code
     assert "x\n" == run("get", "Q1", "--url", url).stdout
+
+
+OWNS_AND_DOES_NOT_SERVE = """#!{python}
+import fcntl, os, sys, time
+lock = open("QM1/owner.lock", "a+")
+fcntl.flock(lock, fcntl.LOCK_EX)
+lock.truncate(0)
+print(f"{{os.getpid():<19}}", file=lock, flush=True)
+time.sleep(0.5)
+sys.exit("it never served")
+"""
+
+
+def test_a_socket_that_a_dead_server_has_left_is_nobody_who_is_ready(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind("QM1/served.sock")
+    Path("python").write_text(OWNS_AND_DOES_NOT_SERVE.format(python=sys.executable))
+    Path("python").chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(Path("python").absolute()))
+
+    result = run("qmgr", "start", "QM1")
+
+    assert "did not start (exit code 1): it never served" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("start", "QM2"), ("stop", "QM2"), ("status", "QM2"), ("backup", "QM2", "copy")])
+def test_a_folder_without_a_queue_manager_is_said_to_be_one_with_what_to_do(run: Run, words: tuple[str, ...]) -> None:
+    Path("QM2").mkdir()
+
+    result = run("qmgr", *words)
+
+    assert 2 == result.exit_code
+    assert "There is no queue manager in QM2: mqflow qmgr create QM2 makes one; --data names another folder.\n" in result.stderr
+
+
+def test_status_says_the_name_of_an_ended_one_whatever_its_folder_is_called(run: Run) -> None:
+    assert 0 == run("qmgr", "create", "ORDERS", "--data", "data").exit_code
+
+    for words in (("--data", "data"), ("data",)):
+        found = json.loads(run("qmgr", "status", *words, "--json").stdout)
+        assert ("ORDERS", "ended", "data") == (found["queue manager"], found["status"], found["data"])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"notes", "it is not an SQLite database"), (b"SQLite format 3\0".ljust(68, b"\0") + b"gpkg", "another application's")],
+)
+def test_what_is_no_queue_managers_data_is_not_listed_as_one(run: Run, content: bytes, said: str) -> None:
+    Path("other").mkdir()
+    Path("other/queue_manager.db").write_bytes(content)
+
+    listed = run("qmgr", "status", "--json")
+    asked = run("qmgr", "status", "other")
+
+    assert ["QM1"] == [json.loads(line)["queue manager"] for line in listed.stdout.splitlines()]
+    assert "is not a queue manager's data" in listed.stderr
+    assert 1 == asked.exit_code
+    assert said in asked.stderr
