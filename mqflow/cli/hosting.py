@@ -18,7 +18,7 @@ from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.app.signals import stop_signals
 from mqflow.cli import rehearsal
-from mqflow.cli.descriptors import allow_all_descriptors
+from mqflow.cli.descriptors import allow_all_descriptors, too_few
 from mqflow.cli.exits import sentence_of
 from mqflow.cli.lifeline import until_alone
 from mqflow.embedded import calls
@@ -27,7 +27,7 @@ from mqflow.embedded.database import check_version
 from mqflow.embedded.ending import End, Manner, reason_of
 from mqflow.embedded.folder import DataFolder, FolderError, FolderInUseError, prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import Server, ServingError, serve, serve_tcp
+from mqflow.embedded.serving import CONNECTIONS_MAX, Room, Server, ServingError, serve, serve_tcp
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.standby import LockWait, first_in_line, standby_pid, until_free
 from mqflow.embedded.users_file import UsersFile
@@ -76,6 +76,8 @@ class Hosting(Struct, frozen=True, kw_only=True):
     addresses: Sequence[Address]
     standby: bool = False
     users: UsersFile
+    #: At all addresses together.
+    connections_max: int = CONNECTIONS_MAX
     tls: ssl.SSLContext | None = None
     #: By which it learns that who started it is gone; it ends then, after the applications.
     lifeline: int | None = None
@@ -92,7 +94,8 @@ async def host(wanted: Hosting, say: Say) -> End:
     where its storage failed.
     """
     ended = _Ending()
-    allow_all_descriptors()
+    if said := too_few(allow_all_descriptors(), wanted.connections_max):
+        say(said)
     async with anyio.create_task_group() as group:
         group.start_soon(_listen_for_signals, ended)
         if wanted.lifeline is not None:
@@ -216,7 +219,10 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
                     queue_manager.quiesce()  # at once: who asked for it finds it so
                     ended.say(how)
 
-        servers = [opened.enter_context(closing(await _served(wanted, queue_manager, each, obey))) for each in _places(wanted)]
+        room = Room(wanted.connections_max)
+        servers = [
+            opened.enter_context(closing(await _served(wanted, queue_manager, each, obey, room))) for each in _places(wanted)
+        ]
         say(f"{wanted.name} is active, at {', '.join(str(server.address) for server in servers)}.")
         async with anyio.create_task_group() as group:
             processor = _delay_processor(queue_manager, wanted.disposition_queue)
@@ -245,7 +251,7 @@ def _places(wanted: Hosting) -> tuple[Address, ...]:
 
 
 async def _served(
-    wanted: Hosting, queue_manager: EmbeddedQueueManager, address: Address, obey: Callable[[calls.HostOrder], None]
+    wanted: Hosting, queue_manager: EmbeddedQueueManager, address: Address, obey: Callable[[calls.HostOrder], None], room: Room
 ) -> Server:
     """Return the server at this address.
 
@@ -256,18 +262,18 @@ async def _served(
         with anyio.move_on_after(_GRACE_S):
             while True:
                 try:
-                    return _serve_at(wanted, queue_manager, address, obey)
+                    return _serve_at(wanted, queue_manager, address, obey, room)
                 except ServingError:
                     await anyio.sleep(_AGAIN_S)
-    return _serve_at(wanted, queue_manager, address, obey)
+    return _serve_at(wanted, queue_manager, address, obey, room)
 
 
 def _serve_at(
-    wanted: Hosting, queue_manager: EmbeddedQueueManager, address: Address, obey: Callable[[calls.HostOrder], None]
+    wanted: Hosting, queue_manager: EmbeddedQueueManager, address: Address, obey: Callable[[calls.HostOrder], None], room: Room
 ) -> Server:
     if isinstance(address, TcpAddress):
-        return serve_tcp(queue_manager, address, wanted.users, tls=wanted.tls, host=obey)
-    return serve(queue_manager, address.path, host=obey)
+        return serve_tcp(queue_manager, address, wanted.users, tls=wanted.tls, host=obey, room=room)
+    return serve(queue_manager, address.path, host=obey, room=room)
 
 
 def _delay_processor(queue_manager: EmbeddedQueueManager, disposition_queue: str) -> DelayProcessor:

@@ -34,6 +34,7 @@ from mqflow.embedded.folder import DataFolder, FolderError, prepare_folder
 from mqflow.embedded.peeking import name_in
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedQueueManager
+from mqflow.embedded.serving import CONNECTIONS_MAX
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.standby import owner_pid, standby_pid
 from mqflow.embedded.users_file import USERS_FILE, UsersFile, why_no_user
@@ -53,6 +54,15 @@ _data = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
     help="Where its data is; ./NAME if left out.",
+)
+_max_connections = click.option(
+    "--max-connections",
+    "connections_max",
+    type=click.IntRange(1),
+    default=CONNECTIONS_MAX,
+    show_default=True,
+    metavar="NUMBER",
+    help="One more is refused with 2025.",
 )
 
 
@@ -91,6 +101,7 @@ def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
 @click.option(
     "--tls", "tls_folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Certificates; FOLDER/tls if there."
 )
+@_max_connections
 @lifeline_option
 def serve_command(
     name: str,
@@ -98,6 +109,7 @@ def serve_command(
     listen: tuple[str, ...],
     standby: bool,  # noqa: FBT001 - click passes options by name
     tls_folder: Path | None,
+    connections_max: int,
     alone_by: int | None,
 ) -> None:
     """Run the queue manager here.
@@ -120,6 +132,7 @@ def serve_command(
         addresses=addresses,
         standby=standby,
         users=users,
+        connections_max=connections_max,
         tls=tls,
         lifeline=alone_by,
         alone_s=0.0 if alone_by is None else load().drain_s + _ALONE_S,
@@ -134,7 +147,8 @@ def serve_command(
 @_data
 @click.option("--listen", multiple=True, metavar="ADDRESS", help="As of serve.")
 @click.option("--standby", is_flag=True, help="As of serve.")
-def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool) -> None:  # noqa: FBT001 - click passes options by name
+@_max_connections
+def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool, connections_max: int) -> None:  # noqa: FBT001 - click passes options by name
     """Run the queue manager in the background (strmqm).
 
     What it says goes to qmgr.log in its folder. Applications of this user reach it by the URL that is printed.
@@ -142,6 +156,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
     place, data = _existing(name, folder)
     words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
+    words += ["--max-connections", str(connections_max)]
     owner = owner_pid(data)
     if owner is not None and not standby:
         raise click.ClickException(f"{name} is active already, as process {owner}. A second one stands by: --standby.")

@@ -25,9 +25,11 @@ from mqflow.embedded.signals import Signal, SocketSignal
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("CONNECTIONS_MAX", "Servable", "ServableConnection", "Server", "ServingError", "serve", "serve_tcp")
+__all__ = ("CONNECTIONS_MAX", "Room", "Servable", "ServableConnection", "Server", "ServingError", "serve", "serve_tcp")
 
 CONNECTIONS_MAX: Final = 2_048
+"""How many connections are served at a time, where nobody says otherwise."""
+_BACKLOG: Final = 2_048
 # What the system has room for in the address of a Unix socket: 108 on Linux, 104 on macOS, one for the end.
 _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1
@@ -39,6 +41,28 @@ _HELLO_S: Final = 10.0
 
 class ServingError(Exception):
     """The socket cannot be had. The sentence says why and what to do."""
+
+
+class Room:
+    """For so many connections, at all addresses of a queue manager together."""
+
+    def __init__(self, connections_max: int = CONNECTIONS_MAX) -> None:
+        self.connections_max: Final = connections_max
+        self._left = connections_max
+        self._guard = threading.Lock()
+
+    def take(self) -> bool:
+        """Take the place of one connection; False where none is left."""
+        with self._guard:
+            if self._left == 0:
+                return False
+            self._left -= 1
+            return True
+
+    def give_back(self) -> None:
+        """Let go of the place of one connection."""
+        with self._guard:
+            self._left += 1
 
 
 class Server:
@@ -55,6 +79,7 @@ class Server:
         runner: Runner,
         clock: Clock,
         silence_s: float,
+        room: Room,
         signals: Callable[[], Signal] = SocketSignal,
     ) -> None:
         #: Where it is served; the port is the one it got.
@@ -65,6 +90,7 @@ class Server:
         self._listener = listener
         self._runner = runner
         self._clock = clock
+        self._room = room
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
@@ -124,36 +150,41 @@ class Server:
         try:
             if not self._entrance.admits(stream):
                 stream.close()
-            elif self.connection_count >= CONNECTIONS_MAX:
-                self._refuse(stream)
-            else:
+            elif self._room.take():
                 self._answer(stream)
+            else:
+                self._refuse(stream)
         except BaseException:
             stream.close()
             raise
 
     def _answer(self, stream: socket.socket) -> None:
-        connection = Answering(
-            self._queue_manager,
-            stream,
-            self._entrance,
-            self._host,
-            self._clock,
-            self._heart,
-            self._forget,
-            self._signals(),
-            self._pulses,
-        )
+        """Serve the peer, whose place is taken."""
         try:
-            with self._guard:
-                self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
+            connection = Answering(
+                self._queue_manager,
+                stream,
+                self._entrance,
+                self._host,
+                self._clock,
+                self._heart,
+                self._forget,
+                self._signals(),
+                self._pulses,
+            )
+            try:
+                with self._guard:
+                    self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
+            except BaseException:
+                connection.let_go()
+                raise
         except BaseException:
-            connection.let_go()
+            self._room.give_back()
             raise
 
     def _refuse(self, stream: socket.socket) -> None:
         """Say that there are too many already, and end. The hello is heard first: an answer to nothing may get lost."""
-        detail = f"{CONNECTIONS_MAX} connections are served already"
+        detail = f"The limit of {self._room.connections_max:,} served connections is reached; --max-connections changes it"
         error = error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
         frames = Frames(stream, silence_s=_REFUSAL_S)
         with stream, contextlib.suppress(OSError, FrameError):
@@ -176,7 +207,9 @@ class Server:
 
     def _forget(self, connection: "Answering") -> None:
         with self._guard:
-            self._served.pop(connection, None)
+            known = self._served.pop(connection, None)
+        if known is not None:
+            self._room.give_back()
 
 
 def serve(
@@ -187,6 +220,7 @@ def serve(
     runner: Runner = THREADS,
     clock: Clock = SYSTEM_CLOCK,
     silence_s: float = SILENCE_S,
+    room: Room | None = None,
 ) -> Server:
     """Return the server through which other processes of this user use the queue manager, already accepting them.
 
@@ -205,7 +239,7 @@ def serve(
     try:
         listener.bind(str(socket_path))
         socket_path.chmod(0o600)
-        listener.listen(CONNECTIONS_MAX)
+        listener.listen(_BACKLOG)
     except BaseException:
         listener.close()
         raise
@@ -218,6 +252,7 @@ def serve(
         runner=runner,
         clock=clock,
         silence_s=silence_s,
+        room=room or Room(),
     )
 
 
@@ -231,6 +266,7 @@ def serve_tcp(
     runner: Runner = THREADS,
     clock: Clock = SYSTEM_CLOCK,
     silence_s: float = SILENCE_S,
+    room: Room | None = None,
 ) -> Server:
     """Return the server through which users with a password use the queue manager; port 0 takes any that is free.
 
@@ -243,12 +279,22 @@ def serve_tcp(
         )
     try:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        listener = socket.create_server((address.host, address.port), family=family, backlog=CONNECTIONS_MAX)
+        listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ServingError(f"{address} cannot be listened at: {error.strerror or error}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
     entrance = WithPassword(passwords, tls)
-    return Server(queue_manager, listener, bound, entrance, host=host, runner=runner, clock=clock, silence_s=silence_s)
+    return Server(
+        queue_manager,
+        listener,
+        bound,
+        entrance,
+        host=host,
+        runner=runner,
+        clock=clock,
+        silence_s=silence_s,
+        room=room or Room(),
+    )
 
 
 def _remove_left_behind(path: Path) -> None:

@@ -358,3 +358,24 @@ def test_what_is_no_queue_managers_data_is_not_listed_as_one(run: Run, content: 
     assert "is not a queue manager's data" in listed.stderr
     assert 1 == asked.exit_code
     assert said in asked.stderr
+
+
+def connected_unless_full() -> ServedConnection | None:
+    try:
+        return connected()
+    except MQIError as error:
+        if error.reason != Reason.MAX_CONNS_LIMIT_REACHED:
+            raise
+        return None
+
+
+def test_as_many_connections_are_served_as_was_said_and_one_more_is_refused_with_2025(run: Run) -> None:
+    started(run, "--max-connections", "1")
+    while (connection := connected_unless_full()) is None:  # who asked whether it is ready has gone, and its place is free soon
+        pass
+
+    refused = run("put", "Q1", "an order")
+    connection.disconnect()
+
+    assert 1 == refused.exit_code
+    assert "MQRC_MAX_CONNS_LIMIT_REACHED (2025). The limit of 1 served connections is reached" in refused.stderr

@@ -23,7 +23,7 @@ from mqflow.embedded.answering import Answering
 from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedConnection, ServedHandle, ServedQueueManager
-from mqflow.embedded.serving import Server, ServingError, serve
+from mqflow.embedded.serving import Room, Server, ServingError, serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -283,17 +283,22 @@ def test_another_version_of_the_protocol_is_refused_with_both_versions(server: S
     frames.socket.close()
 
 
-def test_too_many_connections_are_refused_with_2025(
-    owner: EmbeddedQueueManager, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mqflow.embedded.serving.CONNECTIONS_MAX", 1)
-    first = ServedQueueManager(server.path).connect()
+def test_too_many_connections_are_refused_with_2025_at_all_addresses_until_one_ends(owner: EmbeddedQueueManager) -> None:
+    room = Room(2)
+    with memory_folder() as folder, serve(owner, folder / "one", room=room) as one, serve(owner, folder / "two", room=room):
+        first = ServedQueueManager(folder / "one").connect()
+        second = ServedQueueManager(folder / "two").connect()
 
-    with pytest.raises(MQIError) as told:
-        ServedQueueManager(server.path).connect()
-    first.disconnect()
+        with pytest.raises(MQIError) as told:
+            ServedQueueManager(folder / "two").connect()
+        first.disconnect()
+        while one.connection_count:
+            threading.Event().wait(0.001)
+        ServedQueueManager(folder / "two").connect().disconnect()
+        second.disconnect()
 
     assert told.value.reason == Reason.MAX_CONNS_LIMIT_REACHED
+    assert "The limit of 2 served connections is reached; --max-connections changes it" in str(told.value)
 
 
 class _NoDescriptorsLeft:

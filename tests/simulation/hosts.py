@@ -19,7 +19,7 @@ from mqflow.embedded.ending import End, Manner, reason_of
 from mqflow.embedded.folder import FolderInUseError
 from mqflow.embedded.mailbox import Call, Item
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import Server
+from mqflow.embedded.serving import Room, Server
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.streams import Stream
 from mqflow.mqi.errors import MQIError
@@ -153,6 +153,7 @@ class Owner:
             runner=self.process,
             clock=world.clock,
             silence_s=4.0,
+            room=Room(),
             signals=lambda: Signal(world),
         )
         self.server = server
