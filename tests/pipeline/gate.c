@@ -1,8 +1,10 @@
-/* A gate in front of files that get their names: preloaded into a process, it stops there whoever names a file it waits for.
+/* A gate in front of files that get their names: preloaded into a process, it stops there whoever names a file it waits for,
+ * or in the midst of writing it.
  *
  * Spark, delta-rs and mqflow make a file count by giving it its name: a rename, or a link. A kill -9 just before or just after
  * that is the kill that hurts, and chance hits it seldom.
  *   GATE_AT=before:/commits/;after:/_delta_log/   what the new name must have in it; the name itself begins with a digit
+ *           within:/lanes/   of a file that is written: half of what a call writes is in it
  *   GATE_SKIP=n      lets the first n of each pass, in each process
  *   GATE_MARKS=path  a folder, in which a file says who stands at the gate; whoever stands there waits to be killed
  */
@@ -16,8 +18,9 @@
 #include <unistd.h>
 
 enum { GATES = 32 };
-static struct { int after; char what[200]; int passed; } gates[GATES];
-static int count, skip;
+enum { BEFORE = 'b', AFTER = 'a', WITHIN = 'w' };
+static struct { int moment; char what[200]; int passed; } gates[GATES];
+static int count, skip, writes;
 static const char *marks;
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,6 +29,7 @@ static int (*real_renameat)(int, const char *, int, const char *);
 static int (*real_renameat2)(int, const char *, int, const char *, unsigned);
 static int (*real_link)(const char *, const char *);
 static int (*real_linkat)(int, const char *, int, const char *, int);
+static ssize_t (*real_write)(int, const void *, size_t);
 
 __attribute__((constructor)) static void start(void) {
     real_rename = dlsym(RTLD_NEXT, "rename");
@@ -41,7 +45,8 @@ __attribute__((constructor)) static void start(void) {
         const char *what = memchr(at, ':', length);
         size_t size = what ? (size_t)(at + length - what - 1) : sizeof gates[count].what;
         if (size < sizeof gates[count].what) {
-            gates[count].after = at[0] == 'a';
+            gates[count].moment = at[0];
+            writes |= at[0] == WITHIN;
             memcpy(gates[count].what, what + 1, size);
             count++;
         }
@@ -49,56 +54,82 @@ __attribute__((constructor)) static void start(void) {
     }
 }
 
-static void stand(const char *name, int after) {
+/* The gate that this name stops at, at this moment; -1 for none. */
+static int stops_at(const char *name, int moment) {
     const char *last = strrchr(name, '/');
     last = last ? last + 1 : name;
-    if (!count || last[0] < '0' || last[0] > '9') return;
+    if (!count || last[0] < '0' || last[0] > '9') return -1;
     for (int gate = 0; gate < count; gate++) {
-        if (gates[gate].after != after || !strstr(name, gates[gate].what)) continue;
+        if (gates[gate].moment != moment || !strstr(name, gates[gate].what)) continue;
         pthread_mutex_lock(&one_at_a_time);
         int stops = gates[gate].passed++ >= skip;
         pthread_mutex_unlock(&one_at_a_time);
-        if (!stops) continue;
-        char mark[4200];
-        snprintf(mark, sizeof mark, "%s/%d-%d-%d", marks, (int)getpid(), (int)gettid(), gate);
-        int fd = open(mark, O_WRONLY | O_CREAT, 0600);
-        dprintf(fd, "%s %s\n", after ? "after" : "before", name);
-        close(fd);
-        for (;;) pause();
+        if (stops) return gate;
     }
+    return -1;
+}
+
+static void wait_at(int gate) {
+    char mark[4200];
+    snprintf(mark, sizeof mark, "%s/%d-%d-%d", marks, (int)getpid(), (int)gettid(), gate);
+    close(open(mark, O_WRONLY | O_CREAT, 0600));
+    for (;;) pause();
+}
+
+static void stand(const char *name, int moment) {
+    int gate = stops_at(name, moment);
+    if (gate >= 0) wait_at(gate);
 }
 
 int rename(const char *from, const char *to) {
-    stand(to, 0);
+    stand(to, BEFORE);
     int result = real_rename(from, to);
-    if (!result) stand(to, 1);
+    if (!result) stand(to, AFTER);
     return result;
 }
 
 int renameat(int folder, const char *from, int other, const char *to) {
-    stand(to, 0);
+    stand(to, BEFORE);
     int result = real_renameat(folder, from, other, to);
-    if (!result) stand(to, 1);
+    if (!result) stand(to, AFTER);
     return result;
 }
 
 int renameat2(int folder, const char *from, int other, const char *to, unsigned flags) {
-    stand(to, 0);
+    stand(to, BEFORE);
     int result = real_renameat2(folder, from, other, to, flags);
-    if (!result) stand(to, 1);
+    if (!result) stand(to, AFTER);
     return result;
 }
 
 int link(const char *from, const char *to) {
-    stand(to, 0);
+    stand(to, BEFORE);
     int result = real_link(from, to);
-    if (!result) stand(to, 1);
+    if (!result) stand(to, AFTER);
     return result;
 }
 
 int linkat(int folder, const char *from, int other, const char *to, int flags) {
-    stand(to, 0);
+    stand(to, BEFORE);
     int result = real_linkat(folder, from, other, to, flags);
-    if (!result) stand(to, 1);
+    if (!result) stand(to, AFTER);
     return result;
+}
+
+ssize_t write(int fd, const void *data, size_t size) {
+    if (!real_write) real_write = dlsym(RTLD_NEXT, "write");
+    if (writes) {
+        char link[64], name[4200];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(link, name, sizeof name - 1);
+        if (length > 0) {
+            name[length] = 0;
+            int gate = stops_at(name, WITHIN);
+            if (gate >= 0) {
+                real_write(fd, data, size / 2);
+                wait_at(gate);
+            }
+        }
+    }
+    return real_write(fd, data, size);
 }

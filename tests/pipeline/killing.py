@@ -1,9 +1,10 @@
-"""Kills Spark with kill -9, over and over, and counts what came through: nothing lost, nothing twice, but by the controls.
+"""Kills Spark, landers and redrives with kill -9, over and over: nothing is lost and nothing twice, but by the controls.
 
-``python -m tests.pipeline.killing 40 [--design drain ...] [--controls] [--seed 7]``: so many lives of one driver with a query
-for each design, while a producer puts and a thief takes. Some deaths come when chance says, to all processes, to the JVM alone
-or to workers; others where it hurts: every query is led to its point, and killed there. Such a point is a file that gets its
-name (`gate.c`), or a commit of the queue manager (`_Gates`).
+``python -m tests.pipeline.killing 40 --controls [--design drain ...] [--seed 7]``: so many lives of one driver with a query for
+each design and a lander, or of a redrive, while a producer puts, a thief takes and tasks fail. Some deaths come when chance
+says, to all processes, to the JVM alone or to workers; others where it hurts (`aims`): everybody aimed at is led to its point,
+and killed there. Then all that is left is taken, and what came through is counted. Exits with 1 where a design lost or doubled
+a message, or a control did neither.
 """
 
 import argparse
@@ -11,34 +12,37 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from mqflow.cli.terminal import progress, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.serving import Server, serve
+from mqflow.journal import Journal, Kind, TornSegmentError, read_table
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
-from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.queue_sink import MARKER_QUEUE
+from mqflow.pipeline.redrive import STATE_QUEUE as REDRIVE_STATE_QUEUE
 from mqflow.policy.landing import STATE_QUEUE
 from mqflow.verbs import GetOptions
 from tests.embedded.disk import memory_folder
-from tests.pipeline.names import CONTROLS, DESIGNS, IN, OVERLOADED, QUEUES, TARGETS
-from tests.runtime.landing import bodies
+from tests.pipeline import redriving
+from tests.pipeline.aims import IN_A_TASK, Plan, plans
+from tests.pipeline.gates import Gated, Gates, build_gate
+from tests.pipeline.names import DESIGNS, LANDED, NOT_EXACT, OVERLOADED, QUEUES, REDRIVES, TARGETS
+from tests.pipeline.processes import kill, kill_session, session, wait_for
 
-__all__ = ("AIMS", "CHANCES", "Killing", "Verdict", "build_gate", "plans")
+__all__ = ("Killing", "Verdict")
 
 ROOT = Path(__file__).parents[2]
 PER_LIFE = 420
@@ -47,174 +51,74 @@ PER_TICK = 6
 TICK_S = 0.03
 LIFE_S = 400.0
 """How long a life may take to come to its end, on a machine that has other things to do."""
-
-AIMS: dict[str, dict[str, str]] = {
-    "after the sink, before the commit log": {each: f"before:/{each}/checkpoint/commits/" for each in (*DESIGNS, *CONTROLS)},
-    "in a batch, so that the log is all there is": {
-        each: f"after:/{each}/checkpoint/offsets/" for each in (*DESIGNS, *CONTROLS)
-    },
-    "when the sink has committed, and nobody knows": {
-        "journal": "after:/journal/table/_spark_metadata/",
-        "delta": "after:/delta/delta/_delta_log/",
-        "drain": "after:mqflow spark drain",
-        "sink": "after:mqflow sink",
-    },
-    "just before the sink commits": {
-        "journal": "before:/journal/table/_spark_metadata/",
-        "delta": "before:/delta/delta/_delta_log/",
-        "drain": "before:/drain/manifest/",
-        "sink": "before:mqflow sink",
-    },
-    "in the midst of an acknowledgement": {
-        "journal": "after:/journal/table/_spark_metadata/",
-        "delta": "before:/delta/checkpoint/commits/",
-        "drain": "before:mqflow spark drain",
-        "sink": "before:/sink/checkpoint/commits/",
-    },
-}
-"""By where it hurts: each design's gate. Without a slash it is a commit at the queue manager, by the application's name."""
-CHANCES = ("all", "jvm", "worker")
-"""Whom chance kills."""
-
-
-class Plan(Struct, frozen=True, kw_only=True):
-    """How a life ends."""
-
-    name: str
-    #: By design; none for chance.
-    gates: dict[str, str] = field(default_factory=dict[str, str])
-    #: How often each gate lets pass.
-    skip: int = 0
-    whom: str = "all"
-    #: By chance: after so many batches, and so long.
-    batches: int = 0
-    seconds: float = 0.0
+LETTERS = 400
+LETTERS_PER_LIFE = 150
+"""How many rows there are to redrive: more than its lives put before they end."""
 
 
 class Verdict(Struct, frozen=True):
     """What came through one design."""
 
     design: str
+    #: How many messages it was given, and how many of those somebody else took or are on their queue still.
+    given: int
+    elsewhere: int
     rows: int
     lost: int
     doubled: int
 
+    @property
+    def name(self) -> str:
+        """The design alone, without which of its targets this is."""
+        return self.design.split()[0]
 
-def plans(rounds: int, designs: Sequence[str], seed: int) -> Iterator[Plan]:
-    """Yield how each life ends: every aim in turn, and a death by chance after each."""
-    chance = random.Random(seed)  # noqa: S311 - the same deaths for the same seed
-    for number in range(rounds):
-        if number % 2:
-            whom = CHANCES[number // 2 % len(CHANCES)]
-            yield Plan(name=f"chance: {whom}", whom=whom, batches=chance.randint(0, 12), seconds=chance.uniform(0.0, 1.0))
-        else:
-            name, gates = list(AIMS.items())[number // 2 % len(AIMS)]
-            mine = {design: gate for design, gate in gates.items() if design in designs}
-            yield Plan(name=name, gates=mine, skip=chance.randint(0, 2))
+    @property
+    def exact(self) -> bool:
+        """Whether each message came through once."""
+        return not self.lost and not self.doubled
 
-
-def build_gate(folder: Path) -> Path:
-    """Compile `gate.c`; return the library. Raises `RuntimeError` where there is no C compiler."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        raise RuntimeError("The gate needs a C compiler on Linux: it is a preloaded library.")
-    library = folder / "gate.so"
-    source = str(Path(__file__).with_name("gate.c"))
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), source, "-ldl", "-lpthread"], check=True)
-    return library
+    @property
+    def control(self) -> bool:
+        """Whether it must not be exact."""
+        return self.name in NOT_EXACT
 
 
 class _EndedByItselfError(Exception):
     """The driver ended, for a reason of the machine's."""
 
 
-class _Gates:
-    """The gates at the queue manager: before or after an MQCMIT of an application."""
-
-    def __init__(self, marks: Path) -> None:
-        self._marks = marks
-        self._guard = threading.Lock()
-        self._armed: dict[str, int] = {}
-        self._over = threading.Event()
-
-    def arm(self, gates: Sequence[str], skip: int) -> None:
-        with self._guard:
-            self._armed = dict.fromkeys(gates, skip)
-            self._over.clear()
-
-    def open(self) -> None:
-        """Let go of whoever stands there: its application is dead."""
-        with self._guard:
-            self._armed.clear()
-        self._over.set()
-
-    def stand(self, moment: str, application: str) -> bool:
-        """Wait here for the end of the life where this is a gate, and return whether it was."""
-        gate = f"{moment}:{application}"
-        with self._guard:
-            if gate not in self._armed:
-                return False
-            self._armed[gate] -= 1
-            if self._armed[gate] >= 0:
-                return False
-        (self._marks / gate).touch()
-        self._over.wait(LIFE_S)
-        return True
-
-
-class _GatedConnection:
-    def __init__(self, inner: Any, application: str, gates: _Gates) -> None:
-        self._inner = inner
-        self._application = application
-        self._gates = gates
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def commit(self) -> None:
-        if self._gates.stand("before", self._application):
-            raise error_for(Reason.CONNECTION_BROKEN, "MQCMIT")
-        self._inner.commit()
-        self._gates.stand("after", self._application)
-
-
-class _Gated:
-    """The queue manager as it is served."""
-
-    def __init__(self, inner: EmbeddedQueueManager, gates: _Gates) -> None:
-        self._inner = inner
-        self._gates = gates
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def connect(self, *, application_name: str = "", user: str = "") -> Any:
-        return _GatedConnection(
-            self._inner.connect(application_name=application_name, user=user), application_name, self._gates
-        )
-
-
 class Killing:
     """A queue manager with a producer and a thief, and a Spark that is killed beside them."""
 
-    def __init__(self, base: Path, designs: Sequence[str], *, gate: Path, thefts: int = 15) -> None:
+    def __init__(self, base: Path, designs: Sequence[str], *, gate: Path, thefts: int = 15, letters: int = 0) -> None:
         self.base = base
         self.designs = tuple(designs)
-        #: What each life died of, and how many queries stood where it was aimed.
+        #: What each life died of, and how many stood where they were aimed at.
         self.deaths: list[tuple[Plan, int]] = []
+        #: How many processes were killed.
+        self.killed = 0
         self._gate = gate
         self._thefts = thefts
+        self._letters = letters
         self._marks = base / "marks"
         self._marks.mkdir()
-        self._gates = _Gates(self._marks)
+        self._gates = Gates(self._marks, patience_s=LIFE_S)
         self._produced = 0
         self._loot: dict[str, list[int]] = {design: [] for design in QUEUES}
         self._owner = EmbeddedQueueManager("QM1")
-        for name in (IN, STATE_QUEUE, MARKER_QUEUE, *QUEUES.values(), *TARGETS.values()):
+        state = (STATE_QUEUE, MARKER_QUEUE, REDRIVE_STATE_QUEUE)
+        for name in (*state, *LANDED.values(), *QUEUES.values(), *TARGETS.values()):
             self._owner.administration.define(QueueAttributes(name=name, max_depth=1_000_000))
-        gated: Any = _Gated(self._owner, self._gates)
+        gated: Any = Gated(self._owner, self._gates)
         self._server: Server = serve(gated, base / "qm")
-        self._sources = (IN, *(queue for design, queue in QUEUES.items() if design in designs))
+        self._url = f"embedded+unix:{base / 'qm'}?qmgr=QM1"
+        self._landers = ("lander", *(each for each in designs if each == "unmarked"))
+        self._sources = (
+            *(LANDED[lander] for lander in self._landers),
+            *(queue for design, queue in QUEUES.items() if design in designs),
+        )
+        if letters:
+            redriving.make_letters(base / "tables", letters)
 
     def close(self) -> None:
         self._gates.open()
@@ -222,18 +126,18 @@ class Killing:
         self._owner.close()
 
     def live(self, plan: Plan) -> int:
-        """Start Spark, let it work, and kill it as planned; return how many queries stood at the plan's point."""
-        files = {design: gate for design, gate in plan.gates.items() if "/" in gate}
-        commits = [gate for design, gate in plan.gates.items() if design not in files]
-        for mark in self._marks.iterdir():
-            mark.unlink()
-        self._gates.arm(commits, plan.skip)
-        more = {"GATE_AT": ";".join(files.values()), "GATE_SKIP": str(plan.skip), "GATE_MARKS": str(self._marks)}
-        with self._producing(), self._spark("on", LD_PRELOAD=str(self._gate), **more) as victim:
-            try:
-                hits = self._at_the_gates(victim, plan) if plan.gates else self._by_chance(victim, plan)
-            except _EndedByItselfError:
-                hits = 0
+        """Start whom the plan is about, let it work, and kill it as planned; return how many stood at the plan's point."""
+        self._before(plan)
+        redrive = next((design for design in plan.gates if design in REDRIVES), "")
+        started = self._redriving(redrive, plan) if redrive else self._spark("on", plan)
+        with self._producing(), started as victim, suppress(_EndedByItselfError):
+            if plan.name == IN_A_TASK:
+                self._in_their_tasks(victim, plan)
+            elif plan.gates:
+                self._at_the_gates(victim, plan)
+            else:
+                self._by_chance(victim, plan)
+        hits = self._standing() if plan.gates else 0
         self.deaths.append((plan, hits))
         self._steal()
         return hits
@@ -242,8 +146,9 @@ class Killing:
         """Let Spark take what is left, and return what came through each design; the first is the lander's."""
         found = self._taken()
         assert [] == found.pop("backed out", []), "a drained message was backed out"
+        self._redrive_the_rest()
         found |= {f"{design} queue": self._on(TARGETS[design]) for design in self.designs if design in TARGETS}
-        found = {"lander": bodies(self.base / "journal", IN)} | dict(sorted(found.items()))
+        found = {lander: self._landed(lander) for lander in self._landers} | dict(sorted(found.items()))
         return [self._judged(name, numbers) for name, numbers in found.items()]
 
     @property
@@ -266,71 +171,125 @@ class Killing:
                 return found
         raise AssertionError("Spark has not drained the queue, three times")
 
-    def _judged(self, design: str, found: list[int]) -> Verdict:
-        if design not in QUEUES:
-            return self._verdict(design, found, set())
-        return self._verdict(design, found, set(self._on(QUEUES[design])) | set(self._loot[design]))
+    def _redrive_the_rest(self) -> None:
+        """Type the same redrives again, until their ends; one that has put all must put nothing more."""
+        for design in self.designs:
+            for _ in range({"redrive": 2, "forgetful": 1}.get(design, 0)):
+                with self._redriving(design) as victim:
+                    victim.wait(LIFE_S)
+                    self._check(victim, 0)
 
-    def _verdict(self, design: str, found: list[int], elsewhere: set[int]) -> Verdict:
-        lost = set(range(self._produced)) - set(found) - elsewhere
-        return Verdict(design, len(found), len(lost), sum(count - 1 for count in Counter(found).values()))
+    def _landed(self, lander: str) -> list[int]:
+        """Return what is in a lander's journal; the one without a marker publishes what it has half written, too."""
+        found: list[int] = []
+        for segment in Journal.open(self.base / _JOURNALS[lander]).lane(LANDED[lander]).all_segments():
+            with suppress(*((TornSegmentError,) if lander in NOT_EXACT else ())):
+                found += [int(body) for body in read_table(segment, Kind.PAYLOAD, ["body"])["body"].to_pylist()]
+        return found
+
+    def _judged(self, name: str, found: list[int]) -> Verdict:
+        design = name.split(maxsplit=1)[0]
+        given = set(range(self._letters if design in REDRIVES else self._produced))
+        elsewhere: set[int] = set()
+        if design in QUEUES:
+            elsewhere = (set(self._on(QUEUES[design])) | set(self._loot[design])) - set(found)
+        doubled = sum(count - 1 for count in Counter(found).values())
+        return Verdict(name, len(given), len(elsewhere), len(found), len(given - set(found) - elsewhere), doubled)
 
     # -- a life
 
+    def _before(self, plan: Plan) -> None:
+        for mark in self._marks.iterdir():
+            mark.unlink()
+        self._gates.arm([gate for gate in plan.gates.values() if "/" not in gate], plan.skip)
+
+    def _spark(self, how: str, plan: Plan | None = None) -> Any:
+        spark = [design for design in self.designs if design not in REDRIVES]
+        return self._started(["-m", "tests.pipeline.victim", str(self.base), self._url, how, *spark], plan)
+
+    def _redriving(self, design: str, plan: Plan | None = None) -> Any:
+        return self._started(redriving.command(design, self.base / "tables", self._url), plan)
+
     @contextmanager
-    def _spark(self, how: str, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Give a driver in a session of its own; nobody of that session is left at the end."""
+    def _started(self, arguments: Sequence[str], plan: Plan | None) -> Iterator[subprocess.Popen[bytes]]:
+        """Give a Python in a session of its own; nobody of that session is left at the end."""
         paths = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
-        environment = os.environ | {"PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable} | more
-        url = f"embedded+unix:{self.base / 'qm'}?qmgr=QM1"
-        command = [sys.executable, "-m", "tests.pipeline.victim", str(self.base), url, how, *self.designs]
+        environment = os.environ | {"PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable} | self._aimed(plan)
+        command = [sys.executable, *arguments]
         with (self.base / "victim.log").open("wb") as log:
             victim = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
         try:
             yield victim
         finally:
-            _kill_session(victim)
+            killed = kill_session(victim)
+            self.killed += killed if plan else 0
             self._gates.open()
-            _wait_for(lambda: not self._server.connection_count, 30.0)
+            wait_for(lambda: not self._server.connection_count, 30.0)
             shutil.rmtree(self.base / "local", ignore_errors=True)
 
-    def _at_the_gates(self, victim: subprocess.Popen[bytes], plan: Plan) -> int:
-        """Kill all when every query stands at its gate, however long the first waits for the last on a busy machine."""
+    def _aimed(self, plan: Plan | None) -> dict[str, str]:
+        """Return what the processes of this life are told in their environment."""
+        if plan is None:
+            return {}
+        if plan.name == IN_A_TASK:
+            return {"VICTIM_TASKS": str(self._marks)}
+        files = ";".join(gate for gate in plan.gates.values() if "/" in gate)
+        gates = {"GATE_AT": files, "GATE_SKIP": str(plan.skip), "GATE_MARKS": str(self._marks)}
+        return {"LD_PRELOAD": str(self._gate)} | gates
+
+    def _at_the_gates(self, victim: subprocess.Popen[bytes], plan: Plan) -> None:
+        """Kill all when everybody stands at his gate, however long the first waits for the last on a busy machine."""
         until = time.monotonic() + LIFE_S
 
         def crowded() -> bool:
             self._check(victim, None)
             return self._standing() >= len(plan.gates) or time.monotonic() > until
 
-        _wait_for(crowded, 2 * LIFE_S)
-        _kill_session(victim)
-        return self._standing()
+        wait_for(crowded, 2 * LIFE_S)
+
+    def _in_their_tasks(self, victim: subprocess.Popen[bytes], plan: Plan) -> None:
+        """Kill each worker where it stands in its task, while the others go on, and all after some batches more."""
+        until = time.monotonic() + LIFE_S
+        killed: set[str] = set()
+
+        def done() -> bool:
+            self._check(victim, None)
+            for mark in self._marks.glob("task-*"):
+                if mark.name not in killed:
+                    killed.add(mark.name)
+                    self.killed += kill([int(mark.read_text())])
+            return len(killed) >= len(plan.gates) or time.monotonic() > until
+
+        wait_for(done, 2 * LIFE_S)
+        self._go_on(victim, len(plan.gates))
 
     def _standing(self) -> int:
         """Return at how many gates somebody stands: a mark's name ends with the gate's number, or is the gate."""
-        return len({mark.name.rpartition("-")[2] for mark in self._marks.iterdir()})
+        return len({mark.name.rpartition("-")[2] for mark in self._marks.iterdir() if not mark.name.startswith(".")})
 
-    def _by_chance(self, victim: subprocess.Popen[bytes], plan: Plan) -> int:
+    def _by_chance(self, victim: subprocess.Popen[bytes], plan: Plan) -> None:
+        self._go_on(victim, plan.batches)
+        threading.Event().wait(plan.seconds)
+        members = session(victim.pid)
+        match plan.whom:
+            case "jvm":  # its Pythons see their sockets close, and may do what they like
+                self.killed += kill([pid for pid, name in members.items() if "java" in name])
+                threading.Event().wait(0.5)
+            case "worker":
+                workers = [pid for pid, name in members.items() if "pyspark" in name and "java" not in name]
+                self.killed += kill(random.choices(workers, k=2) if workers else [])  # noqa: S311 - two of them die
+                threading.Event().wait(1.5)
+            case _:
+                pass
+
+    def _go_on(self, victim: subprocess.Popen[bytes], batches: int) -> None:
         before = self._batches()
 
         def far_enough() -> bool:
             self._check(victim, None)
-            return self._batches() - before >= plan.batches
+            return self._batches() - before >= batches
 
-        _wait_for(far_enough, LIFE_S)
-        threading.Event().wait(plan.seconds)
-        members = _session(victim.pid)
-        match plan.whom:
-            case "jvm":  # its Pythons see their sockets close, and may do what they like
-                _kill([pid for pid, name in members.items() if "java" in name])
-                threading.Event().wait(0.5)
-            case "worker":
-                workers = [pid for pid, name in members.items() if "pyspark" in name and "java" not in name]
-                _kill(random.choices(workers, k=2) if workers else [])  # noqa: S311 - two of them die
-                threading.Event().wait(1.5)
-            case _:
-                pass
-        return 0
+        wait_for(far_enough, LIFE_S)
 
     def _check(self, victim: subprocess.Popen[bytes], expected: int | None) -> None:
         """Fail where the driver ended by itself, for any reason but the machine's."""
@@ -342,6 +301,8 @@ class Killing:
 
     def _batches(self) -> int:
         return sum(len(list((self.base / design / "checkpoint").glob("commits/[0-9]*"))) for design in self.designs)
+
+    # -- beside it
 
     @contextmanager
     def _producing(self) -> Iterator[None]:
@@ -389,69 +350,81 @@ class Killing:
         return found
 
 
-def _wait_for(claim: Callable[[], bool], seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while not claim():
-        assert time.monotonic() < until, f"not so within {seconds:.0f} s"
-        threading.Event().wait(0.01)
-
-
-def _session(leader: int) -> dict[int, str]:
-    """Return the processes of the session, each with its command line; workers have groups of their own."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                after_name = (folder / "stat").read_text().rpartition(")")[2].split()
-                if int(after_name[3]) == leader and after_name[0] != "Z":
-                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except (OSError, IndexError):
-                continue  # it is gone
-    return found
-
-
-def _kill(pids: Sequence[int]) -> None:
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-
-
-def _kill_session(victim: subprocess.Popen[bytes]) -> None:
-    """Kill every process of the session: the JVM first, which would clean up otherwise."""
-    while members := _session(victim.pid):
-        _kill(sorted(members, key=lambda pid: "java" not in members[pid]))
-        threading.Event().wait(0.005)
-    victim.wait()
+_JOURNALS = {"lander": "journal", "unmarked": "unmarked"}
 
 
 def main() -> int:
     reading = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     reading.add_argument("rounds", type=int)
-    reading.add_argument("--design", action="append", choices=(*DESIGNS, *CONTROLS))
+    exact = (*DESIGNS, "redrive")
+    reading.add_argument("--design", action="append", choices=(*exact, *NOT_EXACT))
     reading.add_argument("--controls", action="store_true", help="run the controls too, which lose and double")
     reading.add_argument("--seed", type=int, default=1)
     asked = reading.parse_args()
-    designs = (*(asked.design or DESIGNS), *(CONTROLS if asked.controls else ()))
+    designs = tuple(dict.fromkeys(("lander", *(asked.design or exact), *(NOT_EXACT if asked.controls else ()))))
+    return _campaign(list(plans(asked.rounds, designs, asked.seed)), designs, asked.seed)
+
+
+def _campaign(lives: Sequence[Plan], designs: Sequence[str], seed: int) -> int:
+    redrives = sum(1 for plan in lives if set(plan.gates) & set(REDRIVES))
+    began = time.monotonic()
     with memory_folder() as base:
-        killing = Killing(base, designs, gate=build_gate(base))
+        letters = LETTERS + LETTERS_PER_LIFE * redrives if set(designs) & set(REDRIVES) else 0
+        killing = Killing(base, designs, gate=build_gate(base), letters=letters)
         try:
-            for number, plan in enumerate(plans(asked.rounds, designs, asked.seed), 1):
-                began = time.monotonic()
-                hits = killing.live(plan)
-                aimed = f"{hits} of {len(plan.gates)} stood there" if plan.gates else ""
-                took = time.monotonic() - began
-                said = f"{number:4}/{asked.rounds}  {took:5.1f} s  {killing.produced:7,} messages  {plan.name:<46} {aimed}"
-                sys.stdout.write(f"{said}\n")
-                sys.stdout.flush()
+            _killed(killing, lives)
             verdicts = killing.judge()
         finally:
             killing.close()
-    sys.stdout.write(f"\n{'design':<16}{'rows':>9}{'lost':>7}{'doubled':>9}   of {killing.produced:,} messages\n")
+    return _told(killing, verdicts, f"seed {seed}, {time.monotonic() - began:,.0f} s")
+
+
+def _killed(killing: Killing, lives: Sequence[Plan]) -> None:
+    """Let each life be lived: a bar on a terminal, and otherwise a line for each."""
+    bar = sys.stderr.isatty()
+    with progress("Killing", len(lives)) as shown:
+        for number, plan in enumerate(lives, 1):
+            began = time.monotonic()
+            hits = killing.live(plan)
+            aimed = f"{hits} of {len(plan.gates)} stood there" if plan.gates else ""
+            if bar:
+                shown.reached(number, f"{killing.killed} killed, {killing.produced:,} messages: {plan.name}")
+                continue
+            took = time.monotonic() - began
+            said = f"{number:4}/{len(lives)}  {took:5.1f} s  {killing.produced:7,} messages  {plan.name:<46} {aimed}"
+            sys.stdout.write(f"{said.rstrip()}\n")
+            sys.stdout.flush()
+
+
+def _told(killing: Killing, verdicts: Sequence[Verdict], how: str) -> int:
+    """Print what was done and what came of it; return how the program exits."""
+    by_name: dict[str, list[int]] = {}
+    for plan, hits in killing.deaths:
+        each = by_name.setdefault(plan.name, [0, 0, 0])
+        each[0] += 1
+        each[1] += hits
+        each[2] += len(plan.gates)
+    lives = [(name, f"{n}", f"{stood} of {aimed}" if aimed else "by chance") for name, (n, stood, aimed) in by_name.items()]
+    sys.stdout.write("\n")
+    show_table(("killed", "lives", "stood there"), lives, numbers=frozenset({1}))
+    wrong = {one.name for one in verdicts if not one.exact}
+    rows = []
     for one in verdicts:
-        sys.stdout.write(f"{one.design:<16}{one.rows:>9,}{one.lost:>7,}{one.doubled:>9,}\n")
-    return int(any(one.lost or one.doubled for one in verdicts if one.design.split()[0] not in CONTROLS))
+        counts = (one.given, one.rows, one.elsewhere, one.lost, one.doubled)
+        rows.append((one.design, *(f"{count:,}" for count in counts), _said(one, wrong)))
+    sys.stdout.write("\n")
+    columns = ("design", "given", "came through", "elsewhere", "lost", "doubled", "")
+    show_table(columns, rows, numbers=frozenset({1, 2, 3, 4, 5}))
+    sys.stdout.write(f"\n{len(killing.deaths)} lives, {killing.killed} processes killed with kill -9; {how}.\n")
+    return int(any((one.name in wrong) is not one.control for one in verdicts))
+
+
+def _said(one: Verdict, wrong: set[str]) -> str:
+    if not one.control:
+        return "exact" if one.exact else "WRONG"
+    if one.name not in wrong:
+        return "PROVES NOTHING"
+    return "right this time" if one.exact else "must be wrong, and is"
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 In a module of its own, because workers import it by name.
 """
 
+import os
+import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
@@ -26,7 +29,10 @@ from mqflow.verbs import GetOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("SOURCES",)
+__all__ = ("DESIGN", "SOURCES")
+
+DESIGN = "victim.design"
+"""What a task knows its query by: a property that Spark hands on."""
 
 FAILS_EVERY = 5
 """Which part of the tasks fails, the first time it is tried."""
@@ -39,87 +45,73 @@ def fail_now_and_then(number: int) -> None:
         raise RuntimeError("planted: this task fails once")
 
 
-class _FailingJournalReader(journal_source._StreamReader):
-    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        yield from super().read(partition)
+def stand_once(*designs: str) -> None:
+    """Wait here to be killed, where the workers of these designs are aimed at: one of each design, once in a life."""
+    marks, task = os.environ.get("VICTIM_TASKS"), TaskContext.get()
+    design = task.getLocalProperty(DESIGN) if task is not None else None
+    if marks is None or design not in designs:
+        return
+    said = Path(marks, f".{os.getpid()}")
+    said.write_text(str(os.getpid()))
+    try:
+        os.link(said, Path(marks, f"task-{design}"))  # whoever sees it sees all of it
+    except FileExistsError:
+        return
+    while True:
+        signal.pause()
+
+
+class _FailsWhenRead(DataSourceStreamReader):
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        yield from super().read(partition)  # pyright: ignore[reportAbstractUsage]  # that of the other base
+        stand_once("journal", "drain")
         fail_now_and_then(partition.segments[-1].number)  # type: ignore[attr-defined]  # it is one of the source's own
 
 
-class FailingJournal(journal_source.JournalSource):
-    """The journal, with tasks that fail when they have read all."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "failing_journal"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
-        made = super().streamReader(schema)
-        made.__class__ = _FailingJournalReader
-        return made
-
-
-class _FailingDrainReader(queue_source._StreamReader):
-    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        yield from super().read(partition)
-        fail_now_and_then(partition.segments[-1].number)  # type: ignore[attr-defined]  # as above
-
-
-class FailingDrain(queue_source.QueueSource):
-    """The drained queue, with tasks that fail when they have read all."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "failing_drain"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
-        made = super().streamReader(schema)
-        made.__class__ = _FailingDrainReader
-        return made
-
-
-def _batch() -> int:
-    task = TaskContext.get()
-    return 0 if task is None else int(task.getLocalProperty("streaming.sql.batchId") or 0)
-
-
-class _FailingQueueWriter(queue_sink._StreamWriter):
+class _FailsWhenWritten(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
-        done = super().write(iterator)
-        fail_now_and_then(_batch())
+        done: WriterCommitMessage = super().write(iterator)  # type: ignore[safe-super]  # that of the other base
+        stand_once("delta", "sink")
+        task = TaskContext.get()
+        fail_now_and_then(0 if task is None else int(task.getLocalProperty("streaming.sql.batchId") or 0))
         return done
 
 
-class FailingQueueSink(queue_sink.QueueSink):
-    """The sink of queues, with tasks that fail when their rows are on the queue."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "failing_mq"
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001, N802 - Spark's
-        made = super().streamWriter(schema, overwrite)
-        made.__class__ = _FailingQueueWriter
-        return made
+class _FailingJournalReader(_FailsWhenRead, journal_source._StreamReader):
+    pass
 
 
-class _FailingDeltaWriter(delta_sink._StreamWriter):
-    def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
-        done = super().write(iterator)
-        fail_now_and_then(_batch())
-        return done
+class _FailingDrainReader(_FailsWhenRead, queue_source._StreamReader):
+    pass
 
 
-class FailingDelta(delta_sink.DeltaSink):
-    """Delta, with tasks that fail when their files are written."""
+class _FailingQueueWriter(_FailsWhenWritten, queue_sink._StreamWriter):
+    pass
 
-    @classmethod
-    def name(cls) -> str:
-        return "failing_delta"
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001, N802 - Spark's
-        made = super().streamWriter(schema, overwrite)
-        made.__class__ = _FailingDeltaWriter
-        return made
+class _FailingDeltaWriter(_FailsWhenWritten, delta_sink._StreamWriter):
+    pass
+
+
+def _failing(source: type[DataSource], name: str, kind: type[Any]) -> type[DataSource]:
+    """Return the source by this name, with tasks that fail when they have read or written all."""
+
+    class Failing(source):  # type: ignore[valid-type, misc]  # mypy knows no base that is an argument
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+            made = super().streamReader(schema)
+            made.__class__ = kind
+            return cast("DataSourceStreamReader", made)
+
+        def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001, N802 - Spark's
+            made = super().streamWriter(schema, overwrite)
+            made.__class__ = kind
+            return cast("DataSourceStreamArrowWriter", made)
+
+    return Failing
 
 
 # -- a control
@@ -189,4 +181,10 @@ class NaiveQueue(DataSource):
         return _NaiveReader(self.options["url"], self.options["queue"])
 
 
-SOURCES = (FailingJournal, FailingDrain, FailingQueueSink, FailingDelta, NaiveQueue)
+SOURCES = (
+    _failing(journal_source.JournalSource, "failing_journal", _FailingJournalReader),
+    _failing(queue_source.QueueSource, "failing_drain", _FailingDrainReader),
+    _failing(queue_sink.QueueSink, "failing_mq", _FailingQueueWriter),
+    _failing(delta_sink.DeltaSink, "failing_delta", _FailingDeltaWriter),
+    NaiveQueue,
+)

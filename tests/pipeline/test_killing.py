@@ -6,8 +6,10 @@ One life and a last one, with a query for every design; ``python -m tests.pipeli
 import pytest
 
 from tests.embedded.disk import memory_folder
-from tests.pipeline.killing import AIMS, Killing, Plan, build_gate
-from tests.pipeline.names import CONTROLS, DESIGNS
+from tests.pipeline.aims import AIMS, CHANCES, LANDINGS, Plan, plans
+from tests.pipeline.gates import build_gate
+from tests.pipeline.killing import Killing
+from tests.pipeline.names import CONTROLS, DESIGNS, NOT_EXACT
 
 WORST = Plan(
     name="a commit that nobody knows of, in each way there is",
@@ -37,3 +39,17 @@ def test_however_spark_is_killed_every_message_comes_through_once_and_without_ma
     assert dict.fromkeys(exact, (0, 0)) == {name: (verdict.lost, verdict.doubled) for name, verdict in exact.items()}
     assert 3 == sum(bool(verdict.doubled) for name, verdict in verdicts.items() if name.startswith("careless")), verdicts
     assert verdicts["naive"].lost or verdicts["naive"].doubled, verdicts
+
+
+def test_a_campaign_aims_everywhere_and_at_every_control_and_one_seed_is_one_campaign() -> None:
+    designs = ("lander", *DESIGNS, "redrive", *NOT_EXACT)
+    lives = list(plans(2 * len(AIMS), designs, seed=1))
+
+    assert lives == list(plans(2 * len(AIMS), designs, seed=1))
+    assert {*AIMS, *(f"chance: {whom}" for whom in CHANCES)} < {plan.name for plan in lives}
+    assert set(designs) == {design for plan in lives for design in plan.gates}
+    assert all(plan.skip for plan in lives if plan.name in LANDINGS), "a lander's first commit only claims its lane"
+
+
+def test_whom_a_campaign_is_not_about_it_does_not_aim_at() -> None:
+    assert {"lander", "sink"} == {design for plan in plans(40, ("lander", "sink"), seed=1) for design in plan.gates}

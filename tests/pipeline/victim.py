@@ -25,7 +25,8 @@ from mqflow.runtime.lander import Lander, LanderOptions
 from mqflow.runtime.landing import keep_landing
 from mqflow.verbs import Connection
 from tests.pipeline import mortal_sources
-from tests.pipeline.names import IN, OVERLOADED, QUEUES, TARGETS
+from tests.pipeline.names import LANDED, OVERLOADED, QUEUES, TARGETS
+from tests.runtime.landing import Unmarked
 
 __all__ = ("STREAMS",)
 
@@ -104,13 +105,15 @@ def _pause(seconds: float) -> None:
 
 
 class _Landing:
-    """A lander in a thread: it dies with the driver, at points that nobody chose."""
+    """A lander in a thread: it dies with the driver, at points that nobody chose, or where it is aimed at."""
 
-    def __init__(self, folder: Path, url: str, *, once: bool) -> None:
+    def __init__(self, folder: Path, url: str, lander: str, *, once: bool) -> None:
         self._url = url
         self._once = once
-        self._journal = Journal.create(folder / "journal")
-        self._lane = self._journal.add_lane(IN, Kind.PAYLOAD, queue=IN, queue_manager="QM1")
+        self._name = lander
+        self._journal = Journal.create(folder / ("journal" if lander == "lander" else lander))
+        queue = LANDED[lander]
+        self._lane = self._journal.add_lane(queue, Kind.PAYLOAD, queue=queue, queue_manager="QM1")
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -119,7 +122,7 @@ class _Landing:
 
     def _run(self) -> None:
         keep_landing(
-            lambda: reached(self._url, "lander").connection,
+            lambda: reached(self._url, self._name).connection,
             self._make,
             tell=lambda _: None,
             stopping=lambda: False,
@@ -130,7 +133,8 @@ class _Landing:
 
     def _make(self, connection: Connection) -> Lander:
         how = LanderOptions(batch=20, linger_ms=20)
-        return Lander(connection, self._journal, self._lane, how, clock=SYSTEM_CLOCK)
+        make = Unmarked if self._name == "unmarked" else Lander
+        return make(connection, self._journal, self._lane, how, clock=SYSTEM_CLOCK)
 
 
 def _numbers(spark: SparkSession, base: Path, design: str) -> dict[str, list[int]]:
@@ -172,6 +176,7 @@ class _Queries:
 
     def _start(self, design: str) -> StreamingQuery:
         """Start one, and return when its source is there: Spark gives a Python ten seconds, so they start one by one."""
+        self._at.spark.sparkContext.setLocalProperty(mortal_sources.DESIGN, design)  # its tasks know whose they are
         writer = STREAMS[design](self._at).option("checkpointLocation", str(_Folders(self._at.base, design).checkpoint))
         query: StreamingQuery = writer.trigger(**self._trigger).start()
         while query.isActive and query.status["message"].startswith("Initializing"):
@@ -181,10 +186,12 @@ class _Queries:
 
 def main(where: str, url: str, how: str, *designs: str) -> None:
     base, once = Path(where), how == "once"
-    landing = _Landing(base, url, once=once)
+    landings = [
+        _Landing(base, url, lander, once=once) for lander in ("lander", *(each for each in designs if each == "unmarked"))
+    ]
     spark = spark_session(
         "victim",
-        master="local[2,4]",
+        master="local[4,4]",  # two tasks of the sink may stand at their gate, and the others go on
         config={
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -196,10 +203,12 @@ def main(where: str, url: str, how: str, *designs: str) -> None:
     for source in mortal_sources.SOURCES:
         spark.dataSource.register(source)
     if once:
-        landing.join()
-    _Queries(_From(spark, base, url, "1000" if once else "60"), designs, once=once).run()
+        for landing in landings:
+            landing.join()
+    queries = [design for design in designs if design in STREAMS]
+    _Queries(_From(spark, base, url, "1000" if once else "60"), queries, once=once).run()
     found: dict[str, list[int]] = {}
-    for design in designs:
+    for design in queries:
         found |= _numbers(spark, base, design)
     (base / "result.json").write_text(json.dumps(found))
     spark.stop()

@@ -1,0 +1,96 @@
+"""Gates that hold whoever is about to commit, or to give a file its name, or to write it, until it is killed.
+
+Those at the queue manager are here, and the way to compile those at files (`gate.c`). Knows nobody who is held.
+"""
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("Gated", "Gates", "build_gate")
+
+
+def build_gate(folder: Path) -> Path:
+    """Compile `gate.c`; return the library. Raises `RuntimeError` where there is no C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        raise RuntimeError("The gate needs a C compiler on Linux: it is a preloaded library.")
+    library = folder / "gate.so"
+    source = str(Path(__file__).with_name("gate.c"))
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), source, "-ldl", "-lpthread"], check=True)
+    return library
+
+
+class Gates:
+    """The gates at the queue manager: before or after an MQCMIT of an application."""
+
+    def __init__(self, marks: Path, *, patience_s: float) -> None:
+        self._marks = marks
+        self._patience_s = patience_s
+        self._guard = threading.Lock()
+        self._armed: dict[str, int] = {}
+        self._over = threading.Event()
+
+    def arm(self, gates: Sequence[str], skip: int) -> None:
+        with self._guard:
+            self._armed = dict.fromkeys(gates, skip)
+            self._over.clear()
+
+    def open(self) -> None:
+        """Let go of whoever stands there: its application is dead."""
+        with self._guard:
+            self._armed.clear()
+        self._over.set()
+
+    def stand(self, moment: str, application: str) -> bool:
+        """Wait here for the end of the life where this is a gate, and return whether it was."""
+        gate = f"{moment}:{application}"
+        with self._guard:
+            if gate not in self._armed:
+                return False
+            self._armed[gate] -= 1
+            if self._armed[gate] >= 0:
+                return False
+        (self._marks / gate).touch()
+        self._over.wait(self._patience_s)
+        return True
+
+
+class Gated:
+    """The queue manager as it is served."""
+
+    def __init__(self, inner: EmbeddedQueueManager, gates: Gates) -> None:
+        self._inner = inner
+        self._gates = gates
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Any:
+        return _GatedConnection(
+            self._inner.connect(application_name=application_name, user=user), application_name, self._gates
+        )
+
+
+class _GatedConnection:
+    def __init__(self, inner: Any, application: str, gates: Gates) -> None:
+        self._inner = inner
+        self._application = application
+        self._gates = gates
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def commit(self) -> None:
+        if self._gates.stand("before", self._application):
+            raise error_for(Reason.CONNECTION_BROKEN, "MQCMIT")
+        self._inner.commit()
+        self._gates.stand("after", self._application)
