@@ -6,7 +6,11 @@ Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Unpack
+
+import anyio
+from msgspec.structs import replace
 
 from mqflow.ambient import Clock
 from mqflow.app.codecs import Codec
@@ -20,6 +24,8 @@ from mqflow.policy.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.moved import Why
 from mqflow.policy.reconnection import leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
+from mqflow.runtime.connection_recorder import ConnectionRecorder
+from mqflow.runtime.consumer_records import ConsumerRecords
 from mqflow.runtime.delivery import Decide
 from mqflow.runtime.disposal import Mover
 from mqflow.runtime.lasting import LastingSession
@@ -31,6 +37,9 @@ from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import GetOptions, Got, Put
 
 __all__ = ("Consumer",)
+
+_RECORDED_WAIT_MS: Final = 5_000
+"""How long one wait is where a consumer has to say once a minute that it is there."""
 
 
 class Consumer:
@@ -48,6 +57,7 @@ class Consumer:
         sender: Callable[[Session], Send],
         codec: Codec | None,
         application_name: str,
+        records: ConnectionRecorder | None = None,
     ) -> None:
         self._behaviour: Final = behaviour
         self._settings: Final = SettingsCache(queue, None, None)
@@ -60,6 +70,10 @@ class Consumer:
         self._transacted: Final = behaviour is Behaviour.JMS_CONSUMER
         self._name: Final = f"consumer of {queue}"
         self._lasting: Final = LastingSession(supervisor, self._name)
+        #: Puts a record of what becomes of each message; None for none.
+        self._records: Final = (
+            None if records is None else ConsumerRecords(records, queue, self._name, clock=clock, broadcast=broadcast)
+        )
         #: What is in the open unit of work.
         self._received: list[bytes] = []
         self._sent: list[bytes] = []
@@ -71,6 +85,9 @@ class Consumer:
 
     async def close(self) -> None:
         """Back out what is open, and let go of the connection."""
+        if self._records is not None and self._records.open and self._lasting.queue_manager_name:
+            with anyio.CancelScope(shield=True), suppress(MQIError):  # where it is lost, its queue manager backs out
+                await self.backout()
         await self._lasting.close()
 
     async def receive(self, *, wait_ms: int = 0) -> Message | None:
@@ -84,21 +101,30 @@ class Consumer:
         """
         as_it_is = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
         wanted = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | as_it_is, wait_ms=wait_ms)
+        waited_ms = 0
         while True:
             session, mover = await self._opened()
-            exchange = await session.exchange(None, mover.handle, wanted, most=1)
+            step_ms = await self._step_ms(session, wait_ms, waited_ms)
+            exchange = await session.exchange(None, mover.handle, replace(wanted, wait_ms=step_ms), most=1)
             if exchange.get_error is not None:
                 await self._lose_or_raise(exchange.get_error)
+                waited_ms = 0
                 continue
             if not exchange.unit:
-                return None
+                waited_ms += step_ms
+                if step_ms < 0 or 0 <= wait_ms <= waited_ms:
+                    return None
+                continue
             got = with_all_backouts(exchange.unit[0])
             self._received.append(got.descriptor.message_id)
+            if self._records is not None:
+                self._records.got(got)
             delivered = not got.descriptor.backout_count or await self._deliver(got, session, mover)
             if not self._transacted:
                 await self.commit()
             if delivered:
                 return Message(got.descriptor, got.body, self.queue)
+            waited_ms = 0
 
     async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
         """Put a message in the open unit of work; `wishes` are those of `App.put`."""
@@ -135,7 +161,11 @@ class Consumer:
         self._received.clear()
         self._sent.clear()
         try:
+            if self._records is not None and settlement is Settlement.COMMIT:
+                await self._records.committing(session)
             await session.settle(settlement)
+            if self._records is not None and settlement is Settlement.BACKOUT:
+                await self._records.backed_out(session)
         except MQIError as error:
             if leaves_in_doubt(error) and (received or sent):
                 reason = int(error.reason)
@@ -144,6 +174,17 @@ class Consumer:
                 )
             await self._lasting.lose(error)
             raise
+        finally:
+            if self._records is not None:
+                self._records.ended()
+
+    async def _step_ms(self, session: Session, wait_ms: int, waited_ms: int) -> int:
+        """Return how long to wait at once: all of it, or where an idle consumer has to say that it is there, a part."""
+        left_ms = wait_ms if wait_ms < 0 else wait_ms - waited_ms
+        if self._records is None or self._received or self._sent:
+            return left_ms
+        await self._records.heartbeat(session)
+        return _RECORDED_WAIT_MS if left_ms < 0 else min(left_ms, _RECORDED_WAIT_MS)
 
     async def _opened(self) -> tuple[Session, Mover]:
         """Return the session, with the queue open on it; a new one where the last was lost."""
@@ -155,6 +196,8 @@ class Consumer:
         """Let go of a session that is lost; raise where it is not, and 2003 where a unit of work went with it."""
         if not await self._lasting.lose(error):
             raise error
+        if self._records is not None:
+            self._records.ended()
         if self._received or self._sent:
             self._received.clear()
             self._sent.clear()
@@ -165,6 +208,8 @@ class Consumer:
         """Decide about a message that was backed out before: True delivers it, else it has been moved."""
         settings = await self._settings.get(session, session.generation)
         attributes = settings.attributes
+        if self._records is not None:
+            self._records.attributes = attributes
         plan = self._decide(got.descriptor, attributes, settings.dead_letter_queue, self._behaviour)
         count, message_id = got.descriptor.backout_count, got.descriptor.message_id
         decided = Decided(
@@ -183,6 +228,8 @@ class Consumer:
             return True
         why = Why(queue=self.queue, count=count, threshold=attributes.backout_threshold, handler=decided.listener)
         disposal = await mover.carry_out(got, plan, why)
+        if self._records is not None:
+            await self._records.moved(session, disposal)
         for sent in disposal.reports:
             self._broadcast(sent)
         self._broadcast(

@@ -256,6 +256,7 @@ class Running:
             sender=self._send,
             codec=self._declared.codec,
             application_name=self._name,
+            records=self._recorder(f"consumer of {queue}"),
         )
         try:
             await consumer.open()

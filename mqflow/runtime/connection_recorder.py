@@ -5,7 +5,7 @@ besides; whether it is in a unit of work, and in which, is said by whoever calls
 that the connection is used on. A record that is refused is warned of, and nothing waits for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mqflow.ambient import Clock, Random
@@ -14,7 +14,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Persistence, PutOption
 from mqflow.policy import disposition_record
-from mqflow.policy.disposition_record import RECORD_VERSION, DispositionRecord, RecordOutcome, put_time_us
+from mqflow.policy.disposition_record import RECORD_VERSION, RECORDS_MAX, DispositionRecord, RecordOutcome, put_time_us
 from mqflow.verbs import Connection
 
 __all__ = ("ConnectionRecorder",)
@@ -33,7 +33,8 @@ class ConnectionRecorder:
         self._clock: Final = clock
         #: Who is told that records are refused; may be set once, by who knows better.
         self.tell = tell
-        self._source: Final = f"{int(random.random() * 2**48):012x}"
+        #: Unlike that of any other recorder: what it names begins with it.
+        self.source: Final = f"{int(random.random() * 2**48):012x}"
         self._number = 0
         self._refused = False
 
@@ -55,38 +56,52 @@ class ConnectionRecorder:
         `more` are other fields of the record. Where it is refused, or the connection is lost, that is told once: the message
         goes first, and the settlement that follows finds a lost connection by itself.
         """
-        record = self._record(connection, outcome, about, queue, queue_manager, at_us, more)
-        how = PutOption.SYNCPOINT if in_unit_of_work else PutOption.NO_SYNCPOINT
+        record = self.make(connection, outcome, about, queue=queue, queue_manager=queue_manager, at_us=at_us, **more)
+        return self.put_all(connection, [record], in_unit_of_work=in_unit_of_work)
+
+    def put_all(
+        self, connection: Connection, records: Sequence[DispositionRecord], *, in_unit_of_work: bool = True
+    ) -> MQIError | None:
+        """Put what was made, so many records in a message as fit; as `put`."""
+        how = (PutOption.SYNCPOINT if in_unit_of_work else PutOption.NO_SYNCPOINT) | PutOption.FAIL_IF_QUIESCING
         try:
-            connection.put1(self._queue, _DESCRIPTOR, disposition_record.to_bytes(record), how | PutOption.FAIL_IF_QUIESCING)
+            for at in range(0, len(records), RECORDS_MAX):
+                data = disposition_record.many_to_bytes(records[at : at + RECORDS_MAX])
+                connection.put1(self._queue, _DESCRIPTOR, data, how)
         except MQIError as error:
-            if not self._refused and self.tell is not None:
-                self.tell(Warned(text=f"{self._consumer}: decisions are not recorded. {error}", queue=self._queue))
-            self._refused = True
+            self.warn(error)
             return error
         self._refused = False
         return None
+
+    def warn(self, error: MQIError) -> None:
+        """Tell that records are refused, once until one is taken again."""
+        if not self._refused and self.tell is not None:
+            self.tell(Warned(text=f"{self._consumer}: decisions are not recorded. {error}", queue=self._queue))
+        self._refused = True
 
     def now_us(self) -> int:
         """Return the time, as records have it."""
         return round(self._clock.wall() * 1_000_000)
 
-    def _record(
+    def make(
         self,
         connection: Connection,
         outcome: RecordOutcome,
         about: MessageDescriptor | None,
+        *,
         queue: str,
-        queue_manager: str,
-        at_us: int | None,
-        more: dict[str, Any],
+        queue_manager: str = "",
+        at_us: int | None = None,
+        **more: Any,
     ) -> DispositionRecord:
+        """Return the record, of now or of `at_us`, for `put_all`; its parts are those of `put`."""
         self._number += 1
         here = connection.queue_manager_name
         if outcome is RecordOutcome.RELEASED:
             more["schema_version"] = RECORD_VERSION
         return DispositionRecord(
-            disp_id=f"{here}/{self._source}/{self._number}",
+            disp_id=f"{here}/{self.source}/{self._number}",
             event_ts=self.now_us() if at_us is None else at_us,
             qmgr=queue_manager or here,
             queue=queue,

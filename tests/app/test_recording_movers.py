@@ -1,11 +1,13 @@
 """Records of decisions that no listener takes: of the consumer, the DLQ handler and the delay processor of an application."""
 
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import anyio
 import pytest
 
-from mqflow import App, Retry
+from mqflow import App, MQIError, Retry
 from mqflow.app.settings import Settings
 from mqflow.events import Warned
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -15,7 +17,7 @@ from mqflow.policy.disposition_record import (
     DISPOSITION_QUEUE,
     DispositionRecord,
     RecordOutcome,
-    from_bytes,
+    many_from_bytes,
     put_time_us,
 )
 from mqflow.testing.dead_letters import put_dead_letter
@@ -46,8 +48,8 @@ def queues(mq: QueueManagerKit) -> None:
 
 async def recorded(mq: QueueManagerKit) -> list[DispositionRecord]:
     """What was recorded, heartbeats left out, in the order in which it happened."""
-    read = [from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE, at_least=0)]
-    found = [each for each in read if each is not None and each.outcome is not RecordOutcome.HEARTBEAT]
+    read = chain.from_iterable(many_from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE, at_least=0))
+    found = [each for each in read if each.outcome is not RecordOutcome.HEARTBEAT]
     return sorted(found, key=lambda each: each.event_ts)
 
 
@@ -222,3 +224,146 @@ async def test_a_release_is_recorded_once_wherever_its_connection_breaks(
     released = sorted(each.msg_id or b"" for each in await recorded(mq) if each.outcome is RELEASED)
     assert sorted(found.descriptor.message_id for found in mq.browse("LATER")) == released
     assert 6 == len(released)
+
+
+# -- the consumer
+
+
+async def backed_out_once(app: App) -> None:
+    async with app.consumer("IN") as consumer:
+        await consumer.receive()
+        await consumer.backout()
+
+
+def told(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int | None, bool]]:
+    """What was recorded of which delivery, and whether the caller had it."""
+    return [(each.outcome, each.backout_count, each.done_ts is not None) for each in records]
+
+
+async def test_what_a_consumer_commits_has_a_record_each(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+    async with mq.run(app), app.consumer("IN") as consumer:
+        for body in (b"one", b"three"):
+            await mq.put("IN", body)
+            message = await consumer.receive()
+        await anyio.sleep(2)
+        before = await recorded(mq)
+        await consumer.commit()
+
+    first, second = found = await recorded(mq)
+    assert [] == before
+    assert message is not None
+    assert (message.message_id, "IN", "consumer of IN", 5) == (second.msg_id, second.queue, second.handler, second.msg_len)
+    assert [(COMMITTED, 0, True)] * 2 == told(found)
+    assert first.uow_id == second.uow_id
+    assert first.put_ts is not None
+    assert first.get_ts is not None
+    assert 2_000_000 <= (first.done_ts or 0) - first.get_ts
+
+
+async def test_a_consumer_records_nothing_where_nobody_asked(mq: QueueManagerKit) -> None:
+    app = App(name="orders")
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        await backed_out_once(app)
+        async with app.consumer("IN") as consumer:
+            await consumer.receive()
+            await consumer.commit()
+
+    assert 0 == mq.depth(DISPOSITION_QUEUE)
+
+
+async def test_a_poison_message_of_a_consumer_has_a_record_of_its_delivery_and_one_of_its_move(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        await mq.put("IN", b"poison")
+        await backed_out_once(app)
+        async with app.consumer("IN") as consumer:
+            assert await consumer.receive() is None
+            await consumer.commit()
+
+    rolled_back, moved = found = await recorded(mq)
+    assert [(ROLLED_BACK, 0, True), (BACKED_OUT, 1, False)] == told(found)
+    assert ("BOQ", 1, "BOQ") == (moved.target_queue, moved.bothresh, moved.boqname)
+    assert 1 == len({(each.queue, each.msg_id, each.put_ts) for each in found})
+    assert rolled_back.uow_id != moved.uow_id
+
+
+async def test_a_move_that_is_backed_out_left_the_message_and_nobody_had_it(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        await mq.put("IN", b"poison")
+        await backed_out_once(app)
+        await backed_out_once(app)
+
+    assert [(ROLLED_BACK, 0, True), (RecordOutcome.LEFT, 1, False)] == told(await recorded(mq))
+    assert (1, 0) == (mq.depth("IN"), mq.depth("BOQ"))
+
+
+async def test_leaving_without_a_commit_is_recorded_as_the_backout_that_it_is(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        async with app.consumer("IN") as consumer:
+            await consumer.receive()
+
+    assert [(ROLLED_BACK, 0, True)] == told(await recorded(mq))
+    assert [1] == [found.backout_count for found in mq.browse("IN")]
+
+
+async def test_without_a_transaction_each_message_is_recorded_as_it_comes(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        await mq.put("IN", b"poison")
+        await backed_out_once(app)
+        await mq.put("IN", b"good")
+        async with app.consumer("IN", transacted=False) as consumer:
+            await consumer.receive()
+
+    assert {(ROLLED_BACK, 0, True), (BACKED_OUT, 1, False), (COMMITTED, 0, True)} == set(told(await recorded(mq)))
+
+
+async def test_a_queue_that_refuses_a_consumers_records_holds_nothing_up(mq: QueueManagerKit) -> None:
+    mq.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) PUT(DISABLED)")
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        await mq.put("IN", b"poison")
+        await backed_out_once(app)
+        await mq.put("IN", b"good")
+        async with app.consumer("IN") as consumer:
+            message = await consumer.receive()
+            await consumer.commit()
+
+    assert message is not None
+    assert (b"good", 0, 1) == (message.body, mq.depth("IN"), mq.depth("BOQ"))
+    assert 2 == sum("decisions are not recorded" in event.text for event in mq.told(Warned)), "each consumer says it once"
+
+
+async def test_an_idle_consumer_says_once_a_minute_that_it_is_there(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+    async with mq.run(app), app.consumer("IN") as consumer:
+        began = mq.clock.monotonic()
+        assert await consumer.receive(wait_ms=200_500) is None
+        took_s = mq.clock.monotonic() - began
+
+    read = [many_from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE, at_least=0)]
+    assert [RecordOutcome.HEARTBEAT] * 4 == [each.outcome for [each] in read]
+    assert 200.5 == round(took_s, 1)
+
+
+@pytest.mark.parametrize("moment", Moment)
+async def test_a_consumers_record_is_there_if_and_only_if_its_commit_is(mq: QueueManagerKit, moment: Moment) -> None:
+    for number in range(4):
+        await mq.put("IN", f"{number}", persistent=True)
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(0)")
+    mq.faults.add(Fault(verb="MQCMIT", nth=2, moment=moment))
+    app = App(name="orders", settings=ON)
+
+    async with mq.run(app), app.consumer("IN") as consumer:
+        while await consumer.receive(wait_ms=1_000) is not None:
+            with suppress(MQIError):
+                await consumer.commit()
+
+    committed = [each.msg_id for each in await recorded(mq) if each.outcome is COMMITTED]
+    assert (4, 4) == (len(committed), len(set(committed)))
+    assert 0 == mq.depth("IN")
