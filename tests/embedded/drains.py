@@ -37,6 +37,7 @@ from mqflow.verbs import GetOptions
 from tests.embedded.failovers import percentile
 from tests.embedded.stage import NeverError, Stage
 from tests.embedded.storing import say
+from tests.leaving import end_by_exception
 
 __all__ = ("Drained", "drain", "violations")
 
@@ -201,6 +202,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--cut", action="store_true", help="plant the defect: handlers get no time to finish")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
+    end_by_exception()
     seen = drain(given.count, seed=given.seed, cut=given.cut)
     if given.json:
         sys.stdout.write(msgspec.json.encode(seen).decode())

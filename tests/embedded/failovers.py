@@ -34,6 +34,7 @@ from tests.embedded.failing_over import DONE, IN
 from tests.embedded.failover_checking import Lying, violations
 from tests.embedded.failover_defects import DEFECTS
 from tests.embedded.stage import LOOK_S, NeverError, Stage
+from tests.leaving import end_by_exception
 
 __all__ = ("Result", "fail_over", "percentile")
 
@@ -327,6 +328,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=math.inf, help="fail over no more after so long, and check")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
+    end_by_exception()
     with _watched(given.count, given.minutes) as goes_on:
         result = fail_over(
             given.count,

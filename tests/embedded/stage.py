@@ -15,6 +15,8 @@ from typing import Final
 
 import anyio._backends._asyncio  # noqa: F401 - loaded once, here, and not in every process that is started
 
+from tests.leaving import die_with_parent
+
 __all__ = ("LOOK_S", "NeverError", "Stage")
 
 LOOK_S: Final = 0.002
@@ -39,10 +41,11 @@ class Stage:
 
     def fork(self, who: str, act: Callable[[], None]) -> int:
         """Start a child that says what it does into the history."""
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid == 0:
             code = 1
             try:
+                die_with_parent(parent)
                 os.setpgid(0, 0)
                 os.dup2(self.history, 1)
                 faulthandler.register(signal.SIGUSR1)
@@ -94,6 +97,9 @@ class Stage:
     def kill_all(self) -> None:
         """Leave nobody behind, with what they may have started themselves."""
         for pid in tuple(self.running):
-            os.killpg(pid, signal.SIGKILL)
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:  # it has no group of its own yet
+                os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         self.running.clear()

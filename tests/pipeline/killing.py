@@ -36,6 +36,7 @@ from mqflow.pipeline.redrive import STATE_QUEUE as REDRIVE_STATE_QUEUE
 from mqflow.policy.landing import STATE_QUEUE
 from mqflow.verbs import GetOptions
 from tests.embedded.disk import memory_folder
+from tests.leaving import end_by_exception
 from tests.pipeline import redriving
 from tests.pipeline.aims import IN_A_TASK, Plan, plans
 from tests.pipeline.gates import Gated, Gates, build_gate
@@ -361,6 +362,7 @@ def main() -> int:
     reading.add_argument("--controls", action="store_true", help="run the controls too, which lose and double")
     reading.add_argument("--seed", type=int, default=1)
     asked = reading.parse_args()
+    end_by_exception()
     designs = tuple(dict.fromkeys(("lander", *(asked.design or exact), *(NOT_EXACT if asked.controls else ()))))
     return _campaign(list(plans(asked.rounds, designs, asked.seed)), designs, asked.seed)
 

@@ -1,24 +1,26 @@
 """Runs many seeds: `python -m tests.simulation SEEDS [--from S] [--backend asyncio|trio|both] [--defect NAME]`.
 
-One line says how far it is, the last what happened. A seed that finds something is named, with how to run it again; the exit
-code is 1 then. With a defect planted, something must be found.
+One row of a terminal, or a line of a log now and then, says how far it is, the last line what happened. A seed that finds
+something is named, with how to run it again; the exit code is 1 then. With a defect planted, something must be found.
 """
 
 import argparse
 import sys
 import traceback
 from collections import Counter
-from typing import Final
+from typing import Final, TextIO
 
 import pytest
 
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.testing.virtual_time import Backend
 from tests.embedded.disk import memory_folder
+from tests.leaving import end_by_exception
 from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate
 
-_EVERY: Final = 20
+_ROW_EVERY_S: Final = 0.2
+_LINE_EVERY_S: Final = 10.0
 _FINDINGS_MAX: Final = 5
 
 
@@ -31,6 +33,7 @@ def main() -> int:
     )
     parser.add_argument("--defect", choices=sorted(DEFECTS), help="plant this defect first")
     wanted = parser.parse_args()
+    end_by_exception()
     with pytest.MonkeyPatch.context() as patch:
         if wanted.defect:
             DEFECTS[wanted.defect](patch)
@@ -43,6 +46,7 @@ def _run(seeds: range, backend: str, findings_max: int) -> int:
     """Run the seeds and tell; return how many found something."""
     began, virtual_s, steps, found = SYSTEM_CLOCK.monotonic(), 0.0, 0, 0
     events: Counter[str] = Counter()
+    row = Row(sys.stdout)
     with memory_folder() as root:
         for done, seed in enumerate(seeds, start=1):
             loop: Backend = "trio" if backend == "trio" or (backend == "both" and seed % 2) else "asyncio"
@@ -57,14 +61,33 @@ def _run(seeds: range, backend: str, findings_max: int) -> int:
             virtual_s += report.virtual_s
             steps += report.steps
             events += report.events + Counter(takeovers=report.owners - 2, unknown_puts=report.unknown_puts)
-            if done % _EVERY == 0 or done == len(seeds):
-                took_s = SYSTEM_CLOCK.monotonic() - began
-                _say(
-                    f"\r{done} of {len(seeds)} seeds, {found} found something; {done / took_s:.1f} seeds/s, "
-                    f"{virtual_s / 3600:.2f} virtual hours, {virtual_s / took_s:,.0f} times as fast as time, {steps:,} steps "
-                )
+            took_s = SYSTEM_CLOCK.monotonic() - began
+            row.reached(
+                f"{done} of {len(seeds)} seeds, {found} found something; {done / took_s:.1f} seeds/s, "
+                f"{virtual_s / 3600:.2f} virtual hours, {virtual_s / took_s:,.0f} times as fast as time, {steps:,} steps",
+                took_s,
+                last=done == len(seeds),
+            )
     _say("\n" + ", ".join(f"{count:,} {name}" for name, count in sorted(events.items())) + "\n")
     return found
+
+
+class Row:
+    """How far it is: one row of a terminal, written anew; in a log a line now and then."""
+
+    def __init__(self, to: TextIO) -> None:
+        self._to = to
+        self._in_place = to.isatty()
+        self._every_s = _ROW_EVERY_S if self._in_place else _LINE_EVERY_S
+        self._shown_s = 0.0
+
+    def reached(self, words: str, took_s: float, *, last: bool) -> None:
+        """Say it, where it is time to."""
+        if not last and took_s - self._shown_s < self._every_s:
+            return
+        self._shown_s = took_s
+        self._to.write(f"\r{words} " if self._in_place else f"{words}\n")
+        self._to.flush()
 
 
 def _say(text: str) -> None:

@@ -1,0 +1,31 @@
+"""A long run that is ended from outside leaves nobody behind: neither by SIGTERM nor by Ctrl-C, nor, on Linux, by SIGKILL."""
+
+import ctypes
+import os
+import signal
+import sys
+from typing import Final
+
+__all__ = ("die_with_parent", "end_by_exception")
+
+_PR_SET_PDEATHSIG: Final = 1
+_LIBC: Final = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
+
+
+def end_by_exception() -> None:
+    """Have SIGTERM end this process as Ctrl-C does: by an exception, so that every `finally` cleans up."""
+
+    def end(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_IGN)  # cleaning up is not begun twice
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have a child that was just forked from this process killed where that ends; SIGTERM ends it as it does any process."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before that
+            os._exit(1)

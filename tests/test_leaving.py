@@ -1,0 +1,63 @@
+"""Long runs that are ended from outside leave nobody behind."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+
+ROOT = Path(__file__).parents[1]
+CHILDREN = 8  # owner, two standbys, five that use them
+
+
+def children_of(parent: int) -> Iterator[int]:
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and int((folder / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                yield int(folder.name)
+        except OSError:
+            continue  # it is gone
+
+
+def ended(command: list[str], children: int, number: signal.Signals) -> int:
+    """Start it, end it once it has so many children, and return its exit code once none of them is left."""
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
+        assert running.stderr is not None
+        while len(list(children_of(running.pid))) < children:
+            assert running.poll() is None
+            threading.Event().wait(0.01)
+        running.send_signal(number)
+        running.stderr.read()  # all have it: its end is the end of all
+    return running.returncode
+
+
+def test_failovers_that_are_terminated_leave_no_process_behind() -> None:
+    command = [sys.executable, "-m", "tests.embedded.failovers", "1000000", "--seed", "1"]
+
+    assert 128 + signal.SIGTERM == ended(command, CHILDREN, signal.SIGTERM)
+
+
+STAGE = """
+import signal, sys
+from pathlib import Path
+from tests.embedded.stage import Stage
+from tests.leaving import end_by_exception
+end_by_exception()
+stage = Stage(Path(sys.argv[1]), 1.0)
+try:
+    for who in ("one", "two"):
+        stage.fork(who, signal.pause)
+    signal.pause()
+finally:
+    stage.kill_all()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2), (signal.SIGKILL, -9)])
+def test_a_stage_that_is_ended_ends_who_is_on_it(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    assert code == ended([sys.executable, "-c", STAGE, str(tmp_path)], 2, number)
