@@ -3,6 +3,7 @@
 The only module (with the storage) that may read a clock, draw a random number or start a thread; a lint rule keeps it so.
 """
 
+import os
 import queue
 import random
 import threading
@@ -14,7 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-__all__ = ("SYSTEM_CLOCK", "SYSTEM_RANDOM", "THREADS", "Clock", "Event", "Lock", "Mailbox", "Random", "Runner", "Running")
+__all__ = (
+    "SYSTEM_CLOCK",
+    "SYSTEM_RANDOM",
+    "THREADS",
+    "Clock",
+    "Event",
+    "Lock",
+    "Mailbox",
+    "Random",
+    "Runner",
+    "Running",
+    "give_way",
+)
 
 T = TypeVar("T")
 
@@ -163,6 +176,12 @@ class _Threads:
         thread = threading.Thread(target=target, name=name, daemon=True)
         thread.start()
         return thread
+
+
+def give_way() -> None:
+    """Let whoever else wants the processor have it first; other threads of this process meanwhile too."""
+    if hasattr(os, "sched_yield"):
+        os.sched_yield()
 
 
 SYSTEM_CLOCK: Clock = _SystemClock()

@@ -18,7 +18,7 @@ from mqflow.embedded import calls
 from mqflow.embedded.administration import Administration
 from mqflow.embedded.authorities_served import ask_authorities, order_authorities
 from mqflow.embedded.entrances import Entrance
-from mqflow.embedded.frames import FrameError, Frames, SilenceError
+from mqflow.embedded.frames import LENGTH_BYTES, FrameError, Frames, SilenceError, fill
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.objects_served import ObjectQuestion, ask_objects, order_objects
 from mqflow.embedded.pulse import Pulses
@@ -46,6 +46,8 @@ Taken = TypeVar("Taken", "Got | None", list[Got])
 
 #: Stands for a number that is no handle's where None would mean something.
 _NO_HANDLE: Final = object()
+#: How much of the place where replies are encoded is kept for the next.
+_PLACE_BYTES_MAX: Final = 1024 * 1024
 
 
 class ServableConnection(InlineConnection, BatchConnection, Protocol):
@@ -58,6 +60,12 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
 
     def browse_back(self, handle: Any, count: int) -> None:
         """Put the cursor back by so many of the messages that the last `get_many` browsed, to their place if they are gone."""
+        ...
+
+    def exchange_at_once(
+        self, handle: Any, options: GetOptions, *, commit: bool, most: int, bytes_max: int
+    ) -> list[Got] | None:
+        """Commit where `commit`, and get if what comes first is plain; None where the commit is not over at once."""
         ...
 
     def abandon(self) -> None:
@@ -131,6 +139,9 @@ class Answering:
         self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
         self._handles_made = 0
         self._decoded = calls.Decoded()
+        #: Where replies are encoded, each with room for its length before it.
+        self._place = bytearray(LENGTH_BYTES)
+        self._last_exchange: tuple[calls.Exchange | None, GetOptions] = None, GetOptions()
         #: Whether the application wants no get to wait any more.
         self._interrupted = False
         self._ending = False
@@ -152,9 +163,9 @@ class Answering:
                     self._interrupted = True
                     continue
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
-                answer = calls.encode(self._answered(connection, request))
+                reply = self._answered(connection, request)
                 self._frames.beating = False
-                self._frames.send(answer)
+                self._send(reply)
         except (OSError, FrameError, msgspec.MsgspecError):
             pass  # whatever the reason: nobody is there who could be told
         finally:
@@ -164,6 +175,15 @@ class Answering:
                 connection.abandon()
             self.let_go()
             self._over(self)
+
+    def _send(self, reply: calls.Reply[object]) -> None:
+        """Send it from the place where replies are encoded, unless that has become too large to keep."""
+        place = self._place
+        calls.encode_into(reply, place, LENGTH_BYTES)
+        fill(place)
+        self._frames.send_made(place)
+        if len(place) > _PLACE_BYTES_MAX:
+            self._place = bytearray(LENGTH_BYTES)
 
     def let_go(self) -> None:
         """Close what it holds; by itself only where `run` never ran."""
@@ -369,13 +389,25 @@ class Answering:
         return got
 
     def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> calls.Exchanged:
-        """Settle, then get. Whoever has to wait for a message is told first that the settlement went well."""
-        try:
-            if request.commit is not None:
-                (connection.commit if request.commit else connection.backout)()
-        except MQIError as error:
-            return calls.Exchanged(settle=calls.failure_of(error))
-        handle, options = self._handle(request.handle), without_wait(request.options)
+        """Settle, then get: in one step where that is possible."""
+        handle, options, commit = self._handle(request.handle), self._without_wait(request), request.commit
+        unit: list[Got] | None = None
+        if commit is not False:
+            most, bytes_max = request.most, UNIT_BYTES_MAX
+            unit = connection.exchange_at_once(handle, options, commit=commit is True, most=most, bytes_max=bytes_max)
+            if unit:
+                return calls.Exchanged(unit=tuple(unit))
+        if unit is None and commit is not None:
+            try:
+                (connection.commit if commit else connection.backout)()
+            except MQIError as error:
+                return calls.Exchanged(settle=calls.failure_of(error))
+        return self._get_settled(connection, request, handle, options)
+
+    def _get_settled(
+        self, connection: ServableConnection, request: calls.Exchange, handle: object, options: GetOptions
+    ) -> calls.Exchanged:
+        """Get. Whoever has to wait for a message is told first that the settlement went well."""
         try:
             unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
             if not unit and request.options.options & GetOption.WAIT and not self._interrupted:
@@ -384,6 +416,12 @@ class Answering:
         except MQIError as error:
             return calls.Exchanged(get=calls.failure_of(error))
         return calls.Exchanged(unit=tuple(unit))
+
+    def _without_wait(self, request: calls.Exchange) -> GetOptions:
+        """Return the request's options for a get that does not wait: of the same request again, the same record."""
+        if request is not self._last_exchange[0]:
+            self._last_exchange = request, without_wait(request.options)
+        return self._last_exchange[1]
 
     def _get_many(self, connection: ServableConnection, handle: object, request: calls.GetMany | calls.Exchange) -> list[Got]:
         bytes_max = request.bytes_max if isinstance(request, calls.GetMany) else UNIT_BYTES_MAX

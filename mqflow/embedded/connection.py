@@ -213,6 +213,13 @@ class EmbeddedConnection:
                 return []
             unit.append(first)
             trail.append(handle.cursor)
+        self._get_following(handle, options, unit, most, bytes_max, trail)
+        return unit
+
+    def _get_following(
+        self, handle: Any, options: GetOptions, unit: list[Got], most: int, bytes_max: int, trail: list[int]
+    ) -> None:
+        """Have in the unit what else is there at once."""
         left_bytes = bytes_max - sum(len(got.body) for got in unit)
         again = following(options)
         with contextlib.suppress(MQIError, Refusal):  # what was got is got: the next call meets it again
@@ -224,6 +231,28 @@ class EmbeddedConnection:
                 trail.append(handle.cursor)
                 left_bytes -= sum(len(got.body) for got in more)
         handle.trail = trail
+
+    def exchange_at_once(
+        self, handle: Any, options: GetOptions, *, commit: bool, most: int, bytes_max: int
+    ) -> list[Got] | None:
+        """Commit where `commit`, and return what `get_many` does if the first message is plain: otherwise nothing.
+
+        None where the commit is not over in memory, or refused: then nothing has happened. What a get is refused for, and a
+        message that is special, is left to `get_many`.
+        """
+        machine = self._machine
+        with machine.lock:
+            if self._ended or self._busy or self._committing:
+                return None
+            if commit and not settling.commit_in_memory(machine, self.unit_of_work):
+                return None
+            try:
+                self._check_handle(handle)
+                unit = get_plain(machine, handle, _plan(handle, options), most, bytes_max)
+            except Refusal:
+                return []
+        if unit and len(unit) < most:
+            self._get_following(handle, options, unit, most, bytes_max, [handle.cursor])
         return unit
 
     def browse_back(self, handle: Any, count: int) -> None:

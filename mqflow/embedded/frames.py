@@ -9,21 +9,33 @@ import contextlib
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from mqflow.ambient import SYSTEM_CLOCK, Clock
+from mqflow.embedded.eager import Eager
 from mqflow.embedded.streams import Stream
 
-__all__ = ("FRAME_BYTES_MAX", "SILENCE_S", "FrameError", "Frames", "SilenceError", "TrickleError")
+__all__ = (
+    "FRAME_BYTES_MAX",
+    "LENGTH_BYTES",
+    "SILENCE_S",
+    "FrameError",
+    "Frames",
+    "SilenceError",
+    "TrickleError",
+    "fill",
+    "made",
+)
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
 """The longest message of MQ, and a megabyte for what stands around it."""
 SILENCE_S: Final = 4.0
 """How long a peer may say nothing, or take nothing off, before it counts as dead. It beats once a second."""
 
-_LENGTH_BYTES: Final = 4
+LENGTH_BYTES: Final = 4
 _READ_BYTES: Final = 64 * 1024
-_BEAT: Final = bytes(_LENGTH_BYTES)
+_BEAT: Final = bytes(LENGTH_BYTES)
 # What has to come of a frame in each silence. A modem of 1990 sends a hundred times as much.
 _PACE_BYTES: Final = 256
 _BLINK_S: Final = 0.05
@@ -62,6 +74,7 @@ class Frames:
         #: Whether the peer may say nothing for ever, because a pulse says that it is alive.
         self.patient = False
         # By the socket itself, which costs no call more than without.
+        self._first_part: Callable[[int], bytes] = Eager(stream.recv).recv if isinstance(stream, socket.socket) else stream.recv
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             stream.setsockopt(socket.SOL_SOCKET, option, _limit(silence_s))
 
@@ -74,9 +87,16 @@ class Frames:
         """Send it whole. Raises `OSError` where the peer is gone, `FrameError` where it is too long or not taken off."""
         if len(frame) > FRAME_BYTES_MAX:
             raise FrameError(f"a frame of {len(frame)} bytes is longer than {FRAME_BYTES_MAX}")
+        self.send_made(made(frame))
+
+    def send_made(self, whole: bytes | bytearray) -> None:
+        """Send what `made` returned, or `fill` has filled. Raises what `send` does."""
         with self._sending:
-            self._send_all(self._unsent + len(frame).to_bytes(_LENGTH_BYTES) + frame)
-            self._unsent = b""
+            if self._unsent:  # the half of a heartbeat
+                whole, self._unsent = self._unsent + whole, b""
+            sent = self._sent(whole)
+            if sent < len(whole):
+                self._send_rest(memoryview(whole)[sent:])
 
     def beat(self) -> None:
         """Send a heartbeat, unless something is being sent anyway or nothing is taken off. Never blocks, never raises."""
@@ -103,6 +123,11 @@ class Frames:
         self.send(frame)
         return self.answer()
 
+    def exchange_made(self, whole: bytes) -> bytes:
+        """Send what `made` returned and return the frame that answers it. Raises what `exchange` does."""
+        self.send_made(whole)
+        return self.answer()
+
     def answer(self) -> bytes:
         """Return the next frame, which must come. Raises `OSError` or `FrameError` where none does."""
         answer = self.receive()
@@ -118,7 +143,7 @@ class Frames:
         if not self._sending.acquire(timeout=_BLINK_S):
             return
         try:
-            self._send_now(self._unsent + len(frame).to_bytes(_LENGTH_BYTES) + frame)
+            self._send_now(self._unsent + len(frame).to_bytes(LENGTH_BYTES) + frame)
         finally:
             self._sending.release()
 
@@ -134,11 +159,11 @@ class Frames:
         if not more:
             raise FrameError("the peer went away")
         self._received += more
-        while len(self._received) >= _LENGTH_BYTES:
+        while len(self._received) >= LENGTH_BYTES:
             end = self._end_of_frame()
             if len(self._received) < end:
                 return None
-            frame = bytes(self._received[_LENGTH_BYTES:end])
+            frame = bytes(self._received[LENGTH_BYTES:end])
             del self._received[:end]
             if frame:
                 return frame
@@ -146,30 +171,34 @@ class Frames:
 
     def _first(self) -> bytes | None:
         """Return the next frame where nothing of it is there yet: mostly it comes whole, and alone."""
-        data = self._more(_READ_BYTES)
-        if int.from_bytes(data[:_LENGTH_BYTES]) == len(data) - _LENGTH_BYTES:
-            return data[_LENGTH_BYTES:]
+        try:
+            data = self._first_part(_READ_BYTES)
+        except BlockingIOError:
+            raise SilenceError(self.silence_s) from None
+        if int.from_bytes(data[:LENGTH_BYTES]) == len(data) - LENGTH_BYTES:
+            return data[LENGTH_BYTES:]
         if not data:
             return None
         self._received += data
         return self._next()
 
     def _next(self) -> bytes | None:
-        if not self._read_up_to(_LENGTH_BYTES, self.silence_s / 2):  # sent by one call, and at once
+        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # sent by one call, and at once
             if self._received:
                 raise FrameError("the stream ended within a frame")
             return None
         end = self._end_of_frame()
         if not self._read_up_to(end, self.silence_s):
             raise FrameError("the stream ended within a frame")
-        frame = bytes(self._received[_LENGTH_BYTES:end])
+        with memoryview(self._received) as received:
+            frame = bytes(received[LENGTH_BYTES:end])
         del self._received[:end]
         return frame
 
     def _end_of_frame(self) -> int:
-        end = _LENGTH_BYTES + int.from_bytes(self._received[:_LENGTH_BYTES])
-        if end > _LENGTH_BYTES + FRAME_BYTES_MAX:
-            raise FrameError(f"a frame of {end - _LENGTH_BYTES} bytes was announced; the most is {FRAME_BYTES_MAX}")
+        end = LENGTH_BYTES + int.from_bytes(self._received[:LENGTH_BYTES])
+        if end > LENGTH_BYTES + FRAME_BYTES_MAX:
+            raise FrameError(f"a frame of {end - LENGTH_BYTES} bytes was announced; the most is {FRAME_BYTES_MAX}")
         return end
 
     def _read_up_to(self, wanted_bytes: int, pace_s: float) -> bool:
@@ -200,16 +229,28 @@ class Frames:
         with contextlib.suppress(OSError):  # whoever listens to this socket will notice
             self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]
 
-    def _send_all(self, data: bytes) -> None:
-        rest: bytes | memoryview = data
+    def _sent(self, data: bytes | bytearray | memoryview) -> int:
+        try:
+            return self.socket.send(data)
+        except BlockingIOError:
+            raise SilenceError(self.silence_s) from None
+
+    def _send_rest(self, rest: memoryview) -> None:
         while rest:
-            try:
-                sent = self.socket.send(rest)
-            except BlockingIOError:
-                raise SilenceError(self.silence_s) from None
-            if sent == len(rest):
-                return
-            rest = memoryview(rest)[sent:]
+            rest = rest[self._sent(rest) :]
+
+
+def made(frame: bytes) -> bytes:
+    """Return the frame with its length before it, as it is sent."""
+    return len(frame).to_bytes(LENGTH_BYTES) + frame
+
+
+def fill(whole: bytearray) -> None:
+    """Have the length of what stands behind the first `LENGTH_BYTES` there. Raises `FrameError` where that is too long."""
+    frame_bytes = len(whole) - LENGTH_BYTES
+    if frame_bytes > FRAME_BYTES_MAX:
+        raise FrameError(f"a frame of {frame_bytes} bytes is longer than {FRAME_BYTES_MAX}")
+    whole[:LENGTH_BYTES] = frame_bytes.to_bytes(LENGTH_BYTES)
 
 
 def _limit(seconds: float) -> bytes:

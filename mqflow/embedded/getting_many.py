@@ -9,8 +9,9 @@ from typing import Final
 from mqflow.embedded.get_rules import GetPlan, Reach, Within
 from mqflow.embedded.getting import MAY_HAVE_PROPERTIES, check_get
 from mqflow.embedded.handle import EmbeddedHandle
-from mqflow.embedded.local_queue import BEFORE_FIRST, LocalQueue, QueuedMessage
+from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
+from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.verbs import Got
@@ -26,25 +27,21 @@ def get_plain(machine: Machine, handle: EmbeddedHandle, plan: GetPlan, most: int
     Empty where the get itself is special. Refuses what `check_get` does.
     """
     queue = check_get(machine, handle, plan)
-    unit: list[Got] = []
     if not _is_plain_get(handle, plan) or not _is_plain_queue(queue, handle):
-        return unit
+        return []
     own = handle.connection.unit_of_work
-    name = queue.attributes.name
-    mark = machine.store.mark_in_flight
     room = min(most, machine.attributes.max_uncommitted_messages - own.operations)
-    while len(unit) < room:
-        message = queue.next_match(None, BEFORE_FIRST)
-        if message is None or not _is_plain(message) or (body := message.body) is None or len(body) > bytes_max:
+    taken: list[QueuedMessage] = []
+    unit: list[Got] = []
+    name = queue.attributes.name
+    for message in queue.first(room):
+        body = message.body
+        if body is None or len(body) > bytes_max or not _is_plain(message):
             break
-        if message.stored:
-            try:
-                own.marks.append(mark(message.serial, 0, harden=False))
-            except MQIError:  # the next get meets it again, and says so
-                break
-        queue.take(message)
-        own.add_get(queue, message)
+        if message.stored and not _marked(machine, own, message):
+            break
         bytes_max -= len(body)
+        taken.append(message)
         unit.append(
             Got(
                 descriptor=message.descriptor,
@@ -54,7 +51,17 @@ def get_plain(machine: Machine, handle: EmbeddedHandle, plan: GetPlan, most: int
                 message_token=message.serial.to_bytes(16, "big"),
             )
         )
+    queue.take_first(taken)
+    own.add_gets(queue, taken)
     return unit
+
+
+def _marked(machine: Machine, own: UnitOfWork, message: QueuedMessage) -> bool:
+    try:
+        own.marks.append(machine.store.mark_in_flight(message.serial, 0, harden=False))
+    except MQIError:  # the next get meets it again, and says so
+        return False
+    return True
 
 
 def _is_plain_get(handle: EmbeddedHandle, plan: GetPlan) -> bool:

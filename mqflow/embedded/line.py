@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from mqflow.embedded import calls
-from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
+from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames, made
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.streams import Stream
 from mqflow.mqi.errors import error_for
@@ -46,7 +46,7 @@ class Line:
             raise error_for(Reason.MSG_TOO_BIG_FOR_Q_MGR, verb, object_name, self.queue_manager_name, detail)
         self.take(verb, object_name)
         try:
-            return self.reply(request, frame, verb, object_name, unknown=unknown)
+            return self.reply(request, made(frame), verb, object_name, unknown=unknown)
         finally:
             self.give_back()
 
@@ -62,14 +62,14 @@ class Line:
     def reply(
         self, request: calls.Request, frame: bytes | None, verb: str, object_name: str = "", *, unknown: bool = False
     ) -> Any:
-        """Return the value of the reply to the frame; without one, of a reply that follows. Raises what `call` does.
+        """Return the value of the reply to the frame, as `made` returned it; without one, of a reply that follows.
 
-        Between `take` and `give_back` only.
+        Raises what `call` does. Between `take` and `give_back` only.
         """
         if self._ended:
             raise error_for(self._ended, verb, object_name, self.queue_manager_name)
         try:
-            answer = self._frames.answer() if frame is None else self._frames.exchange(frame)
+            answer = self._frames.answer() if frame is None else self._frames.exchange_made(frame)
             reply = calls.decode_reply(request, answer)
         except (OSError, FrameError, msgspec.MsgspecError) as error:
             self._end(Reason.CONNECTION_BROKEN)

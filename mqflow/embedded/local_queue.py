@@ -174,6 +174,18 @@ class LocalQueue:
         if self.co_op_marks:
             self.co_op_marks.pop(key, None)
 
+    def first(self, count: int) -> list[QueuedMessage]:
+        """Return up to so many messages that are available, in order."""
+        messages, order = self.messages, self._order
+        if count == 1:
+            return [messages[order[0]]] if order else []
+        return [messages[key] for key in order[: max(0, count)]]
+
+    def take_first(self, messages: Sequence[QueuedMessage]) -> None:
+        """Take these off: they are the first ones, in order."""
+        for message in messages:
+            self.take(message)
+
     def clear(self) -> list[QueuedMessage]:
         """Take every available message off and return them."""
         taken = list(self.messages.values())

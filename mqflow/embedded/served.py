@@ -19,7 +19,7 @@ from mqflow.embedded import calls
 from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.administration_served import ServedAdministration
 from mqflow.embedded.dialing import Dial, dial
-from mqflow.embedded.frames import SILENCE_S
+from mqflow.embedded.frames import SILENCE_S, made
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.line import Line
 from mqflow.embedded.pulse import OWN_BEATS_MAX, Pulse, PulseError
@@ -72,6 +72,21 @@ class ServedSubscription(Struct, frozen=True):
     connection: "ServedConnection"
     number: int
     name: str
+
+
+class _Prepared(Struct, frozen=True):
+    """An exchange ready to be asked for again, as a consumer does for each of its units of work."""
+
+    handle: object
+    request: calls.Exchange
+    frame: bytes
+    verb: str
+    name: str
+
+    def asks(self, handle: object, options: GetOptions, commit: bool | None, most: int) -> bool:  # noqa: FBT001 - as given
+        """Whether it is the same."""
+        request = self.request
+        return handle is self.handle and options is request.options and commit is request.commit and most == request.most
 
 
 class ServedQueueManager:
@@ -201,7 +216,7 @@ class ServedConnection:
         self._ahead: dict[int, ReadAhead] = {}
         #: How many calls were made that may have changed what a browse would see.
         self._calls = 0
-        self._last_exchange: tuple[calls.Exchange, bytes] | None = None
+        self._last_exchange: _Prepared | None = None
 
     @property
     def queue_manager_name(self) -> str:
@@ -330,19 +345,20 @@ class ServedConnection:
 
     def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
         """Settle and get the next, one way there and back. A settlement without an answer may have taken effect."""
-        request, frame = self._exchange_request(self._number(handle), options, commit, most)
-        settled = commit is None
-        verb = "MQGET" if settled else "MQCMIT" if commit else "MQBACK"
-        line, name = self._line, _name_of(handle)
+        last = self._last_exchange
+        if last is None or not last.asks(handle, options, commit, most):
+            last = self._last_exchange = self._prepared(handle, options, commit, most)
+        settled, line = commit is None, self._line
         self._calls += 1
         try:
-            self._go_back(handle, request.handle)
-            line.take(verb, name)
+            if self._ahead:
+                self._go_back(handle, last.request.handle)
+            line.take(last.verb, last.name)
             try:
-                answer: calls.Exchanged = line.reply(request, frame, verb, name, unknown=commit is True)
+                answer: calls.Exchanged = line.reply(last.request, last.frame, last.verb, last.name, unknown=commit is True)
                 settled = settled or answer.settle is None
                 if answer.waits:  # the line is not free yet: another call would be given this one's answer
-                    answer = line.reply(request, None, "MQGET", name)
+                    answer = line.reply(last.request, None, "MQGET", last.name)
             finally:
                 line.give_back()
         except MQIError as error:
@@ -353,22 +369,10 @@ class ServedConnection:
             get_error=None if answer.get is None else calls.error_of(answer.get),
         )
 
-    def _exchange_request(
-        self,
-        number: int,
-        options: GetOptions,
-        commit: bool | None,  # noqa: FBT001 - as it was given
-        most: int,
-    ) -> tuple[calls.Exchange, bytes]:
-        """Return the request and its bytes: those of the last one where it is the same, as a consumer's mostly is."""
-        last = self._last_exchange
-        if last is not None:
-            request = last[0]
-            if request.options is options and request.handle == number and request.commit is commit and request.most == most:
-                return last
-        request = calls.Exchange(number, options, commit, most)
-        self._last_exchange = request, calls.encode(request)
-        return self._last_exchange
+    def _prepared(self, handle: object, options: GetOptions, commit: bool | None, most: int) -> "_Prepared":  # noqa: FBT001
+        request = calls.Exchange(self._number(handle), options, commit, most)
+        verb = "MQGET" if commit is None else "MQCMIT" if commit else "MQBACK"
+        return _Prepared(handle, request, made(calls.encode(request)), verb, _name_of(handle))
 
     def interrupt(self) -> None:
         """Let the get that waits, and all later ones, return with what is there."""

@@ -240,14 +240,19 @@ def _apply(machine: Machine, unit: UnitOfWork) -> None:
         queue.uncommitted -= 1
         if message.stored:
             machine.bodies.gone(message)
+    if unit.puts:
+        _release_puts(machine, unit)
+    if unit.retained:
+        keep_retained(machine, unit.retained)
+    if unit.marks:
+        machine.store.release_in_flight(tuple(unit.marks))
+    unit.clear()
+
+
+def _release_puts(machine: Machine, unit: UnitOfWork) -> None:
     for queue, message in unit.puts.values():
         queue.uncommitted -= 1
         if message.descriptor.persistence == _PERSISTENT and machine.durable:
             message.stored = True
             machine.bodies.kept((message,))
         release(queue, message)
-    if unit.retained:
-        keep_retained(machine, unit.retained)
-    if unit.marks:
-        machine.store.release_in_flight(tuple(unit.marks))
-    unit.clear()

@@ -5,7 +5,7 @@ remember, not how to settle: that is `settling`.
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mqflow.embedded.get_rules import Match, matches
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
@@ -62,6 +62,15 @@ class UnitOfWork:
             self.has_persistent = True
         self.gets.append((queue, message))
 
+    def add_gets(self, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
+        """Hold messages that were taken off their queue."""
+        queue.uncommitted += len(messages)
+        self.operations += len(messages)
+        for message in messages:
+            if message.stored:
+                self.has_persistent = True
+            self.gets.append((queue, message))
+
     def retain(self, publication: RetainedPublication) -> None:
         """Hold a publication that will be its topic's retained one."""
         self.operations += 1
@@ -94,10 +103,12 @@ class UnitOfWork:
     def clear(self) -> None:
         """Begin anew."""
         self.has_persistent = False
-        self.puts.clear()
-        self.gets.clear()
-        self.retained.clear()
-        self.marks.clear()
-        self.undo.clear()
-        self._own_keys.clear()
         self.operations = 0
+        self.gets.clear()
+        if self.puts or self._own_keys:
+            self.puts.clear()
+            self._own_keys.clear()
+        if self.marks or self.undo or self.retained:
+            self.marks.clear()
+            self.undo.clear()
+            self.retained.clear()

@@ -85,6 +85,30 @@ def test_a_unit_that_is_backed_out_comes_again_one_by_one(owner: EmbeddedQueueMa
     assert [(b"one", 1)] == [(got.body, got.descriptor.backout_count) for got in again.unit]
 
 
+def test_a_unit_goes_on_over_a_message_that_is_special(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    local = owner.connect()
+    expiring = MessageDescriptor(expiry_tenths=100_000)
+    for descriptor, body in ((MessageDescriptor(), b"one"), (expiring, b"two"), (MessageDescriptor(), b"three")):
+        local.put1(QUEUE, descriptor, body, PutOption.NO_SYNCPOINT)
+
+    exchange = connection.exchange(connection.open(QUEUE, BOTH), AT_ONCE, commit=True, most=10)
+
+    assert [b"one", b"two", b"three"] == [got.body for got in exchange.unit]
+
+
+def test_where_nothing_is_there_the_commit_is_made_all_the_same(
+    owner: EmbeddedQueueManager, connection: ServedConnection
+) -> None:
+    put(owner, b"one")
+    handle = connection.open(QUEUE, BOTH)
+
+    exchanges = [connection.exchange(handle, AT_ONCE, commit=True, most=1) for _ in range(2)]
+    connection.abandon()
+
+    assert [1, 0] == [len(exchange.unit) for exchange in exchanges]
+    assert 0 == owner.administration.queue_status(QUEUE).depth
+
+
 def test_a_message_that_comes_later_is_waited_for(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     handle = connection.open(QUEUE, BOTH)
     later = threading.Thread(target=put, args=(owner, b"late"))
@@ -220,15 +244,15 @@ def test_a_backout_that_is_cut_is_not_in_doubt_for_it_is_done_by_the_cut(folder:
 def test_a_get_that_does_not_wait_is_one_frame_however_often_it_was_asked_for(
     connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[bytes] = []
-    send = Frames.send
+    sent: list[int] = []
+    send = Frames.send_made
 
-    def note(self: Frames, frame: bytes) -> None:
-        sent.append(frame)
+    def note(self: Frames, frame: bytes | bytearray) -> None:
+        sent.append(len(frame))
         send(self, frame)
 
     handle = connection.open(QUEUE, BOTH)
-    monkeypatch.setattr(Frames, "send", note)
+    monkeypatch.setattr(Frames, "send_made", note)
     for _ in range(3):  # the records are equal, and never the same: each comes out of its own frame
         assert not connection.exchange(handle, AT_ONCE, commit=True, most=1).unit
 
