@@ -439,31 +439,33 @@ class Answering:
 
     def _arrives_within(self, ends_at: float | None) -> bool:
         """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
-        while True:
+        interrupted = self._interrupted
+        if self._frames.has_more:  # it came with the request, and the socket says nothing of it
+            interrupted = self._hears_interrupt()
+        while not interrupted:
             left_s = _left_s(ends_at, self._clock)
             silence_s = math.inf if self._frames.patient else self._frames.silence_s
             wait_s = silence_s if left_s is None else min(left_s, silence_s)
             waited = self._arrived.heard_beside(self._frames.socket, None if wait_s == math.inf else wait_s)
             stopped = self._ending and waited.signalled  # a queue manager that stops wakes first: the get will say why
             if waited.readable and not stopped:
-                self._listen()
+                interrupted = self._hears_interrupt()
             if waited.signalled:
                 return True
-            if self._interrupted:
-                return False
-            if left_s is not None and left_s <= silence_s and not waited.readable:
-                return False
             if not waited.readable:
+                if left_s is not None and left_s <= silence_s:
+                    break
                 raise SilenceError(silence_s)
+        return False
 
-    def _listen(self) -> None:
+    def _hears_interrupt(self) -> bool:
         """Hear what comes while a get waits: a heartbeat, an interrupt, or the end, which raises `FrameError`."""
         frame = self._frames.heard()
-        if frame is None:
-            return
-        if not isinstance(self._decoded(frame), calls.Interrupt):
-            raise FrameError("the application spoke out of turn")
-        self._interrupted = True
+        if frame is not None:
+            if not isinstance(self._decoded(frame), calls.Interrupt):
+                raise FrameError("the application spoke out of turn")
+            self._interrupted = True
+        return self._interrupted
 
     def _handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
         """Return the handle of that number; None where there is none, and the queue manager says what that is."""

@@ -9,6 +9,7 @@ import contextlib
 import socket
 import struct
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -38,7 +39,6 @@ _READ_BYTES: Final = 64 * 1024
 _BEAT: Final = bytes(LENGTH_BYTES)
 # What has to come of a frame in each silence. A modem of 1990 sends a hundred times as much.
 _PACE_BYTES: Final = 256
-_BLINK_S: Final = 0.05
 
 
 class FrameError(Exception):
@@ -69,6 +69,8 @@ class Frames:
         self._received = bytearray()
         self._sending = threading.Lock()
         self._unsent = b""
+        #: What is to be said as soon as nobody else is sending.
+        self._to_say: deque[bytes] = deque()
         #: Whether the peer listens for heartbeats now.
         self.beating = True
         #: Whether the peer may say nothing for ever, because a pulse says that it is alive.
@@ -97,6 +99,8 @@ class Frames:
             sent = self._sent(whole)
             if sent < len(whole):
                 self._send_rest(memoryview(whole)[sent:])
+        if self._to_say:
+            self._say()
 
     def beat(self) -> None:
         """Send a heartbeat, unless something is being sent anyway or nothing is taken off. Never blocks, never raises."""
@@ -106,6 +110,7 @@ class Frames:
             self._send_now(self._unsent or _BEAT)
         finally:
             self._sending.release()
+        self._say()
 
     def receive(self) -> bytes | None:
         """Return the next frame, or None where the peer ended the stream between two. Heartbeats are skipped.
@@ -136,22 +141,26 @@ class Frames:
         return answer
 
     def say(self, frame: bytes) -> None:
-        """Send a short frame that nobody waits for an answer to. Never raises, and blocks no longer than a blink.
+        """Send a short frame that nobody waits for an answer to, now or after what is being sent. Never blocks or raises.
 
         Whoever listens notices if it did not go: the peer takes nothing off.
         """
-        if not self._sending.acquire(timeout=_BLINK_S):
-            return
-        try:
-            self._send_now(self._unsent + len(frame).to_bytes(LENGTH_BYTES) + frame)
-        finally:
-            self._sending.release()
+        self._to_say.append(made(frame))
+        self._say()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether something came together with the last frame."""
+        return bool(self._received)
 
     def heard(self) -> bytes | None:
         """Return a frame that is there, without waiting; heartbeats are skipped.
 
         Raises `OSError` or `FrameError` where the peer is gone, or announced too long a frame.
         """
+        frame = self._whole()
+        if frame is not None:
+            return frame
         try:
             more = self.socket.recv(_READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -159,6 +168,18 @@ class Frames:
         if not more:
             raise FrameError("the peer went away")
         self._received += more
+        return self._whole()
+
+    def _say(self) -> None:
+        """Send what is to be said. Whoever sends meanwhile does it afterwards: it looks once it has let go of the lock."""
+        while self._to_say and self._sending.acquire(blocking=False):
+            try:
+                self._send_now(self._unsent + b"".join(self._to_say.popleft() for _ in range(len(self._to_say))))
+            finally:
+                self._sending.release()
+
+    def _whole(self) -> bytes | None:
+        """Return the next frame of what was received, where it is there whole; heartbeats are skipped."""
         while len(self._received) >= LENGTH_BYTES:
             end = self._end_of_frame()
             if len(self._received) < end:

@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ async def book(order: dict[str, int]) -> None:
 """
 
 
+_MARK = "MQFLOW_WORKERS_OF_TEST={}"
+"""In the environment of every process that a test here starts: by which they are found."""
+_PATIENCE_S = 60.0
+
+
 class Running:
     """A command that runs, and what it says. All its processes have the pipe open: its end is the end of all."""
 
@@ -44,15 +50,29 @@ class Running:
         raise AssertionError(f"{words!r} was never said:\n{''.join(self.said)}")
 
     def rest(self) -> str:
-        """Return what is still said until all its processes have ended."""
+        """Return what is still said until all its processes have ended; who does not end says where it stands."""
         assert self.process.stdout is not None
-        return self.process.stdout.read()
+        patience = threading.Timer(_PATIENCE_S, self._ask_where_they_stand)
+        patience.start()
+        try:
+            return self.process.stdout.read()
+        finally:
+            patience.cancel()
+
+    def _ask_where_they_stand(self) -> None:
+        """Have Python's fault handler end every process of it with the stacks of its threads."""
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if _MARK.format(os.getpid()).encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(folder.name), signal.SIGABRT)
 
 
 @contextmanager
 def workers(*more: str) -> Iterator[Running]:
     command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app", "--workers", "2", *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    name, value = _MARK.format(os.getpid()).split("=")
+    environment = {**os.environ, name: value, "PYTHONFAULTHANDLER": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as process:
         try:
             yield Running(process)
         finally:

@@ -28,7 +28,7 @@ class Break(Enum):
 class Wire:
     """Listens on this machine; each connection to `port` is one to the server's `port`."""
 
-    def __init__(self, server_port: int, *, byte_s: float = 0.1) -> None:
+    def __init__(self, server_port: int, *, byte_s: float = 0.35) -> None:
         self._server_port = server_port
         self._byte_s = byte_s
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -9,7 +9,7 @@ import pytest
 
 from mqflow.ambient import THREADS
 from mqflow.embedded import calls
-from mqflow.embedded.frames import FrameError, Frames, SilenceError, TrickleError
+from mqflow.embedded.frames import FrameError, Frames, SilenceError, TrickleError, made
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedQueueManager
@@ -225,3 +225,31 @@ def test_the_heart_stops_when_nobody_is_left_and_starts_again() -> None:
             heart.remove(frames)
             while heart._alive:
                 threading.Event().wait(0.001)
+
+
+def test_a_word_said_while_a_frame_is_being_sent_follows_it() -> None:
+    """It would be lost otherwise: who waits for a message would hear of an interrupt when the wait is over, minutes later."""
+    one, other = socket.socketpair()
+    with one, other:
+        sender, receiver, frame = Frames(one), Frames(other), bytes(10_000_000)
+        sending = threading.Thread(target=sender.send, args=(frame,))
+        sending.start()
+        other.recv(1, socket.MSG_PEEK)  # it has begun, and cannot end
+
+        sender.say(b"a word")
+        heard = [receiver.receive(), receiver.receive()]
+        sending.join()
+
+    assert [frame, b"a word"] == heard
+
+
+def test_an_interrupt_that_comes_with_the_request_is_heard(owner: EmbeddedQueueManager, folder: Path) -> None:
+    with serve(owner, folder / "qm"), socket.socket(socket.AF_UNIX) as stream:
+        stream.connect(str(folder / "qm"))
+        frames = Frames(stream)
+        for request in (calls.Hello(calls.PROTOCOL_VERSION, "", "", "", "", 0), calls.Open(QUEUE, int(BOTH), 1, "", "", "")):
+            frames.exchange(calls.encode(request))
+        together = (calls.encode(calls.Get(1, FOR_EVER)), calls.encode(calls.Interrupt()))
+        stream.sendall(b"".join(made(each) for each in together))
+
+        assert calls.decode_reply(calls.Get(1, FOR_EVER), frames.answer()).value is None
