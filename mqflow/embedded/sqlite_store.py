@@ -10,11 +10,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, assert_never
 
-from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner
+from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way
 from mqflow.embedded import rows
 from mqflow.embedded.database import PAGE_BYTES, is_full, open_database
 from mqflow.embedded.fence import Fence
 from mqflow.embedded.folder import DamagedFolderError, UnsafeFolderError, prepare_folder
+from mqflow.embedded.gathering import Gathering
 from mqflow.embedded.in_flight import InFlightMarks
 from mqflow.embedded.loading import load_snapshot, read_catalogue, read_epoch
 from mqflow.embedded.mailbox import Call, Close, Done, Item, Quarantine, Release
@@ -29,7 +30,6 @@ __all__ = ("FREE_BYTES_MIN", "SqliteStore")
 FREE_BYTES_MIN: Final = 16 * 1024 * 1024
 """Below so much free space on the disk no message is added."""
 
-_GROUP_CALLS_MAX: Final = 1024
 # The log may get this long before it is copied into the database: the ballast has to cover what the database grows by then.
 _LOG_PAGES_MAX: Final = 1000
 # What a commit needs there beside its changes.
@@ -62,6 +62,7 @@ class SqliteStore:
         self._runner = runner
         self._gate = runner.lock()
         self._mailbox: Mailbox[Item] = runner.mailbox()
+        self._gathering = Gathering(self._mailbox, clock, give_way)
         self._lock = take_ownership(self._folder, self._disown)
         try:
             #: Held while the connection is used.
@@ -212,14 +213,10 @@ class SqliteStore:
 
     def _write_until_closed(self) -> None:
         try:
-            while self._work(self._next_items()):
+            while self._work(self._gathering.next()):
                 pass
         except Exception as error:  # noqa: BLE001 - whatever it was, callers wait: each gets the one answer that is true
             self._stop_for_good(error)
-
-    def _next_items(self) -> list[Item]:
-        first = self._mailbox.get()
-        return [first, *(self._mailbox.get() for _ in range(min(self._mailbox.qsize(), _GROUP_CALLS_MAX)))]
 
     def _work(self, items: Sequence[Item]) -> bool:
         """Do one mailbox-full: one transaction, one sync, then the answers. Return whether there is more to come."""
@@ -277,7 +274,9 @@ class SqliteStore:
         if not calls:
             return
         changes = chain.from_iterable(call.changes for call in calls)
+        began = self._clock.monotonic()
         self._transact(self._catalogue.statements(changes), synced=any(_needs_sync(call) for call in calls))
+        self._gathering.synced(len(calls), self._clock.monotonic() - began)
         self._log_pages += _COMMIT_PAGES + sum(call.log_bytes for call in calls) // PAGE_BYTES
         for call in calls:
             self._answer(call, None)

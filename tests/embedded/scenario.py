@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from mqflow.embedded import sqlite_store
+from mqflow.embedded import gathering, sqlite_store
 from mqflow.embedded.mailbox import Done
 from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
@@ -113,7 +113,7 @@ def _move_in_two_units_of_work() -> None:
         whole(self, changes[-1:], done)
 
     SqliteStore.write = write_in_parts  # type: ignore[method-assign]  # the defect
-    sqlite_store._GROUP_CALLS_MAX = 0  # type: ignore[misc]  # so that one transaction does not make the parts whole again
+    gathering.ITEMS_MAX = 0  # type: ignore[misc]  # so that one transaction does not make the parts whole again
 
 
 DEFECTS: dict[str, Callable[[], None]] = {
