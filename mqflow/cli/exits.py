@@ -7,6 +7,7 @@ __all__ = (
     "EXIT_FAILED",
     "EXIT_INTERRUPTED",
     "EXIT_NOTHING",
+    "EXIT_ORDERED",
     "EXIT_USAGE",
     "epilog",
     "exit_code_of",
@@ -17,6 +18,8 @@ EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_NOTHING: Final = 3
 EXIT_INTERRUPTED: Final = 130
+EXIT_ORDERED: Final = 76
+"""Said to `mqflow run` by a process it has started to serve: its queue manager was ended by an operator."""
 
 EXIT_CODES: Final = {
     0: "done",

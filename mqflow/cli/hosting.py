@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from anyio.abc import TaskStatus
 from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
@@ -48,6 +49,8 @@ _MOMENT_S: Final = 0.005
 _AGAIN_S: Final = 0.001
 _GRACE_S: Final = 2.0
 """How long applications may take, once it has stopped, to hear why, and a killed owner to let go of its sockets."""
+_ENDED_FOR_GOOD: Final = signal.SIGUSR1
+"""By which the active one tells those who stand by that nobody is to take over."""
 
 Say = Callable[[str], None]
 
@@ -87,8 +90,11 @@ class Hosting(Struct, frozen=True, kw_only=True):
     disposition_queue: str = ""
 
 
-async def host(wanted: Hosting, say: Say) -> End:
-    """Serve the queue manager until it is told to end; return how. SIGTERM and Ctrl-C end it immediately, SIGHUP controlled.
+async def host(wanted: Hosting, say: Say) -> bool:
+    """Serve the queue manager until it is told to end; return whether that was for good, so that nobody goes on.
+
+    SIGTERM and Ctrl-C end this process immediately, SIGHUP controlled; a standby takes over. An order (`mqflow qmgr stop`) is
+    for the queue manager: unless it is to be switched over, its standbys end too.
 
     Raises a `FolderError` where the folder cannot be had, a `ServingError` where an address cannot, and `StoppedByItselfError`
     where its storage failed.
@@ -97,14 +103,16 @@ async def host(wanted: Hosting, say: Say) -> End:
     if said := too_few(allow_all_descriptors(), wanted.connections_max):
         say(said)
     async with anyio.create_task_group() as group:
-        group.start_soon(_listen_for_signals, ended)
+        await group.start(_listen_for_signals, ended)
         if wanted.lifeline is not None:
             group.start_soon(_listen_at, wanted.lifeline, ended)
         store = await _owned(wanted, ended, say)
         if store is not None:
             await _serve(wanted, store, ended, say)
+        elif ended.for_good:
+            say(f"{wanted.name} was ended, so nobody stands by any more.")
         group.cancel_scope.cancel()
-    return ended.how
+    return ended.for_good
 
 
 class _Ending:
@@ -113,14 +121,17 @@ class _Ending:
     def __init__(self) -> None:
         self.how = End(Manner.IMMEDIATE)
         self.said = False
+        #: That the queue manager is to end, not only this process.
+        self.for_good = False
         self._handover = Handover()
         self._changed = anyio.Event()
         #: That who started it is gone.
         self.alone = anyio.Event()
 
-    def say(self, how: End) -> None:
+    def say(self, how: End, *, for_good: bool = False) -> None:
         self.how = how
         self.said = True
+        self.for_good = self.for_good or for_good
         self.look_again()
 
     def look_again(self) -> None:
@@ -138,9 +149,13 @@ class _Ending:
         self._changed.set()  # of the event there is when this runs on the loop, not when a thread asked for it
 
 
-async def _listen_for_signals(ended: _Ending) -> None:
-    with anyio.open_signal_receiver(*stop_signals()) as signals:
+async def _listen_for_signals(ended: _Ending, *, task_status: TaskStatus[None]) -> None:
+    with anyio.open_signal_receiver(*stop_signals(), _ENDED_FOR_GOOD) as signals:
+        task_status.started()
         async for number in signals:
+            if number == _ENDED_FOR_GOOD:
+                ended.say(End(Manner.IMMEDIATE), for_good=True)
+                continue
             ended.say(End(Manner.CONTROLLED if number == signal.SIGHUP else Manner.IMMEDIATE))
 
 
@@ -217,7 +232,7 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
                         said = "No standby is there to go on: start one with --standby, or stop without -s"
                         raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "endmqm -s", queue_manager=wanted.name, detail=said)
                     queue_manager.quiesce()  # at once: who asked for it finds it so
-                    ended.say(how)
+                    ended.say(how, for_good=not how.switchover)
 
         room = Room(wanted.connections_max)
         servers = [
@@ -231,10 +246,26 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
             await ended.wait(lambda: queue_manager.stopped, _LOOK_S)
             say(f"{wanted.name} {f'ends ({ended.how.manner.value})' if ended.said else 'has stopped by itself'}.")
             processor.stop()
+            if ended.for_good:
+                await _end_standbys(wanted.name, folder, say)
             await _end(queue_manager, servers, ended)
             group.cancel_scope.cancel()
         if not ended.said:
             raise StoppedByItselfError(wanted.name, queue_manager.failure)
+
+
+async def _end_standbys(name: str, folder: DataFolder, say: Say) -> None:
+    """Have those who stand by end first, one after the other, as they come first in line: they would take over."""
+    told: list[int] = []
+    with anyio.move_on_after(_GRACE_S):
+        while (pid := standby_pid(folder)) is not None:
+            if pid and pid not in told:
+                told.append(pid)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, _ENDED_FOR_GOOD)
+            await anyio.sleep(_LOOK_S)
+        return
+    say(f"{name}: process {told[-1] if told else 0} stands by and does not answer; it ends when it goes on.")
 
 
 def _back_up(store: SqliteStore, target: Path, name: str) -> None:

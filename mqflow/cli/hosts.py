@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import Process, TaskStatus
 
 from mqflow.cli.answering import answers
+from mqflow.cli.exits import EXIT_ORDERED
 from mqflow.cli.restarting import Restarts
 from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -31,8 +32,13 @@ _END_S: Final = 10.0
 class Hosts:
     """Of one folder."""
 
-    def __init__(self, name: str, folder: Path, lifeline: int, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, folder: Path, lifeline: int, environment: Mapping[str, str], ended: Callable[[], None]
+    ) -> None:
+        """Take what they need to know, and who is told when an operator has ended the queue manager: nothing is restarted."""
         self.name: Final = name
+        self._ended: Final = ended
+        self._ordered = False
         self._folder: Final = prepare_folder(folder, create=True)
         self._lifeline: Final = lifeline
         self._environment: Final = environment
@@ -91,7 +97,10 @@ class Hosts:
             code = await process.wait()
             was_active = self._running[0] is process
             self._running.remove(process)
-            if self._stopping.is_set():
+            if code == EXIT_ORDERED and not self._ordered:
+                self._ordered = True
+                self._ended()
+            if self._ordered or self._stopping.is_set():
                 return
             await restarts.pause(self._said(process.pid, code, was_active=was_active), self._stopping)
             process = None
@@ -135,6 +144,9 @@ class Hosts:
         """End the standby first: it would take over."""
         async with self._turn:
             running = self._running.copy()
+        if self._ordered and running:  # it ends in its own time, as it was told to, and then in ours
+            with anyio.move_on_after(_END_S):
+                await running[0].wait()
         for process in reversed(running):
             if process.returncode is None:
                 process.terminate()

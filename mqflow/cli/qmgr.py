@@ -21,6 +21,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.app.settings import load
 from mqflow.cli.answering import answers, name_said_at
+from mqflow.cli.exits import EXIT_ORDERED
 from mqflow.cli.hosting import Hosting, host
 from mqflow.cli.lifeline import lifeline_option
 from mqflow.cli.target import json_option
@@ -139,7 +140,9 @@ def serve_command(
         disposition_queue=load().disposition_queue,
     )
     # Who starts it with a lifeline says what there is to say.
-    anyio.run(host, wanted, note if alone_by is None else _say_nothing, backend="asyncio")
+    ended_for_good = anyio.run(host, wanted, note if alone_by is None else _say_nothing, backend="asyncio")
+    if ended_for_good and alone_by is not None:
+        sys.exit(EXIT_ORDERED)
 
 
 @command.command("start")
@@ -179,7 +182,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
 @click.option("--switchover", "-s", is_flag=True, help="Only where a standby goes on; implies -r and -i.")
 @click.option("--reconnect", "-r", is_flag=True, help="Tell applications to reconnect.")
 def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnect: bool) -> None:  # noqa: FBT001 - click passes options by name
-    """End the active queue manager (endmqm).
+    """End a queue manager (endmqm), and who stands by for it, unless that is to take over (-s).
 
     Returns when it has ended, unless it waits for applications.
     """

@@ -98,7 +98,7 @@ class _Workers:
         """Have the queue manager reached inside; None where it cannot be, or all are to stop before it is."""
         match location:
             case Location(kind="embedded", path=Path() as folder) if owner is None:
-                hosts = Hosts(location.queue_manager, folder, self._lifeline, self._environment)
+                hosts = Hosts(location.queue_manager, folder, self._lifeline, self._environment, self._ended_by_order)
                 async with hosts.serving(self._stopping):
                     if hosts.failed is not None:
                         self._worst = _told_to_stop(hosts.failed)
@@ -124,9 +124,18 @@ class _Workers:
         async for number in signals:
             if number == signal.SIGHUP and self._stopping.is_set():
                 continue
-            self._stopping.set()
-            for process in self._running.values():
-                process.terminate()
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        for process in self._running.values():
+            process.terminate()
+
+    def _ended_by_order(self) -> None:
+        """Stop where an operator has ended the queue manager: whoever started it again would take the order back."""
+        if not self._stopping.is_set():
+            note("The queue manager was ended by mqflow qmgr stop, so the workers drain and end too.")
+            self._stop()
 
     async def _keep(self, number: int) -> None:
         """Have this worker running until all are to stop."""

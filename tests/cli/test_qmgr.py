@@ -123,6 +123,20 @@ def test_switchover_hands_over_and_applications_hear_that_they_shall_reconnect(r
     assert standby == active_after(run, active)["process"]
 
 
+def test_without_switchover_its_standbys_end_too(run: Run) -> None:
+    active = started(run)
+    standbys = [started(run, "--standby"), started(run, "--standby")]
+
+    assert 0 == run("qmgr", "stop", "QM1").exit_code
+    for process in (active, *standbys):
+        assert (process, 0) == os.waitpid(process, 0)
+
+    assert ("ended", "") == (row(run)["status"], row(run)["standby"])
+    said = Path("QM1/qmgr.log").read_text()
+    assert 1 == said.count("QM1 is active, at")
+    assert 2 == said.count("QM1 was ended, so nobody stands by any more.")
+
+
 def _wait(connection: ServedConnection, heard: list[MQIError]) -> None:
     try:
         connection.get(connection.open("Q1", BOTH), FOR_EVER)
