@@ -79,6 +79,14 @@ def workers(*more: str) -> Iterator[Running]:
             process.kill()  # the others end by themselves, which a test below says
 
 
+@pytest.fixture
+def hang_ups() -> Iterator[None]:
+    """Have processes that are started here hear SIGHUP, also where these tests run under nohup: ignored, it is inherited."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture(autouse=True)
 def orders(queues: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "orders_app.py").write_text(APP)
@@ -102,6 +110,7 @@ def put(run: Run, **order: int) -> None:
     assert 0 == done.exit_code, done.output
 
 
+@pytest.mark.usefixtures("hang_ups")
 def test_a_process_that_dies_is_replaced_while_the_others_go_on_and_a_hang_up_drains_all(run: Run) -> None:
     with workers("--backend", "trio") as running:
         assert "served by process" in running.until("2 workers on embedded:./data?qmgr=QM1")
