@@ -106,20 +106,19 @@ def redrive(redriven: "DataFrame") -> "DataFrame":
     )
 
 
-def delay_accuracy(told: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
-    """Return `gold.delay_accuracy`: how long after they were due messages were first got; below zero is early."""
+def delay_accuracy(delayed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.delay_accuracy` of `silver.delays`: how long after it was due each delay was over; below zero is early."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    delayed = told.where("delay_error_ms is not null")
     return (
-        delayed.withColumn("window", window_of("first_get_ts", sizes))
+        delayed.withColumn("window", window_of("over_ts", sizes))
         .groupBy("window", "queue")
         .agg(
             f.count(f.lit(1)).alias("n"),
-            f.count_if(f.col("delay_error_ms") < 0).alias("early"),
-            _rank("delay_error_ms", 0.5).alias("p50_error_ms"),
-            _rank("delay_error_ms", 0.99).alias("p99_error_ms"),
-            f.max("delay_error_ms").alias("max_error_ms"),
+            f.count_if(f.col("error_ms") < 0).alias("early"),
+            _rank("error_ms", 0.5).alias("p50_error_ms"),
+            _rank("error_ms", 0.99).alias("p99_error_ms"),
+            f.max("error_ms").alias("max_error_ms"),
         )
     )
 

@@ -137,7 +137,7 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
     late = told.limit(0) if closed_us is None else going_on.new_since(told, before.state)
     ended = silver.ends(counted_once).cache()  # three tables are made of them
     with tables.next() as snapshot:
-        for name, counted in _windowed(spark, silver_tables, ended).items():
+        for name, counted in _windowed(spark, silver_tables, counted_once, ended).items():
             snapshot.write(name, _continued(spark, tables, before, name, counted))
         letters = silver_tables.read(spark, "dead_letter")
         # When a letter came is known when it is landed, hours later maybe: windows of these two are never closed.
@@ -159,13 +159,13 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
     return Ran(watermark=watermark, late=_count_late(late, closed_us))
 
 
-def _windowed(spark: "SparkSession", silver_tables: TableSet, ended: "DataFrame") -> "dict[str, DataFrame]":
+def _windowed(spark: "SparkSession", silver_tables: TableSet, told: "DataFrame", ended: "DataFrame") -> "dict[str, DataFrame]":
     """The tables whose windows are closed, of all there is."""
-    attempted, messages = silver_tables.read(spark, "attempt"), silver_tables.read(spark, "message")
+    attempted = silver_tables.read(spark, "attempt")
     return {
         "poison_rate": gold.poison_rate(attempted, ended),
         "time_to_backout": gold.time_to_backout(ended),
-        "delay_accuracy": gold.delay_accuracy(messages),
+        "delay_accuracy": gold.delay_accuracy(silver.delays(told)),
     }
 
 

@@ -64,7 +64,8 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
 
     rates = gold.read(spark, "poison_rate", current).where(hours)
     parts = rates.where("exc_class is not null")
-    told, attempted = silver.read(spark, "message"), silver.read(spark, "attempt")
+    # What no handler had was moved, by a rule or when its delay was over: it is counted where it was handled.
+    told, attempted = silver.read(spark, "message").where("handler is not null"), silver.read(spark, "attempt")
     poison = f.count_if(f.col("final_outcome").isin("backed_out", "dead_lettered", "discarded"))
     totals = told.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
     span = attempted.agg(
@@ -231,7 +232,7 @@ def sentences(report: Report) -> list[str]:
         count, early = sum(row["n"] for row in report.delays), sum(row["early"] for row in report.delays)
         worst_ms = max(row["max_error_ms"] for row in report.delays)
         said.append(
-            f"{count:,} delayed messages were delivered, {early:,} of them early, the latest {worst_ms:,} ms after it was due."
+            f"{count:,} delays of messages were over, {early:,} of them early, the latest {worst_ms:,} ms after it was due."
         )
     if report.late_rows:
         said.append(f"{report.late_rows:,} records landed after their windows were closed, and are not in the counts by time.")

@@ -129,7 +129,7 @@ GOLD: Final = (
     ),
     Table(
         name="delay_accuracy",
-        row="One queue in one window: how long after they were due delayed messages were delivered; early ones are counted.",
+        row="One queue in one window: how long after they were due delays of messages were over; early ones are counted.",
         ddl=f"{_WINDOW}, queue string, n bigint, early bigint, p50_error_ms bigint, p99_error_ms bigint, max_error_ms bigint",
     ),
     Table(

@@ -15,7 +15,20 @@ from mqflow.pipeline.schemas import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ("DEFERRED", "FINAL", "KEY", "POISON", "REASON_GROUPS", "attempts", "dead_letters", "ends", "messages", "redrives")
+__all__ = (
+    "DEFERRED",
+    "FINAL",
+    "KEY",
+    "POISON",
+    "REASON_GROUPS",
+    "RELEASED",
+    "attempts",
+    "dead_letters",
+    "delays",
+    "ends",
+    "messages",
+    "redrives",
+)
 
 KEY: Final = ("qmgr", "queue", "msg_id", "put_ts")
 POISON: Final = ("backed_out", "dead_lettered", "discarded")
@@ -24,6 +37,8 @@ FINAL: Final = ("committed", *POISON, "expired")
 """Outcomes after which the message is not on its queue any more."""
 DEFERRED: Final = "deferred"
 """Of a delivery that failed, and whose message waits on the staging queue for the next one."""
+RELEASED: Final = "released"
+"""Of a message whose delay is over, and that is on its queue now: told by whoever moved it."""
 _HANDLED: Final = ("committed", "rolled_back")
 _STILL_THERE: Final = ("left", DEFERRED)
 
@@ -81,7 +96,6 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
     when = f.struct("life", "backout_count", "event_ts")
     final = f.col("outcome").isin(*FINAL)
     failed = f.col("exc_class").isNotNull()
-    due, waits = f.col("due_ts").isNotNull(), f.col("outcome") == DEFERRED
     told = lived.groupBy(*KEY).agg(
         f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
         f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
@@ -93,11 +107,7 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
         f.max("life").alias("redrives"),
         f.max_by("outcome", f.when(final & (f.col("life") > 0), when)).alias("redrive_outcome"),
         f.max("delay_req_ms").alias("delay_req_ms"),
-        # A delivery that was due, or the one after a deferral: the record of that says when it was got before it had to wait.
-        f.coalesce(
-            f.min(f.when(due & ~waits, _ms(f.col("due_ts"), f.col("get_ts")))),
-            f.max(f.when(due & waits, _ms(f.col("due_ts"), f.col("next_get_ts")))),
-        ).alias("delay_error_ms"),
+        f.max(_ms(f.col("due_ts"), _over_at())).alias("delay_error_ms"),
     )
     counted = attempted.groupBy(*KEY).agg(f.count(f.lit(1)).cast("int").alias("attempts"))
     both = joined(told, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
@@ -108,7 +118,9 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
 def ends(dispositions: "DataFrame") -> "DataFrame":
     """Return each end that a message came to: one, and another for each time it was put back and ended again.
 
-    What is counted by the time it happened is counted of these: a redrive does not undo that the message was poison then.
+    What is counted by the time it happened is counted of these: a redrive does not undo that the message was poison then. Ends
+    that no handler's program decided are not among them: what the DLQ handler or the delay processor does with a message makes
+    nobody's poison.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -123,7 +135,8 @@ def ends(dispositions: "DataFrame") -> "DataFrame":
         f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
         f.max_by("target_queue", f.when(final, when)).alias("target_queue"),
         f.max("backout_count").alias("backout_count"),
-    ).where("final_outcome is not null")
+        f.max_by("handler", f.when(final, when)).alias("ended_by"),
+    ).where("final_outcome is not null and ended_by is not null")
     return ended.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
 
 
@@ -173,6 +186,28 @@ def redrives(dispositions: "DataFrame") -> "DataFrame":
     )
 
 
+def delays(dispositions: "DataFrame") -> "DataFrame":
+    """Return each delay that is over, of a message sent with one or of a retry that waited: `over_ts`, and `error_ms`.
+
+    A delay is over when the message is released; where nobody told of that, when it was delivered again.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    told = _told(dispositions)
+    delayed = told.where(f.col("due_ts").isNotNull()).select(*KEY).distinct()
+    over = _lived(joined(told, delayed, KEY, "left_semi")).withColumn("over_ts", _over_at())
+    return over.where("over_ts is not null").select(*KEY, "over_ts", _ms(f.col("due_ts"), f.col("over_ts")).alias("error_ms"))
+
+
+def _over_at() -> "Column":
+    """When the delay was over that a record tells of; null where it tells of none, or another record tells when."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    due, following = f.col("due_ts").isNotNull(), f.col("following")
+    delivered = (f.col("outcome") == DEFERRED) & (following["outcome"] != RELEASED)
+    return f.when(due & (f.col("outcome") == RELEASED), f.col("event_ts")).when(due & delivered, following["get_ts"])
+
+
 def _told(dispositions: "DataFrame") -> "DataFrame":
     """The records about messages: no heartbeats, and nothing that is no record."""
     return dispositions.where("outcome is not null and outcome <> 'heartbeat' and msg_id is not null")
@@ -183,18 +218,21 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    # Two records of one moment: the lower count was first.
-    in_order = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id")
+    # Two records of one moment: the lower count was first, and before any delivery what is told of none, a release say.
+    in_order = Window.partitionBy(*KEY).orderBy("event_ts", "rank", "disp_id")
     ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     # A disposal says when the handling ended that it was decided on; one of a message that was found to be poison says
     # nothing, because there was none. BOTHRESH cannot tell: what neighbours in its unit cost a message is not counted.
     disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
+    # What came next of the message: it was released, or got.
+    came = f.when((f.col("outcome") == RELEASED) | f.col("get_ts").isNotNull(), f.struct("outcome", "get_ts"))
     return (
         _told(dispositions)
+        .withColumn("rank", f.coalesce("backout_count", f.lit(-1)))
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
         .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
         .withColumn("is_attempt", f.col("outcome").isin(*_HANDLED) | disposed)
-        .withColumn("next_get_ts", f.lead("get_ts").over(in_order))
+        .withColumn("following", f.first(came, ignorenulls=True).over(in_order.rowsBetween(1, Window.unboundedFollowing)))
     )
 
 
@@ -202,7 +240,9 @@ def _unobserved(lived: "DataFrame") -> "DataFrame":
     """The attempts that a later BackoutCount proves and no record tells of, at the time of the earliest proof."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    number = f.when(f.col("is_attempt"), f.col("backout_count") + 1)
+    # A delivery that nobody had, because the message was found to be poison, and stayed, is told of and no attempt.
+    stayed = (f.col("outcome") == "left") & f.col("handler").isNotNull()
+    number = f.when(f.col("is_attempt") | stayed, f.col("backout_count") + 1)
     proof = f.struct("event_ts", "backout_count", "handler")
     told = lived.groupBy(*KEY, "life").agg(
         f.max("backout_count").alias("proved"), f.collect_set(number).alias("seen"), f.collect_list(proof).alias("proofs")

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from random import Random
 from typing import Any
 
@@ -45,19 +45,40 @@ def _life_of(random: Random, number: int, at: int) -> list[Record]:
         "put_ts": at - 1_000_000,
         "bothresh": 3,
     }
+    # What others than its handler did with it.
+    moved = {name: common[name] for name in ("queue", "msg_id", "put_ts")}
+    told = []
     if random.random() < 0.1:
-        common |= {"delay_req_ms": 500, "due_ts": at - random.randrange(-2_000, 900_000)}
-    told, at = _deliveries(random, common, at)
+        told.append(_released(random, moved, due=at - random.randrange(1_000, 900_000), at=at - random.choice([0, 700])))
+    if random.random() < 0.05:  # and nobody got it from there who tells
+        return [_released(random, moved, due=at - 2_000, at=at), *([_record("expired", at + 1, **moved)] if number % 2 else [])]
+    deliveries, at = _deliveries(random, common, at)
+    told += deliveries
+    if told[-1]["outcome"] == "dead_lettered":
+        told += _dead(random, moved | {"queue": "DLQ"}, at)
     if told[-1]["outcome"] == "backed_out" and random.random() < 0.5:
-        again, _ = _deliveries(random, {**common, "redrive_id": "R1"}, at + random.randrange(1, 10 * MINUTE_US))
+        at += random.randrange(1_000, 10 * MINUTE_US)
+        told.append(_record("redriven", at - 500, **moved, redrive_id="R1"))
+        again, _ = _deliveries(random, common, at)
         told += again
     return told
+
+
+def _released(random: Random, moved: Record, *, due: int, at: int) -> Record:
+    # Named so that it would come last, if it were not first that is told of no delivery.
+    return _record("released", at, **moved, due_ts=due, delay_req_ms=random.choice([500, 700])) | {"disp_id": f"z{at}"}
+
+
+def _dead(random: Random, moved: Record, at: int) -> list[Record]:
+    """What a DLQ handler did with a dead letter: it failed to put it, and threw it away, perhaps."""
+    left = [_record("left", at + 1_000 + number, **moved, mqrc=2053) for number in range(random.randrange(3))]
+    return left + ([_record("discarded", at + 5_000, **moved)] if random.random() < 0.5 else [])
 
 
 def _deliveries(random: Random, common: Record, at: int) -> tuple[list[Record], int]:
     doomed, told = random.random() < 0.2, []
     for count in range(4):
-        got, at = at, at + random.randrange(1_000, 400_000)
+        got, at = at, at + random.choice([0, 1, 1, 1]) * random.randrange(1_000, 400_000)
         moment: dict[str, int | None] = {"get_ts": got, "done_ts": at, "backout_count": count}
         if count == 3:
             known = random.choice([None, "KeyError"])  # of the delivery before, which the worker may remember
@@ -78,6 +99,13 @@ def _deliveries(random: Random, common: Record, at: int) -> tuple[list[Record], 
             due = {"due_ts": at + 50_000, "delay_req_ms": 50}
             moment |= {"done_ts": None if shared else at}
             told.append(_record("deferred", at + shared, **common | due, **moment, exc_class=error))
+            if random.random() < 0.5:  # else who moved it tells nobody
+                of = {name: common[name] for name in ("queue", "msg_id", "put_ts")}
+                at += random.randrange(100, 80_000)
+                told.append(_released(random, of, due=due["due_ts"], at=at))
+        elif random.random() < 0.05:  # found to be poison, where nothing takes it: nobody had that delivery
+            at += 1_000
+            told = [*told[:-1], _record("left", at, **common, **moment | {"done_ts": None})]
         at += random.randrange(1_000, 200_000)
     return told or [_record("rolled_back", at, **common, get_ts=at, done_ts=at, backout_count=0)], at
 
@@ -105,12 +133,13 @@ def attempts(rows: Iterable[Record]) -> list[Record]:
     for (key, life), told in lives(rows).items():
         seen: dict[int, Record] = {}
         for row in told:
-            failed = row["outcome"] in POISON | {"deferred"} and row["done_ts"] is not None
+            failed = row["outcome"] in POISON | {"deferred"} and row.get("done_ts") is not None
             if row["outcome"] in {"committed", "rolled_back"} or failed:
                 seen[row["backout_count"] + 1] = row
         last = max(row["backout_count"] for row in told)
+        nobodys = {row["backout_count"] + 1 for row in told if row["outcome"] == "left" and row.get("handler")}
         done = None
-        for number in sorted(set(range(1, last + 1)) | set(seen)):
+        for number in sorted((set(range(1, last + 1)) - nobodys) | set(seen)):
             one = seen.get(number)
             proof = one or min((each for each in told if each["backout_count"] >= number), key=lambda each: each["event_ts"])
             got = one["get_ts"] if one else None
@@ -129,7 +158,8 @@ def lives(rows: Iterable[Record]) -> dict[tuple[Key, int], list[Record]]:
     """The records of each message, and of each time it was put back."""
     found: dict[tuple[Key, int], list[Record]] = defaultdict(list)
     told = [row for row in rows if row["outcome"] != "heartbeat"]
-    told.sort(key=lambda row: (key_of(row), row["event_ts"], row["backout_count"], row["disp_id"]))
+    told.sort(key=lambda row: (key_of(row), row["event_ts"], row.get("backout_count", -1), row["disp_id"]))
+    told = [row | {"backout_count": row.get("backout_count", 0)} for row in told]
     for key, group in groupby(told, key_of):
         life = 0
         for row in group:
@@ -152,21 +182,40 @@ def messages(rows: Sequence[Record]) -> dict[Key, Record]:
     for key, told in by_key.items():
         final = [(life, row) for life, row in told if row["outcome"] in FINAL]
         errors = [row["exc_class"] for _, row in told if row.get("exc_class")]
-        first = min(row["get_ts"] for _, row in told)
+        first = min((row["get_ts"] for _, row in told if row.get("get_ts")), default=None)
         again = [row["outcome"] for life, row in final if life]
-        due = [row["get_ts"] - row["due_ts"] for _, row in told if row.get("due_ts") and row["outcome"] != "deferred"]
-        waited = [after["get_ts"] - row["due_ts"] for (_, row), (_, after) in pairwise(told) if row["outcome"] == "deferred"]
-        error = min(due) if due else max(waited, default=None)
+        erred = [error for _, error in errors_of([row for _, row in told])]
         found[key] = {
-            "handler": told[0][1]["handler"], "attempts": counts[key],
+            "handler": next((row["handler"] for _, row in told if row.get("handler")), None), "attempts": counts[key],
             "final_outcome": final[-1][1]["outcome"] if final else None,
             "final_ts": final[-1][1]["event_ts"] if final else None,
             "first_get_ts": first,
-            "time_to_final_ms": (final[-1][1]["event_ts"] - first) // 1000 if final else None,
+            "time_to_final_ms": (final[-1][1]["event_ts"] - first) // 1000 if final and first else None,
             "first_exc_class": errors[0] if errors else None, "last_exc_class": errors[-1] if errors else None,
             "redrives": max(life for life, _ in told), "redrive_outcome": again[-1] if again else None,
-            "delay_error_ms": None if error is None else error // 1000,
+            "delay_error_ms": max(erred, default=None),
         }  # fmt: skip
+    return found
+
+
+def delays(rows: Iterable[Record]) -> list[tuple[str, int, int]]:
+    """`silver.delays`: queue, when the delay was over, and by how many milliseconds that was too late."""
+    by_key: dict[Key, list[Record]] = defaultdict(list)
+    for (key, _), told in lives(rows).items():
+        by_key[key] += told
+    return [(key[1], at, error) for key, told in by_key.items() for at, error in errors_of(told)]
+
+
+def errors_of(told: Sequence[Record]) -> list[tuple[int, int]]:
+    """When each delay of one message was over, and its error in milliseconds."""
+    found = []
+    for number, row in enumerate(told):
+        at = row["event_ts"] if row["outcome"] == "released" else None
+        if row["outcome"] == "deferred":
+            after = next((one for one in told[number + 1 :] if one["outcome"] == "released" or one.get("get_ts")), None)
+            at = after["get_ts"] if after and after["outcome"] != "released" else None
+        if at is not None:
+            found.append((at, (at - row["due_ts"]) // 1000))
     return found
 
 
@@ -174,10 +223,11 @@ def ends(rows: Sequence[Record]) -> list[Record]:
     """Each end that a message came to: one, and another for each time it was put back."""
     found = []
     for (key, _), told in lives(rows).items():
-        if told[-1]["outcome"] in FINAL:
-            first, errors = min(row["get_ts"] for row in told), [row["exc_class"] for row in told if row.get("exc_class")]
+        if told[-1]["outcome"] in FINAL and told[-1].get("handler"):
+            first = min(row["get_ts"] for row in told if row.get("get_ts"))
+            errors = [row["exc_class"] for row in told if row.get("exc_class")]
             found.append({
-                "key": key, "handler": told[0]["handler"], "final_outcome": told[-1]["outcome"],
+                "key": key, "handler": told[-1]["handler"], "final_outcome": told[-1]["outcome"],
                 "final_ts": told[-1]["event_ts"], "last_exc_class": errors[-1] if errors else None,
                 "time_to_final_ms": (told[-1]["event_ts"] - first) // 1000,
             })  # fmt: skip

@@ -108,13 +108,12 @@ def test_the_other_counts_are_those_of_plain_python(
     for one in oracle.ends(rows):
         if one["final_outcome"] in oracle.POISON:
             times[one["final_ts"] // hour * hour, one["key"][1]].append(one["time_to_final_ms"])
-    for key, one in messages.items():
-        if one["delay_error_ms"] is not None:
-            delays[one["first_get_ts"] // hour * hour, key[1]].append(one["delay_error_ms"])
+    for queue, over, error in oracle.delays(rows):
+        delays[over // hour * hour, queue].append(error)
     redriven = Counter((key[1], one["redrive_outcome"]) for key, one in messages.items() if one["redrives"])
 
     backouts = collected(gold.time_to_backout(silver.ends(dispositions), ["1 hour"]))
-    late = collected(gold.delay_accuracy(told, ["1 hour"]))
+    late = collected(gold.delay_accuracy(silver.delays(dispositions), ["1 hour"]))
     again = collected(gold.redrive(silver.redrives(dispositions)))
 
     found = collected(gold.retry_curve(attempted))

@@ -130,7 +130,7 @@ def test_nothing_landed_is_said_and_not_drawn(tmp_path: Path) -> None:
         "beginning with message " + "41" * 24,
         "90 dead letters came; most often MQRC_Q_FULL",
         "The rules would act on 80 of 90 dead letters",
-        "480 delayed messages were delivered, 0 of them early",
+        "480 delays of messages were over, 0 of them early",
         "3 records landed after their windows were closed",
     ],
 )
