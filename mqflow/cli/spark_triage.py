@@ -16,14 +16,18 @@ __all__ = ("command",)
 @click.option(
     "--against", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Another rules table: what differs."
 )
+@click.option("--retries", is_flag=True, help="With --against: also what is tried next, where what comes first fails.")
 @click.argument("rules", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @spark_options
-def command(tables: Path, rules: Path, against: Path | None, **options: Any) -> None:
+def command(tables: Path, rules: Path, against: Path | None, *, retries: bool, **options: Any) -> None:
     """Say what the table RULES would do with the dead letters in bronze. Moves none."""
+    if retries and against is None:
+        raise click.UsageError("--retries compares two tables: --against says with which.")
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
     with started("triage", **options) as spark, told():
-        found = jobs.triage(spark, tables, rules.read_text("utf-8"), against.read_text("utf-8") if against else None)
+        other = against.read_text("utf-8") if against else None
+        found = jobs.triage(spark, tables, rules.read_text("utf-8"), other, retries=retries)
     rows = [(f"line {use.line}", use.action, f"{use.first:,}", f"{use.matching:,}", use.note) for use in found.triage.rules]
     show_table(("rule", "action", "messages", "would match", ""), rows, numbers=frozenset({2, 3}))
     click.echo(f"{found.triage.unmatched:,} match no rule and {found.triage.strays:,} have no MQDLH: they would stay.")

@@ -60,10 +60,13 @@ def gold(spark: "SparkSession", tables: Path) -> medallion.Ran:
     return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)
 
 
-def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None = None) -> Triaged:
-    """Return what the table would do with the dead letters in bronze, and what the other one would do otherwise."""
+def triage(spark: "SparkSession", tables: Path, rules: str, against: str | None = None, *, retries: bool = False) -> Triaged:
+    """Return what the table would do with the dead letters in bronze, and what the other one would do otherwise.
+
+    With `retries` what would be tried next, where what comes first fails, is compared too.
+    """
     compiled, letters = compile_rules(rules), bronze_table(spark, tables, Kind.DEAD_LETTER)
-    differences = () if against is None else dry_run.differences(letters, compiled, compile_rules(against))
+    differences = () if against is None else dry_run.differences(letters, compiled, compile_rules(against), retries=retries)
     found = dry_run.triage(letters, compiled)
     return Triaged(found, dry_run.unmatched(letters, compiled, known=found), differences)
 

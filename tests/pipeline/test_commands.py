@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from mqflow.cli import main
 from mqflow.journal import Kind
+from mqflow.journal.schemas import ddl
 from mqflow.pipeline import jobs
 
 
@@ -41,6 +42,25 @@ def test_tables_in_which_nothing_has_landed_are_empty_ones(
     )
 
 
+def test_what_is_tried_next_is_compared_where_that_is_asked_for(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    letter = {"has_dlh": True, "dlh_reason": 2053, "dlh_dest_q": "ORDERS.IN", "msg_id": bytes(24), "msg_len": 8}
+    schema = f"{ddl(Kind.DEAD_LETTER)}, ingest_date date"
+    spark.createDataFrame([letter], schema).write.parquet(str(tmp_path / "tables" / "bronze" / "dead_letter"))
+    for name, second in (("rules.txt", "ACTION(DISCARD)"), ("other.txt", "ACTION(FWD) FWDQ(REVIEW)")):
+        (tmp_path / name).write_text(f"REASON(MQRC_Q_FULL) ACTION(RETRY)\n{second}\n")
+    asked = ("spark", "triage", "rules.txt", "--against", "other.txt", "--tables", "tables", "--master", "local[2]")
+
+    first, every = typed(*asked), typed(*asked, "--retries")
+
+    assert (0, 0) == (first.exit_code, every.exit_code), every.stderr
+    assert "becomes" not in first.stdout
+    assert "1 messages: RETRY" in every.stdout
+    assert "becomes RETRY" in every.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
@@ -49,6 +69,11 @@ def test_tables_in_which_nothing_has_landed_are_empty_ones(
         (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is no setting: KEY=VALUE is."),
         (["silver", "--tables", "tables", "--rules", "wrong.txt"], 1, "REASN"),
         (["triage", "missing.txt", "--tables", "tables"], 2, "missing.txt"),
+        (
+            ["triage", "wrong.txt", "--tables", "tables", "--retries"],
+            2,
+            "--retries compares two tables: --against says with which.",
+        ),
     ],
 )
 def test_what_is_typed_wrongly_is_told_in_one_sentence(
