@@ -194,6 +194,8 @@ class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
     delay_s: float
     #: How long ago the connection was lost.
     lost_for_s: float = 0.0
+    #: How long until the next attempt; 0 where there is none, or nobody knows yet.
+    next_in_s: float = 0.0
 
 
 class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):

@@ -1,9 +1,9 @@
 """Runs an application until it is told to stop: the first SIGTERM, SIGINT or SIGHUP drains, the second backs out and leaves."""
 
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
@@ -27,11 +27,12 @@ async def run_until_signal(
     run: Callable[[], AbstractAsyncContextManager[Running]],
     stop: Callable[[], None],
     until: Callable[[], Awaitable[None]] | None = None,
+    beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> int:
     """Run until told to stop; return 0 after a drain in which everything finished, `EXIT_CUT_OFF` otherwise.
 
     `stop` is called at once, also while it starts: it may wait for its queue manager then. Where `until` is given, its return
-    is as good as the first signal.
+    is as good as the first signal; `beside` is run meanwhile.
     """
     cut_off = False
     with anyio.open_signal_receiver(*stop_signals()) as signals:
@@ -40,6 +41,8 @@ async def run_until_signal(
             watch.start_soon(_heed, signals, told)
             if until is not None:
                 watch.start_soon(_stop_when, until, told)
+            if beside is not None:
+                watch.start_soon(beside)
             async with Watchdog(SYSTEM_CLOCK).watching(THREADS), run() as running:
                 told.running = running
                 await told.stopping.wait()

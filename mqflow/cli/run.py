@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 import click
 
+from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.application import App
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET, locate
@@ -66,7 +67,7 @@ def command(
         return
     app = application(target, url=url, drain_s=drain_s)
     settings = app.settings or Settings()
-    line = ReconnectLine(sys.stderr) if in_foreground(sys.stderr) else None
+    line = ReconnectLine(sys.stderr, SYSTEM_CLOCK) if in_foreground(sys.stderr) else None
     logging.basicConfig(level=settings.log_level.upper(), format=_LOG_FORMAT, stream=line)  # None is stderr
     for warning in settings.warnings:
         note(f"mqflow: {warning}")
@@ -87,7 +88,8 @@ def command(
     _serve_while_running(app, url)
     try:
         until = None if alone_by is None else partial(until_alone, alone_by)
-        ended = anyio.run(run_until_signal, app.running, app.stop, until, backend=backend)
+        beside = None if line is None else line.ticking
+        ended = anyio.run(run_until_signal, app.running, app.stop, until, beside, backend=backend)
     finally:
         export_the_rest()
         if line is not None:

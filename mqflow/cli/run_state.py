@@ -3,16 +3,21 @@
 Hooks; they know events and where to write.
 """
 
+import math
 import os
 from pathlib import Path
 from typing import Final, TextIO
 
+import anyio
+
+from mqflow.ambient import Clock
 from mqflow.events import Event, ReadinessChanged, Reconnected, Reconnecting
 from mqflow.mqi.reason_codes import reason_name
 
 __all__ = ("ReadyFile", "ReconnectLine", "in_foreground")
 
 _CLEAR: Final = "\r\x1b[2K"
+_TICK_S: Final = 1.0
 
 
 class ReadyFile:
@@ -36,29 +41,51 @@ class ReadyFile:
 
 
 class ReconnectLine:
-    """One line of a terminal, written anew at each attempt, gone when the connection is back; nothing else is on its row."""
+    """One line of a terminal, written anew each second, gone when the connection is back; nothing else is on its row."""
 
     wants: Final = (Reconnecting, Reconnected)
 
-    def __init__(self, terminal: TextIO) -> None:
+    def __init__(self, terminal: TextIO, clock: Clock) -> None:
         self._terminal: Final = terminal
+        self._clock: Final = clock
         self._shown = ""
+        #: What it tells of, and since when, in monotonic seconds.
+        self._told: tuple[Reconnecting, float] | None = None
+        self._changed = anyio.Event()
 
     def __call__(self, event: Event) -> None:
         """Write it, or take it away."""
         match event:
             case Reconnecting():
-                away = f", {_duration(event.lost_for_s)} away" if event.attempt else ""
-                what = f"attempt {event.attempt} failed" if event.attempt else "the connection is lost"
-                self._shown = f"{event.queue_manager}: reconnecting{away}; {what}, {reason_name(event.reason)}"
-                self._write(_CLEAR + self._shown)
+                self._told = (event, self._clock.monotonic())
+                self.tick()
+                self._changed.set()
             case Reconnected():
                 self.clear()
             case _:
                 return
 
+    def tick(self) -> None:
+        """Write it anew where it says something else by now."""
+        if self._told is None:
+            return
+        shown = _row(self._told[0], self._clock.monotonic() - self._told[1])
+        if shown != self._shown:
+            self._shown = shown
+            self._write(_CLEAR + shown)
+
+    async def ticking(self) -> None:
+        """Let it tick, until cancelled; while nothing is lost it waits for that."""
+        while True:
+            self._changed = anyio.Event()
+            if self._told is None:
+                await self._changed.wait()
+            await anyio.sleep(_TICK_S)
+            self.tick()
+
     def clear(self) -> None:
         """Leave nothing of it: the connection is back, or the application ends without."""
+        self._told = None
         if self._shown:
             self._shown = ""
             self._write(_CLEAR)
@@ -74,6 +101,15 @@ class ReconnectLine:
     def _write(self, text: str) -> None:
         self._terminal.write(text)
         self._terminal.flush()
+
+
+def _row(event: Reconnecting, since_s: float) -> str:
+    """Return what is to be said that long after the event."""
+    away = f", {_duration(event.lost_for_s + since_s)} away" if event.attempt else ""
+    what = f"attempt {event.attempt} failed" if event.attempt else "the connection is lost"
+    left_s = math.ceil(event.next_in_s - since_s)
+    then = (f"; next in {_duration(left_s)}" if left_s > 0 else "; trying") if event.next_in_s else ""
+    return f"{event.queue_manager}: reconnecting{away}; {what}, {reason_name(event.reason)}{then}"
 
 
 def _duration(seconds: float) -> str:

@@ -208,14 +208,16 @@ class Supervisor:
             said = "The application is stopping, and waits for no queue manager any more"
             raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
 
-    def _next_delay_s(self, attempt: int, lost_at: float) -> float:
+    def _next_delay_s(self, attempt: int, lost_at: float) -> float | None:
+        """Return how long to wait before this attempt; None where the time limit is over."""
         lost_for_s = self._clock.monotonic() - lost_at
         random = self._random.random()
-        delay_s = next_delay_s(attempt, random, ladder=self._delays, lost_for_s=lost_for_s, limit_s=self._limit_s)
-        if delay_s is None:
-            said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {self._limit_s:g} s"
-            raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
-        return delay_s
+        return next_delay_s(attempt, random, ladder=self._delays, lost_for_s=lost_for_s, limit_s=self._limit_s)
+
+    def _timed_out(self, lost_at: float) -> MQIError:
+        lost_for_s = self._clock.monotonic() - lost_at
+        said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {self._limit_s:g} s"
+        return error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
 
     async def _reconnect(self, user: str, owner: str, before: Session | None, *, patient: bool, pauses: bool) -> Session:
         lost_at, error = self._outage.began
@@ -223,14 +225,13 @@ class Supervisor:
             where = f"{error.verb} on {error.object_name}" if error.object_name else error.verb
             said = f"{where} found the connection lost, and it is not to be got again (reconnect.mode, or DefRecon, says so)"
             raise error_for(int(error.reason), "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
-        attempt = 0
-        while True:
+        attempt, delay_s = 0, self._next_delay_s(1, lost_at) if pauses else 0.0
+        while delay_s is not None:
             attempt += 1
             if self._quiesces:
                 self._quiesces = False
                 for let_go in self._resting:
                     await let_go()
-            delay_s = self._next_delay_s(attempt, lost_at) if pauses else 0.0
             if pauses and not self._gone_for_good:
                 await self._pause(delay_s)
             try:
@@ -239,6 +240,7 @@ class Supervisor:
                 if self._gone_for_good or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
                     raise
                 self._note_quiescing(error)
+                following_s = self._next_delay_s(attempt + 1, lost_at) if patient else None
                 self._broadcast(
                     Reconnecting(
                         queue_manager=self.queue_manager_name,
@@ -246,15 +248,18 @@ class Supervisor:
                         reason=int(error.reason),
                         delay_s=delay_s,
                         lost_for_s=self._clock.monotonic() - lost_at,
+                        next_in_s=following_s or 0.0,
                     )
                 )
                 if not patient:
                     raise
+                delay_s = following_s
                 continue
             self.generation = session.generation
             self._outage.connected(attempt)
             self._outage.back(before, self.queue_manager_name, self.generation)
             return session
+        raise self._timed_out(lost_at)
 
     def _note_quiescing(self, error: MQIError) -> None:
         self._quiesces = self._quiesces or error.reason in _QUIESCING

@@ -4,11 +4,15 @@ import io
 import logging
 from pathlib import Path
 
+import anyio
 import pytest
+from msgspec.structs import replace
 
 from mqflow.cli.run_state import ReadyFile, ReconnectLine, in_foreground
 from mqflow.events import Event, ReadinessChanged, Reconnected, Reconnecting
 from mqflow.runtime.broadcast import LogEvents
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.virtual_time import VirtualClock
 
 
 def attempt(number: int, reason: int = 2059) -> Reconnecting:
@@ -31,7 +35,7 @@ def rows(written: str) -> list[str]:
 
 def test_an_outage_of_a_thousand_attempts_is_one_row() -> None:
     terminal = io.StringIO()
-    line = ReconnectLine(terminal)
+    line = ReconnectLine(terminal, VirtualClock())
 
     line(attempt(0, 2009))
     for number in range(1, 1_001):
@@ -42,9 +46,59 @@ def test_an_outage_of_a_thousand_attempts_is_one_row() -> None:
     )
 
 
+def test_the_row_counts_down_to_the_next_attempt_and_up_since_the_loss() -> None:
+    terminal, clock, seen = io.StringIO(), VirtualClock(), []
+    line = ReconnectLine(terminal, clock)
+
+    line(replace(attempt(1), next_in_s=2.25))
+    for _ in range(4):
+        seen.append(rows(terminal.getvalue())[-1])
+        clock.advance(1)
+        line.tick()
+    line(BACK)
+    line.tick()
+
+    failed = "attempt 1 failed, MQRC_Q_MGR_NOT_AVAILABLE (2059)"
+    assert [
+        f"QM1: reconnecting, 25 s away; {failed}; next in 3 s",
+        f"QM1: reconnecting, 26 s away; {failed}; next in 2 s",
+        f"QM1: reconnecting, 27 s away; {failed}; next in 1 s",
+        f"QM1: reconnecting, 28 s away; {failed}; trying",
+    ] == seen
+    assert [""] == rows(terminal.getvalue())
+
+
+def test_a_row_that_says_the_same_is_not_written_again() -> None:
+    terminal, clock = io.StringIO(), VirtualClock()
+    line = ReconnectLine(terminal, clock)
+    line(attempt(0, 2009))
+    written = terminal.getvalue()
+
+    clock.advance(1)
+    line.tick()
+
+    assert written == terminal.getvalue()
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+async def test_it_ticks_by_itself_while_the_connection_is_lost(mq: QueueManagerKit) -> None:
+    terminal = io.StringIO()
+    line = ReconnectLine(terminal, mq.clock)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(line.ticking)
+        await anyio.sleep(10)
+        line(replace(attempt(1), next_in_s=4))
+        await anyio.sleep(2.5)
+        group.cancel_scope.cancel()
+
+    assert "27 s away" in rows(terminal.getvalue())[-1]
+    assert "next in 2 s" in rows(terminal.getvalue())[-1]
+
+
 def test_what_is_logged_meanwhile_stands_above_the_line_and_the_line_goes_at_the_end() -> None:
     terminal = io.StringIO()
-    line = ReconnectLine(terminal)
+    line = ReconnectLine(terminal, VirtualClock())
 
     line(attempt(1))
     line.write("something else\n")
@@ -58,7 +112,7 @@ def test_what_is_logged_meanwhile_stands_above_the_line_and_the_line_goes_at_the
 
 def test_an_application_that_ends_without_its_queue_manager_leaves_nothing_of_the_line() -> None:
     terminal = io.StringIO()
-    line = ReconnectLine(terminal)
+    line = ReconnectLine(terminal, VirtualClock())
 
     line(attempt(1))
     line.clear()
