@@ -90,6 +90,7 @@ def command(tables: Path, condition: str, kind: str, to: str, url: str | None, *
                 to=queue,
                 rate=rate,
                 records=load({} if url is None else {"url": url}).disposition_queue,
+                tell=lambda said: note(safe(said)),
                 unit=min(unit, max(1, int(rate))) if rate else unit,  # no burst is longer than a second's worth
                 clock=SYSTEM_CLOCK,
                 pause=_pause,

@@ -18,10 +18,12 @@ from mqflow.ambient import Clock
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.redrive_plan import NO_ORIGIN, NOT_WHOLE
 from mqflow.policy import disposition_record
 from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, put_time_us
+from mqflow.policy.reconnection import Class, classify
 from mqflow.policy.redriving import restored
 from mqflow.verbs import Connection, GetOptions
 
@@ -84,9 +86,12 @@ class TableRedriver(Struct, kw_only=True):
     unit: int = 100
     #: A queue (MQFLOW.DISPOSITION) for a record of each message that is put, in the same unit of work; empty for none.
     records: str = ""
+    #: Is told, once, that this queue refuses records: the messages go first.
+    tell: Callable[[str], None] = lambda _: None
     clock: Clock
     #: Lets so many seconds pass.
     pause: Callable[[float], None]
+    _refused: bool = False
     _targets: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
 
     def run(self, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
@@ -159,8 +164,19 @@ class TableRedriver(Struct, kw_only=True):
         self.connection.put(handle, before.descriptor, before.data, _PUT)
         if self.records:
             record = self._record(before.descriptor, target, f"{row['lane']}/{row['segment']}/{row['ordinal']}")
-            self.connection.put1(self.records, _RECORD, disposition_record.to_bytes(record), _PUT_MARKER)
+            self._tell(record)
         return ""
+
+    def _tell(self, record: DispositionRecord) -> None:
+        try:
+            self.connection.put1(self.records, _RECORD, disposition_record.to_bytes(record), _PUT_MARKER)
+        except MQIError as error:
+            # A unit that is full (2024) has no room for its marker either; a lost connection is no refusal.
+            if error.reason == Reason.SYNCPOINT_LIMIT_REACHED or classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            if not self._refused:
+                self.tell(f"What is put back is not recorded. {error}")
+            self._refused = True
 
     def _record(self, md: MessageDescriptor, target: tuple[str, str], at: str) -> DispositionRecord:
         """Say that the message was put back: by its MsgId and put time, which it keeps, its next deliveries are known."""

@@ -219,7 +219,8 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     # Two records of one moment: the lower count was first, and before any delivery what is told of none, a release say.
-    in_order = Window.partitionBy(*KEY).orderBy("event_ts", "rank", "disp_id")
+    order = "event_ts, rank, disp_id"
+    in_order = Window.partitionBy(*KEY).orderBy(*order.split(", "))
     ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     # A disposal says when the handling ended that it was decided on; one of a message that was found to be poison says
     # nothing, because there was none. BOTHRESH cannot tell: what neighbours in its unit cost a message is not counted.
@@ -232,7 +233,8 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
         .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
         .withColumn("is_attempt", f.col("outcome").isin(*_HANDLED) | disposed)
-        .withColumn("following", f.first(came, ignorenulls=True).over(in_order.rowsBetween(1, Window.unboundedFollowing)))
+        .withColumn("came", came)
+        .withColumn("following", f.expr(f"lead(came) IGNORE NULLS OVER (PARTITION BY {', '.join(KEY)} ORDER BY {order})"))
     )
 
 
