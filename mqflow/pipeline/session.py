@@ -103,7 +103,12 @@ def check_java(environment: Mapping[str, str] | None = None) -> int:
             f"There is no Java ({where}), and Spark needs Java {_JAVA_LEAST} or later. Install one (openjdk-17-jre say) "
             "or set JAVA_HOME; `mqflow land` needs none."
         )
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - it is the Java Spark will run
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - it is the Java Spark will run
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise JavaError(
+            f"{java} -version did not run ({error}), and Spark would not either. Set JAVA_HOME to another."
+        ) from error
     found = _VERSION.search(said.stderr + said.stdout)
     if found is None:
         raise JavaError(f"{java} -version said nothing that names a version (exit {said.returncode}). Is it a Java?")

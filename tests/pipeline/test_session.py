@@ -48,6 +48,14 @@ def test_what_is_no_java_is_not_believed(tmp_path: Path) -> None:
         check_java(java(tmp_path, "hello"))
 
 
+def test_a_java_that_may_not_be_run_is_said(tmp_path: Path) -> None:
+    environment = java(tmp_path, "hello")
+    (tmp_path / "bin" / "java").write_text("neither a program nor a script")
+
+    with pytest.raises(JavaError, match=r"bin/java -version did not run .*Set JAVA_HOME to another"):
+        check_java(environment)
+
+
 @pytest.mark.parametrize("version", ["3.5.1", "4.1.4", "5.0.0"])
 def test_another_pyspark_is_refused_by_its_version(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setattr(metadata, "version", lambda _: version)
