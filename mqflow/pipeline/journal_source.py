@@ -7,7 +7,6 @@ has the order of its calls). Knows the journal; knows no queue manager.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,11 +34,12 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from mqflow.ambient import SYSTEM_CLOCK
-from mqflow.journal import Consumers, Journal, Kind, Lane, Segment, columns_of, read_batches
+from mqflow.journal import Consumers, Journal, Kind, Lane, Segment
 from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.offsets import Limit, admitted, from_offset, packed, to_offset
 from mqflow.pipeline.options import options_of
-from mqflow.pipeline.payload import Payload, limited, payload_of
+from mqflow.pipeline.payload import Payload, payload_of
+from mqflow.pipeline.segment_rows import Part, chosen_columns, ddl_of, read_part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,13 +89,6 @@ class _Asked(Struct, frozen=True, kw_only=True):
     pushdown: bool
 
 
-@dataclass(frozen=True)
-class _Part(InputPartition):
-    """Segments for one task. All that `read` needs: it runs in a worker that knows nothing else."""
-
-    segments: tuple[Segment, ...]
-
-
 class JournalSource(DataSource):
     """`spark.read.format("mqflow_journal").option("path", ...)`."""
 
@@ -107,8 +100,7 @@ class JournalSource(DataSource):
     def schema(self) -> str:
         """Return the columns asked for, as the segments have them. Raises what `Journal.open` does."""
         asked = _asked(self.options)
-        types = {column.name: column.type for column in columns_of(asked.kind)}
-        return ", ".join(f"{name} {types[name]}" for name in asked.columns)
+        return ddl_of(asked.kind, asked.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the journal as it is now."""
@@ -139,7 +131,7 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Yield the rows of one part."""
-        return _read(partition, self._asked, self._columns)
+        return read_part(partition, self._asked.kind, self._columns, self._asked.payload)
 
     def _wanted(self, segments: Sequence[Segment]) -> Iterable[Segment]:
         return segments
@@ -229,7 +221,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Yield the rows of one part."""
-        return _read(partition, self._asked, self._columns)
+        return read_part(partition, self._asked.kind, self._columns, self._asked.payload)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge a little earlier than the next `latestOffset` would."""
@@ -265,10 +257,6 @@ def _asked(given: MutableMapping[str, str]) -> _Asked:
     starting = options.text("startingSegment", "earliest")
     if starting not in {"earliest", "latest"} and not (starting.isascii() and starting.isdigit() and int(starting)):
         raise OptionError(f"{NAME}: startingSegment={starting!r} is neither earliest, latest nor a number from 1 on.")
-    known = [column.name for column in columns_of(kind)]
-    columns = options.names("columns") or tuple(known)
-    if strange := [name for name in columns if name not in known]:
-        raise OptionError(f"{NAME}: {kind} has no column {', '.join(strange)}; it has {', '.join(known)}.")
     return _Asked(
         path=path,
         kind=kind,
@@ -277,7 +265,7 @@ def _asked(given: MutableMapping[str, str]) -> _Asked:
         from_latest=starting == "latest",
         limit=Limit(rows=options.number("maxRowsPerTrigger", None), bytes=options.number("maxBytesPerTrigger", None)),
         consumer=options.text("consumer", ""),
-        columns=columns,
+        columns=chosen_columns(NAME, kind, options.names("columns")),
         payload=payload_of(options.text("payload", "full")),
         part_bytes=options.number("partitionBytes", _PARTITION_BYTES) or _PARTITION_BYTES,
         parts_least=options.number("minPartitions", 2) or 1,
@@ -324,14 +312,7 @@ def _names(asked: _Asked, schema: StructType) -> tuple[str, ...]:
 
 
 def _parts(segments: Sequence[Segment], asked: _Asked) -> list[InputPartition]:
-    return [_Part(part) for part in packed(segments, part_bytes=asked.part_bytes, least=asked.parts_least)]
-
-
-def _read(partition: InputPartition, asked: _Asked, columns: tuple[str, ...]) -> Iterator["pa.RecordBatch"]:
-    assert isinstance(partition, _Part)  # noqa: S101 - it is one of ours
-    for segment in partition.segments:
-        for batch in read_batches(segment, asked.kind, columns):
-            yield limited(batch, asked.payload)
+    return [Part(part) for part in packed(segments, part_bytes=asked.part_bytes, least=asked.parts_least)]
 
 
 def _may_match(segment: Segment, wanted: Filter) -> bool:

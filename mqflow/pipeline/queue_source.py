@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
-from mqflow.journal import Journal, Kind, Lane, Segment, arrow_schema, columns_of, read_batches
+from mqflow.journal import Journal, Kind, Lane, arrow_schema
 from mqflow.journal.rows import Position, columns
 from mqflow.mqi.options import OpenOption
 from mqflow.pipeline.connecting import Reached, check_url, connected, reached
@@ -25,6 +25,7 @@ from mqflow.pipeline.errors import OptionError
 from mqflow.pipeline.offsets import from_offset, to_offset
 from mqflow.pipeline.options import options_of
 from mqflow.pipeline.payload import Payload, limited, payload_of
+from mqflow.pipeline.segment_rows import Part, chosen_columns, ddl_of, read_part
 from mqflow.verbs import Got
 
 if TYPE_CHECKING:
@@ -58,13 +59,6 @@ class _Browse(InputPartition):
     snapshot_id: str
 
 
-@dataclass(frozen=True)
-class _Part(InputPartition):
-    """Segments of the manifest."""
-
-    segments: tuple[Segment, ...]
-
-
 class QueueSource(DataSource):
     """`spark.read.format("mqflow_queue").option("url", ...).option("queue", ...)`."""
 
@@ -76,8 +70,7 @@ class QueueSource(DataSource):
     def schema(self) -> str:
         """Return the columns asked for, which are those of a journal's segments of the kind."""
         asked = _asked(self.options)
-        types = {column.name: column.type for column in columns_of(asked.kind)}
-        return ", ".join(f"{name} {types[name]}" for name in asked.columns)
+        return ddl_of(asked.kind, asked.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
         """Return what browses the queue."""
@@ -170,7 +163,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         journal = Journal.open(Path(self._asked.manifest))
         before, through = from_offset(journal.id, start), from_offset(journal.id, end)
         return [
-            _Part((segment,))
+            Part((segment,))
             for name, last in through.items()
             if last > before.get(name, 0)
             for segment in journal.lane(name).segments(after=before.get(name, 0), through=last)
@@ -178,10 +171,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Yield the rows of one part."""
-        assert isinstance(partition, _Part)  # noqa: S101 - it is one of ours
-        for segment in partition.segments:
-            for batch in read_batches(segment, self._asked.kind, self._asked.columns):
-                yield limited(batch, self._asked.payload)
+        return read_part(partition, self._asked.kind, self._asked.columns, self._asked.payload)
 
     def stop(self) -> None:
         """Let the connection go; nothing is acknowledged here, because this may come right after a kill."""
@@ -231,10 +221,6 @@ def _batch(asked: _Asked, unit: Sequence[Got], queue_manager: str, first: int, s
 def _asked(given: MutableMapping[str, str]) -> _Asked:
     options = options_of(NAME, given, _KNOWN)
     kind = Kind(options.one_of("kind", list(Kind), Kind.PAYLOAD))
-    known = [column.name for column in columns_of(kind)]
-    chosen = options.names("columns") or tuple(known)
-    if strange := [name for name in chosen if name not in known]:
-        raise OptionError(f"{NAME}: {kind} has no column {', '.join(strange)}; it has {', '.join(known)}.")
     url = options.text("url")
     check_url(NAME, url)
     manifest = options.text("manifest", "")
@@ -243,7 +229,7 @@ def _asked(given: MutableMapping[str, str]) -> _Asked:
         queue=options.text("queue"),
         kind=kind,
         payload=payload_of(options.text("payload", "full")),
-        columns=chosen,
+        columns=chosen_columns(NAME, kind, options.names("columns")),
         messages_max=options.number("maxMessages", None),
         manifest=str(Path(manifest).absolute()) if manifest else "",
         rows_per_trigger=options.number("maxRowsPerTrigger", _ROWS_PER_TRIGGER) or _ROWS_PER_TRIGGER,

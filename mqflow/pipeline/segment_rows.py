@@ -1,0 +1,48 @@
+"""What the sources have in common whose rows stand in segments: which columns there are, and how a task reads its part.
+
+Loads Spark; only sources import it. Knows segments and their kinds; knows no lane, no offset and no queue.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from mqflow.journal import Kind, Segment, columns_of, read_batches
+from mqflow.pipeline.errors import OptionError
+from mqflow.pipeline.payload import Payload, limited
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("Part", "chosen_columns", "ddl_of", "read_part")
+
+
+@dataclass(frozen=True)
+class Part(InputPartition):
+    """Segments for one task. All that a worker needs, which knows nothing else."""
+
+    segments: tuple[Segment, ...]
+
+
+def chosen_columns(source: str, kind: Kind, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that are read: those named, or all of the kind. Raises `OptionError` for one it does not have."""
+    known = [column.name for column in columns_of(kind)]
+    if strange := [name for name in names if name not in known]:
+        raise OptionError(f"{source}: {kind} has no column {', '.join(strange)}; it has {', '.join(known)}.")
+    return tuple(names) or tuple(known)
+
+
+def ddl_of(kind: Kind, columns: Sequence[str]) -> str:
+    """Return these columns as Spark writes a schema, with their types in segments."""
+    types = {column.name: column.type for column in columns_of(kind)}
+    return ", ".join(f"{name} {types[name]}" for name in columns)
+
+
+def read_part(partition: InputPartition, kind: Kind, columns: Sequence[str], payload: Payload) -> Iterator["pa.RecordBatch"]:
+    """Yield the rows of one part. Raises what `read_batches` does."""
+    assert isinstance(partition, Part)  # noqa: S101 - it is one of ours
+    for segment in partition.segments:
+        for batch in read_batches(segment, kind, columns):
+            yield limited(batch, payload)
