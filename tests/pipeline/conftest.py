@@ -51,6 +51,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 def _config(folder: Path) -> dict[str, str]:
     return {
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",  # it plans each query again after each of its stages
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short runs: compile little
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
@@ -63,10 +64,13 @@ def _config(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def interpreted(spark: "SparkSession") -> Iterator[None]:
-    """Small frames and many plans: compiling each plan to Java would take most of the time."""
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    """Small frames and many plans: compiling each plan and its projections to Java would take most of the time."""
+    uncompiled = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    for name, value in uncompiled.items():
+        spark.conf.set(name, value)
     yield
-    spark.conf.unset("spark.sql.codegen.wholeStage")
+    for name in uncompiled:
+        spark.conf.unset(name)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from examples.flights_on_spark import planted
 from examples.flights_on_spark.checking import Check, check_booked, check_messages
@@ -19,7 +18,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("long on spark")
 
 
 @pytest.fixture(scope="module")
-def demo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+def demo(interpreted: None, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return Demo(data=SHIPPED, folder=tmp_path_factory.mktemp("demo") / "here", days=DAYS)
 
 

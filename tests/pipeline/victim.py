@@ -194,6 +194,10 @@ def main(where: str, url: str, how: str, *designs: str) -> None:
         master="local[4,4]",  # two tasks of the sink may stand at their gate, and the others go on
         config={
             "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",
+            # Few rows and short lives: nothing is worth compiling.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.local.dir": str(base / "local"),
             "spark.sql.streaming.metricsEnabled": "false",
