@@ -104,8 +104,11 @@ class Consumer:
         waited_ms = 0
         while True:
             session, mover = await self._opened()
-            step_ms = await self._step_ms(session, wait_ms, waited_ms)
-            exchange = await session.exchange(None, mover.handle, replace(wanted, wait_ms=step_ms), most=1)
+            step_ms, step = wait_ms, wanted
+            if self._records is not None:
+                step_ms = await self._step_ms(self._records, session, wait_ms, waited_ms)
+                step = replace(wanted, wait_ms=step_ms)
+            exchange = await session.exchange(None, mover.handle, step, most=1)
             if exchange.get_error is not None:
                 await self._lose_or_raise(exchange.get_error)
                 waited_ms = 0
@@ -178,12 +181,12 @@ class Consumer:
             if self._records is not None:
                 self._records.ended()
 
-    async def _step_ms(self, session: Session, wait_ms: int, waited_ms: int) -> int:
+    async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
         """Return how long to wait at once: all of it, or where an idle consumer has to say that it is there, a part."""
         left_ms = wait_ms if wait_ms < 0 else wait_ms - waited_ms
-        if self._records is None or self._received or self._sent:
+        if self._received or self._sent:
             return left_ms
-        await self._records.heartbeat(session)
+        await records.heartbeat(session)
         return _RECORDED_WAIT_MS if left_ms < 0 else min(left_ms, _RECORDED_WAIT_MS)
 
     async def _opened(self) -> tuple[Session, Mover]:

@@ -20,6 +20,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.disposition import Settlement
+from mqflow.policy.disposition_record import DispositionRecord
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.connection_recorder import ConnectionRecorder
@@ -197,6 +198,7 @@ class DelayProcessor:
     ) -> bool:
         """Move what is due, told when the unit of work has ended; False where that is to be backed out. Fills in the unit."""
         events: list[Event] = []
+        records: list[DispositionRecord] = []
         body_bytes = 0
         seen: Seen | None = first
         while seen is not None:
@@ -207,6 +209,7 @@ class DelayProcessor:
                 if moved.settlement is Settlement.BACKOUT:
                     return False
                 events += moved.events
+                records += (moved.record,) if moved.record is not None else ()
                 body_bytes += moved.body_bytes
             if len(unit) == _UNIT_MAX or body_bytes >= _UNIT_BYTES or self._stopping.is_set():
                 break
@@ -214,16 +217,28 @@ class DelayProcessor:
             seen = await staged.soonest(now)
             if seen is not None and due_in_ms(seen.header, now) > 0:
                 break
+        refused = await self._record(session, records)
+        if refused is not None and refused.reason == Reason.SYNCPOINT_LIMIT_REACHED:
+            self._told.clear()  # alone, each has room for its record
+            return False
         await session.settle(Settlement.COMMIT)
         for event in events:
             self._broadcast(event)
         return True
+
+    async def _record(self, session: Session, records: Sequence[DispositionRecord]) -> MQIError | None:
+        """Put the records in the open unit of work; return why not."""
+        if self._records is None or not records:
+            return None
+        return await session.call(self._records.put_all, session.connection, records)
 
     async def _alone(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
         """Move one message that is due, in one unit of work, and tell of it when that has ended."""
         try:
             moved = await session.call(move.deliver, seen.message_id)
             if moved is not None:
+                if moved.record is not None and moved.settlement is Settlement.COMMIT:
+                    await self._record(session, [moved.record])
                 await session.settle(moved.settlement)
                 for event in moved.events:
                     self._broadcast(event)

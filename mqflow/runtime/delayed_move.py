@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mqflow.ambient import Clock
 from mqflow.events import DelayedDelivered, DelayedRefused, Event, ReportSent
@@ -32,7 +33,7 @@ from mqflow.policy.delivery_delay import (
     retry_in_ms,
 )
 from mqflow.policy.disposition import DeadLetter, Discard, Disposition, Return, Settlement
-from mqflow.policy.disposition_record import RecordOutcome
+from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome
 from mqflow.policy.reconnection import Class, classify
 from mqflow.policy.redelivered import with_count
 from mqflow.policy.report import ReportMessage, exception_report, report
@@ -56,6 +57,8 @@ class Moved(Struct, frozen=True):
     body_bytes: int = 0
     #: Why its queue refused the message, where it did.
     reason: int = 0
+    #: To be put before the unit of work is committed.
+    record: DispositionRecord | None = None
 
 
 _NOT_TOGETHER: Final = Moved(Settlement.BACKOUT)
@@ -70,7 +73,7 @@ class DelayedMove(Struct, frozen=True):
     staging_queue: str
     clock: Clock
     application_name: str
-    #: Puts a record of what becomes of each message, in the unit of work of its move; None for none.
+    #: Makes a record of what becomes of each message, for the unit of work of its move; None for none.
     records: ConnectionRecorder | None = None
 
     def deliver(self, message_id: bytes, *, alone: bool = True) -> Moved | None:
@@ -89,9 +92,7 @@ class DelayedMove(Struct, frozen=True):
         if has_expired(header, now):
             owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
             expired = self._with_report((), descriptor, owed, header, alone=alone)
-            if expired.settlement is Settlement.COMMIT:
-                self._record(RecordOutcome.EXPIRED, header, descriptor, body)
-            return expired
+            return replace(expired, record=self._record(RecordOutcome.EXPIRED, header, descriptor, body))
         put, data = descriptor, body
         if header.subscription_id != NO_ID:
             # The queue manager knows whether the subscription is still there.
@@ -107,14 +108,12 @@ class DelayedMove(Struct, frozen=True):
             return self._refused(header, descriptor, body, error) if alone else _NOT_TOGETHER
         # A publication has its MsgId from the queue manager, when it is put.
         there = descriptor if header.subscription_id == NO_ID else done.descriptor
-        refused = self._record(RecordOutcome.RELEASED, header, there, body, now=now)
-        if refused is not None and refused.reason == Reason.SYNCPOINT_LIMIT_REACHED and not alone:
-            return _NOT_TOGETHER
+        record = self._record(RecordOutcome.RELEASED, header, there, body, now=now)
         late_ms = max(0, -due_in_ms(header, now))
         delivered = DelayedDelivered(
             queue=header.target, message_id=descriptor.message_id, delay_ms=header.delay_ms, late_ms=late_ms
         )
-        return Moved(Settlement.COMMIT, (delivered,), len(body))
+        return Moved(Settlement.COMMIT, (delivered,), len(body), record=record)
 
     def postpone(self, message_id: bytes, *, reason: int = 0) -> bool:
         """Put it back on the staging queue, due again later; False where it is gone. To be committed.
@@ -129,7 +128,9 @@ class DelayedMove(Struct, frozen=True):
         self.connection.put1(self.staging_queue, got.descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=self.handle)
         if self.records is not None:
             sent, data = restored(got.descriptor, header, got.body, moment(self.clock))
-            self._record(RecordOutcome.LEFT, header, sent, data, mqrc=reason or None, target_queue=header.target)
+            left = self._record(RecordOutcome.LEFT, header, sent, data, mqrc=reason or None, target_queue=header.target)
+            if left is not None:
+                self.records.put_all(self.connection, [left])
         return True
 
     def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> Moved:
@@ -149,12 +150,11 @@ class DelayedMove(Struct, frozen=True):
             return Moved(Settlement.BACKOUT, (told,), reason=reason)
         owed = exception_report(descriptor, body, feedback=reason)
         ended = self._with_report((told,), descriptor, owed, header)
-        if ended.settlement is Settlement.COMMIT:
-            outcome, queue = RecordOutcome.DISCARDED, None
-            if isinstance(done, DeadLetter):
-                outcome, queue = RecordOutcome.DEAD_LETTERED, done.queue
-            self._record(outcome, header, descriptor, body, mqrc=reason, target_queue=queue)
-        return ended
+        outcome, queue = RecordOutcome.DISCARDED, None
+        if isinstance(done, DeadLetter):
+            outcome, queue = RecordOutcome.DEAD_LETTERED, done.queue
+        record = self._record(outcome, header, descriptor, body, mqrc=reason, target_queue=queue)
+        return replace(ended, record=record)
 
     def _record(
         self,
@@ -165,15 +165,15 @@ class DelayedMove(Struct, frozen=True):
         *,
         now: Moment | None = None,
         **more: Any,
-    ) -> MQIError | None:
-        """Put the record of a message on the queue that it is for; at `now`, where when it was due counts."""
+    ) -> DispositionRecord | None:
+        """Return the record of a message on the queue that it is for; at `now`, where when it was due counts."""
         if self.records is None:
             return None
         at_us = self.records.now_us() if now is None else now.wall_ms * 1_000
         if now is not None:
             # By how much it is later than its sender asked for, whatever it was refused meanwhile.
             more["due_ts"] = at_us + (due_in_ms(header, now) - header.retry_ms) * 1_000
-        return self.records.put(
+        return self.records.make(
             self.connection,
             outcome,
             about,

@@ -197,11 +197,34 @@ async def test_a_publication_is_recorded_as_the_message_that_it_became(mq: Queue
     assert there == {(each.queue, each.msg_id, each.put_ts) for each in await recorded(mq)}
 
 
+async def test_what_is_released_together_shares_a_message_of_records(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        for _ in range(10):
+            await app.put("LATER", b"x", delay=2)
+        await anyio.sleep(4)
+
+    assert 1 == mq.depth(DISPOSITION_QUEUE)
+    assert 10 == len({each.disp_id for each in await recorded(mq)})
+
+
+async def test_a_unit_of_work_without_room_for_records_moves_each_message_alone(mq: QueueManagerKit) -> None:
+    app = App(name="orders", settings=ON)
+    async with mq.run(app):
+        for _ in range(3):
+            await app.put("LATER", b"x", delay=2)
+        mq.mqsc("ALTER QMGR MAXUMSGS(6)")  # three gets and three puts
+        await anyio.sleep(4)
+
+    assert (3, 3) == (mq.depth("LATER"), len(await recorded(mq)))
+    assert [] == mq.told(Warned)
+
+
 async def test_a_queue_that_refuses_records_of_releases_holds_none_up(mq: QueueManagerKit) -> None:
     mq.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) MAXDEPTH(1)")
     app = App(name="orders", settings=ON)
     async with mq.run(app):
-        for delay_s in (2, 2, 2, 3):
+        for delay_s in (2, 3, 4, 5):
             await app.put("LATER", b"x", delay=delay_s)
         await anyio.sleep(8)
 
