@@ -22,6 +22,7 @@ from mqflow.cli import rehearsal
 from mqflow.cli.descriptors import allow_all_descriptors, too_few
 from mqflow.cli.exits import sentence_of
 from mqflow.cli.lifeline import until_alone
+from mqflow.cli.reading import while_reading
 from mqflow.embedded import calls
 from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.database import check_version
@@ -219,9 +220,10 @@ def _prepare(wanted: Hosting, folder: DataFolder) -> None:
 
 async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) -> None:
     with ExitStack() as opened:
-        queue_manager = EmbeddedQueueManager(wanted.name, store=store)
-        opened.callback(queue_manager.close)
         folder = prepare_folder(wanted.folder, create=False)
+        with while_reading(wanted.name, folder):
+            queue_manager = EmbeddedQueueManager(wanted.name, store=store)
+        opened.callback(queue_manager.close)
 
         def obey(request: calls.HostOrder) -> None:
             match request:

@@ -24,6 +24,7 @@ from mqflow.cli.answering import answers, name_said_at
 from mqflow.cli.exits import EXIT_ORDERED
 from mqflow.cli.hosting import Hosting, host
 from mqflow.cli.lifeline import lifeline_option
+from mqflow.cli.reading import while_reading
 from mqflow.cli.target import json_option
 from mqflow.cli.terminal import note, show_table
 from mqflow.embedded import calls
@@ -168,7 +169,9 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
         process = subprocess.Popen(  # noqa: S603 - our own command
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=Path.cwd()
         )
-    click.echo(_until_ready(process, name, place, said_before))
+    with while_reading(name, data):
+        ready = _until_ready(process, name, place, said_before)
+    click.echo(ready)
     note(f"Applications of this user reach it by embedded+unix:{place / SERVED_SOCKET}?qmgr={name}")
 
 
@@ -290,12 +293,14 @@ def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, sai
     """
     data = prepare_folder(place, create=True)
     ready_by = SYSTEM_CLOCK.monotonic() + _START_S
-    while SYSTEM_CLOCK.monotonic() < ready_by:
+    owns = False
+    while owns or SYSTEM_CLOCK.monotonic() < ready_by:  # who owns it reads it, however much that is
         code = process.poll()
         said = (place / _LOG).read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
         if code is not None:
             raise ConfigurationError(f"{name} did not start (exit code {code}): {(said or ['it said nothing'])[-1]}")
-        active = owner_pid(data) == process.pid and answers(place)
+        owns = owner_pid(data) == process.pid
+        active = owns and answers(place)
         if active or any(f"{name} stands by" in line for line in said):
             process.returncode = 0  # it outlives this command, and nobody waits for it
             return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."

@@ -22,9 +22,11 @@ from mqflow.app.signals import run_until_signal
 from mqflow.cli.applications import application
 from mqflow.cli.descriptors import allow_all_descriptors
 from mqflow.cli.lifeline import lifeline_option, until_alone
+from mqflow.cli.reading import while_reading
 from mqflow.cli.run_state import ReadyFile, ReconnectLine, in_foreground
 from mqflow.cli.target import url_option
 from mqflow.cli.terminal import note
+from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.serving import ServingError, serve
 from mqflow.events import Event, ListenerStarted
@@ -85,28 +87,35 @@ def command(
         app.hooks.append(line)
     if ready_file is not None:
         app.hooks.append(_ready(ready_file))
-    _serve_while_running(app, url)
+    stop_serving = _serve_while_running(app, url)
     try:
         until = None if alone_by is None else partial(until_alone, alone_by)
         beside = None if line is None else line.ticking
         ended = anyio.run(run_until_signal, app.running, app.stop, until, beside, backend=backend)
     finally:
+        stop_serving()
         export_the_rest()
         if line is not None:
             line.clear()
     sys.exit(ended)
 
 
-def _serve_while_running(app: App, url: str) -> None:
-    """Have an embedded queue manager served while the application runs, so that other commands reach it."""
+def _serve_while_running(app: App, url: str) -> Callable[[], None]:
+    """Have an embedded queue manager served while the application runs, so that other commands reach it.
+
+    Return what is to be called at the end, also where it never came to run.
+    """
     location = locate(url)
     folder = location.path
     if location.kind != "embedded" or folder is None:
-        return
+        return lambda: None
     serving = ExitStack()
+    if (folder / "queue_manager.db").exists() and in_foreground(sys.stderr):
+        serving.enter_context(while_reading(location.queue_manager, prepare_folder(folder, create=False)))
 
     @app.on_start
     def start() -> None:
+        serving.close()  # everything is read
         queue_manager = app.queue_manager
         assert isinstance(queue_manager, EmbeddedQueueManager)  # noqa: S101 - the URL says so
         try:
@@ -115,6 +124,7 @@ def _serve_while_running(app: App, url: str) -> None:
             note(f"mqflow: other commands cannot reach this queue manager meanwhile. {error}")
 
     app.on_stop(serving.close)
+    return serving.close
 
 
 def _ready(path: Path) -> ReadyFile:

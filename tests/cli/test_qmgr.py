@@ -360,6 +360,7 @@ def test_status_says_the_name_of_an_ended_one_whatever_its_folder_is_called(run:
 @pytest.mark.parametrize(
     ("content", "said"),
     [(b"notes", "it is not an SQLite database"), (b"SQLite format 3\0".ljust(68, b"\0") + b"gpkg", "another application's")],
+    ids=["text", "another application's database"],
 )
 def test_what_is_no_queue_managers_data_is_not_listed_as_one(run: Run, content: bytes, said: str) -> None:
     Path("other").mkdir()
