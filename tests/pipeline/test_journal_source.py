@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own pages have it
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, LessThanOrEqual, StringStartsWith
+from pyspark.sql.types import StructType
 
 from mqflow.journal import Journal, Kind, arrow_schema
 from mqflow.pipeline import OptionError
@@ -44,6 +45,31 @@ def test_the_columns_of_every_kind_arrive_with_their_types(spark: SparkSession, 
 
     assert [(field.name, field.type) for field in arrow_schema(kind)] == [(field.name, field.type) for field in found.schema]
     assert 60 == found.num_rows
+
+
+def test_a_large_batch_leaves_in_slices_and_a_row_that_is_larger_than_one_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate_journal(tmp_path / "journal", Kind.DEAD_LETTER, segments=2, rows=50, body_bytes=1_000)
+    asked = source(tmp_path / "journal", columns="segment,ordinal,body")
+    schema: Any = StructType.fromDDL(asked.schema())
+    reader: Any = asked.reader(schema)
+
+    for size, slices in ((1024 * 1024, 2), (10_000, 2 * 7), (1, 2 * 50)):  # an MQDLH and a body: eight in 10 KB
+        monkeypatch.setattr("mqflow.pipeline.segment_rows._BATCH_BYTES", size)
+        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+
+        assert slices == len(batches)
+        rows = [(row["segment"], row["ordinal"]) for batch in batches for row in batch.to_pylist()]
+        assert [(segment, at) for segment in (1, 2) for at in range(50)] == rows
+
+
+def test_the_jvm_does_not_check_arrow_twice_whatever_else_it_is_told(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+
+    assert "-XX:+UseSerialGC" in (spark.conf.get("spark.driver.extraJavaOptions") or "")
+    for name, value in (("enable_unsafe_memory_access", "true"), ("enable_null_check_for_get", "false")):
+        assert value == jvm.System.getProperty(f"arrow.{name}")
 
 
 def test_a_filter_is_evaluated_by_spark_where_it_is_pushed_and_where_not(spark: SparkSession, journal: Path) -> None:
