@@ -1,14 +1,16 @@
 """The benchmarks of the pipeline work, at a size that says nothing about speed."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from benchmarks import landing, triage
 from benchmarks import spark as benchmark
 from benchmarks import spark_sides as sides
-from benchmarks import triage
 from benchmarks.sampling import Sample
+from mqflow.verbs import GetOptions, Got
 
 ROWS = 40
 
@@ -41,6 +43,21 @@ def test_what_needs_no_spark_is_measured_without_one_and_written_into_the_page(
 
     assert "| 2 lanes / 1 lane, 50 µs a get |" in page.read_text()
     assert "measuring" in capsys.readouterr().err
+
+
+def test_a_slow_connection_waits_for_each_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verb for many messages, handed on to the connection within, would wait once for all of them."""
+    gets: list[int] = []
+    get = landing.Slow.get
+
+    def counted(self: landing.Slow, handle: Any, options: GetOptions) -> Got | None:
+        gets.append(1)
+        return get(self, handle, options)
+
+    monkeypatch.setattr(landing.Slow, "get", counted)
+
+    assert 0 < landing.landed(100, call_us=1)
+    assert 100 < len(gets)
 
 
 def test_the_goal_of_triage_is_judged_for_a_hundred_million_letters_only() -> None:
