@@ -12,6 +12,7 @@ from msgspec import Struct
 from sortedcontainers import SortedList
 
 from mqflow.embedded.get_rules import Match, matches
+from mqflow.embedded.places import Places
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 
@@ -121,7 +122,7 @@ class LocalQueue:
         self.changes = 0
         self.last_put_at: float | None = None
         self.last_get_at: float | None = None
-        self._order: SortedList[int] = SortedList()
+        self._order = Places()
         # Built when something is first matched by identifier: most queues are only ever read in order.
         self._by_message_id: _IdentifierIndex | None = None
         self._by_correlation_id: _IdentifierIndex | None = None
@@ -140,7 +141,7 @@ class LocalQueue:
     def load(self, messages: Sequence[QueuedMessage]) -> None:
         """Put the messages of a restart on the empty queue, in one go."""
         self.messages = {message.key: message for message in messages}
-        self._order = SortedList(self.messages)
+        self._order = Places(self.messages)
 
     def add(self, message: QueuedMessage) -> None:
         """Make the message available at its place; a returned one goes back to where it was."""
@@ -157,11 +158,7 @@ class LocalQueue:
     def take(self, message: QueuedMessage) -> None:
         """Take the message off: it is available no more."""
         key = message.key
-        order = self._order
-        if order[0] == key:
-            order.pop(0)  # half of what `del` costs
-        else:
-            order.remove(key)
+        self._order.remove(key)
         del self.messages[key]
         if self._by_message_id is not None:
             self._by_message_id.remove(message.descriptor.message_id, key)
@@ -176,15 +173,21 @@ class LocalQueue:
 
     def first(self, count: int) -> list[QueuedMessage]:
         """Return up to so many messages that are available, in order."""
-        messages, order = self.messages, self._order
+        messages = self.messages
         if count == 1:
-            return [messages[order[0]]] if order else []
-        return [messages[key] for key in order[: max(0, count)]]
+            key = self._order.first()
+            return [] if key is None else [messages[key]]
+        return [messages[key] for key in self._order.first_ones(max(0, count))]
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
         """Take these off: they are the first ones, in order."""
+        if len(messages) == 1 or self.locks or self.co_op_marks or self._is_indexed:
+            for message in messages:
+                self.take(message)
+            return
+        self._order.remove_first(len(messages))
         for message in messages:
-            self.take(message)
+            del self.messages[message.key]
 
     def clear(self) -> list[QueuedMessage]:
         """Take every available message off and return them."""
@@ -198,16 +201,15 @@ class LocalQueue:
     def next_match(self, match: Match | None, after: int) -> QueuedMessage | None:
         """Return the first available message behind the place `after` that matches; None takes any."""
         if match is None:
-            order = self._order
-            if after == BEFORE_FIRST:
-                return self.messages[order[0]] if order else None
-            position = order.bisect_right(after)
-            return self.messages[order[position]] if position < len(order) else None
+            key = self._order.first() if after == BEFORE_FIRST else self._order.after(after)
+            return None if key is None else self.messages[key]
         if match.serial is not None:
             return self._by_serial(match, after)
         keys = self._candidates(match)
         later: Iterable[int]
-        if after == BEFORE_FIRST:
+        if keys is None:
+            later = self._order.all_after(after)
+        elif after == BEFORE_FIRST:
             later = keys
         elif isinstance(keys, SortedList):
             later = keys.irange(after, inclusive=(False, True))
@@ -221,10 +223,14 @@ class LocalQueue:
 
     def next_keys(self, message: QueuedMessage, count: int) -> list[int]:
         """Return the keys of up to `count` available messages in order, from this one on."""
-        start = self._order.bisect_left(message.key)
-        return list(self._order.islice(start, start + count))
+        return self._order.ones_from(message.key, count)
 
-    def _candidates(self, match: Match) -> "Sequence[int] | SortedList[int]":
+    @property
+    def _is_indexed(self) -> bool:
+        return not (self._by_message_id is self._by_correlation_id is self._by_group_id is None)
+
+    def _candidates(self, match: Match) -> "Sequence[int] | SortedList[int] | None":
+        """Return the only keys that may match, in order; None where they all may."""
         if match.message_id is not None:
             if self._by_message_id is None:
                 self._by_message_id = self._indexed(lambda descriptor: descriptor.message_id)
@@ -237,7 +243,7 @@ class LocalQueue:
             if self._by_group_id is None:
                 self._by_group_id = self._indexed(lambda descriptor: descriptor.group_id)
             return self._by_group_id.find(match.group_id)
-        return self._order
+        return None
 
     def _indexed(self, identifier: Callable[[MessageDescriptor], bytes]) -> _IdentifierIndex:
         index = _IdentifierIndex()
