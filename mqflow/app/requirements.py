@@ -129,6 +129,9 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
             found.need(use.staging_queue, _PUT)
     for topic_string in use.published:
         found.need(known.topic(topic_string).name, (Authority.PUB,), Kind.TOPIC)
+    if settings.disposition_queue and (app.listeners or use.consumed or app.dead_letter_handlers):
+        found.have(settings.disposition_queue)
+        found.need(settings.disposition_queue, _PUT)
     if use.requests:
         found.need(_MODEL, (Authority.GET,))
     return Requirements(tuple(found.queues.values()), found.authorities)

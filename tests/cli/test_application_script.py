@@ -213,6 +213,19 @@ async def test_on_an_empty_queue_manager_the_script_is_enough(mq: QueueManagerKi
     await everything_it_does(mq, prepared(mq, script))
 
 
+@pytest.mark.mq_backend("asyncio")
+async def test_it_is_enough_for_records_of_decisions_too(
+    mq: QueueManagerKit, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MQFLOW.DISPOSITION")
+    lines = printed(*OPTIONS, "--dead-letter-queue", DLQ).stdout
+
+    await everything_it_does(mq, prepared(mq, lines))
+
+    assert "SET AUTHREC PROFILE('MQFLOW.DISPOSITION') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PUT)" in lines
+    assert mq.depth("MQFLOW.DISPOSITION")
+
+
 GRANTED = {
     ("QMGR", "SELF"): "CONNECT INQ",
     ("QUEUE", "ORDERS.IN"): "GET INQ",
