@@ -118,7 +118,7 @@ def serve_command(
 
     Until SIGTERM or Ctrl-C, which end it immediately, or SIGHUP (controlled). Exits with 1 where its storage failed.
     """
-    place, _ = _existing(name, folder)
+    place, _ = _existing_of(name, folder)
     try:
         addresses = tuple(parse_address(text) for text in listen)
         files = CertificateFiles(tls_folder or place / "tls")
@@ -157,7 +157,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
 
     What it says goes to qmgr.log in its folder. Applications of this user reach it by the URL that is printed.
     """
-    place, data = _existing(name, folder)
+    place, data = _existing_of(name, folder)
     words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
     words += ["--max-connections", str(connections_max)]
@@ -189,7 +189,7 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
 
     Returns when it has ended, unless it waits for applications.
     """
-    place, data = _existing(name, folder)
+    place, data = _existing_of(name, folder)
     pid = owner_pid(data)
     if pid is None:
         raise ConfigurationError(f"{name} in {place} is not active.")
@@ -230,7 +230,7 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
 @_data
 def backup(name: str, target: Path, folder: Path | None) -> None:
     """Copy what is durable now to a new folder, while it runs or not. A queue manager can be started there."""
-    place, data = _existing(name, folder)
+    place, data = _existing_of(name, folder)
     if owner_pid(data) is not None:
         _order(place, name, calls.Backup(str(target.absolute())))
     else:
@@ -252,10 +252,9 @@ def tls(name: str, host: tuple[str, ...], folder: Path | None) -> None:
 
     Those by which applications connect; `serve` finds the certificates in the folder.
     """
+    place, _ = _existing_of(name, folder)
     try:
-        files = make_certificates(
-            _folder(name, folder) / "tls", host, name=name, now=datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC)
-        )
+        files = make_certificates(place / "tls", host, name=name, now=datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC))
     except CertificateError as error:
         raise ConfigurationError(str(error)) from error
     click.echo(
@@ -271,7 +270,7 @@ def tls(name: str, host: tuple[str, ...], folder: Path | None) -> None:
 @click.option("--password-file", type=click.File("r"), help="A file with the password; asked for otherwise.")
 def user_command(name: str, user: str, folder: Path | None, remove: bool, password_file: Any) -> None:  # noqa: FBT001 - click passes options by name
     """Give a user a password for connections over TCP. What it may do is said by SET AUTHREC (mqflow mqsc)."""
-    users = _users(_folder(name, folder))
+    users = _users(_existing_of(name, folder)[0])
     if remove:
         if not users.remove(user):
             raise ConfigurationError(f"There is no user {user!r}; there are: {', '.join(users.names()) or 'none'}.")
@@ -300,7 +299,8 @@ def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, sai
         if code is not None:
             raise ConfigurationError(f"{name} did not start (exit code {code}): {(said or ['it said nothing'])[-1]}")
         owns = owner_pid(data) == process.pid
-        active = owns and answers(place)
+        # It says so once it listens at every address, and answers at its own before that.
+        active = owns and any(f"{name} is active, at" in line for line in said) and answers(place)
         if active or any(f"{name} stands by" in line for line in said):
             process.returncode = 0  # it outlives this command, and nobody waits for it
             return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
@@ -324,6 +324,14 @@ def _existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
         raise ConfigurationError(f"There is no queue manager in {place}: mqflow qmgr create {name} makes one; {said}.")
     data = prepare_folder(place, create=False)
     check_identity(data)
+    return place, data
+
+
+def _existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
+    """Return the folder of the queue manager of this name. Raises as `_existing`, and where it is another one's."""
+    place, data = _existing(name, folder)
+    if (known := name_in(data)) not in {"", name}:
+        raise ConfigurationError(f"{place} holds the data of {known}, not of {name}: check the name, or --data.")
     return place, data
 
 

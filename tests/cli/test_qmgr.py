@@ -339,7 +339,10 @@ def test_a_socket_that_a_dead_server_has_left_is_nobody_who_is_ready(run: Run, m
     assert "did not start (exit code 1): it never served" in result.stderr
 
 
-@pytest.mark.parametrize("words", [("start", "QM2"), ("stop", "QM2"), ("status", "QM2"), ("backup", "QM2", "copy")])
+@pytest.mark.parametrize(
+    "words",
+    [(each, "QM2") for each in ("start", "stop", "status")] + [(each, "QM2", "x") for each in ("backup", "tls", "user")],
+)
 def test_a_folder_without_a_queue_manager_is_said_to_be_one_with_what_to_do(run: Run, words: tuple[str, ...]) -> None:
     Path("QM2").mkdir()
 
@@ -347,6 +350,23 @@ def test_a_folder_without_a_queue_manager_is_said_to_be_one_with_what_to_do(run:
 
     assert 2 == result.exit_code
     assert "There is no queue manager in QM2: mqflow qmgr create QM2 makes one; --data names another folder.\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("serve",), ("start",), ("stop",), ("backup", "copy"), ("tls", "localhost"), ("user", "alice")]
+)
+def test_a_folder_of_another_queue_manager_is_said_to_be_one(run: Run, words: tuple[str, ...]) -> None:
+    result = run("qmgr", words[0], "QM2", *words[1:], "--data", "QM1")
+
+    assert 2 == result.exit_code
+    assert "QM1 holds the data of QM1, not of QM2: check the name, or --data.\n" in result.stderr
+
+
+def test_one_that_cannot_listen_where_it_should_is_not_said_to_be_active(run: Run) -> None:
+    result = run("qmgr", "start", "QM1", "--listen", "198.51.100.1:1414")
+
+    assert 2 == result.exit_code
+    assert "QM1 did not start (exit code 1): mqflow: 198.51.100.1:1414 can be reached from other machines" in result.stderr
 
 
 def test_status_says_the_name_of_an_ended_one_whatever_its_folder_is_called(run: Run) -> None:
