@@ -7,7 +7,6 @@ import getpass
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -20,27 +19,25 @@ from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.app.settings import load
-from mqflow.cli.answering import answers, name_said_at
+from mqflow.cli.answering import answers
 from mqflow.cli.exits import EXIT_ORDERED
 from mqflow.cli.hosting import Hosting, host
 from mqflow.cli.lifeline import lifeline_option
+from mqflow.cli.qmgr_folders import existing, existing_of, folder_of, status_of, statuses
 from mqflow.cli.reading import while_reading
 from mqflow.cli.target import json_option
 from mqflow.cli.terminal import note, show_table
 from mqflow.embedded import calls
 from mqflow.embedded.addresses import AddressError, TcpAddress, parse_address
 from mqflow.embedded.certificates import CertificateError, CertificateFiles, make_certificates, server_context
-from mqflow.embedded.database import check_identity
 from mqflow.embedded.ending import End, Manner
-from mqflow.embedded.folder import DataFolder, FolderError, prepare_folder
-from mqflow.embedded.peeking import name_in
+from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.served import ServedQueueManager
 from mqflow.embedded.serving import CONNECTIONS_MAX
 from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.standby import owner_pid, standby_pid
+from mqflow.embedded.standby import owner_pid
 from mqflow.embedded.users_file import USERS_FILE, UsersFile, why_no_user
-from mqflow.mqi.errors import MQIError
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("command",)
@@ -88,7 +85,7 @@ _name_argument = click.argument("name", callback=_name)
 @click.option("--dead-letter-queue", "-u", default="SYSTEM.DEAD.LETTER.QUEUE", show_default=True, help="Its DEADQ.")
 def create(name: str, folder: Path | None, dead_letter_queue: str) -> None:
     """Make a queue manager, and do not start it (crtmqm)."""
-    place = _folder(name, folder)
+    place = folder_of(name, folder)
     if (place / "queue_manager.db").exists():
         raise ConfigurationError(f"{place} holds a queue manager already: mqflow qmgr start {name} starts it.")
     EmbeddedQueueManager(name, store=SqliteStore(place), dead_letter_queue=dead_letter_queue).close()
@@ -118,7 +115,7 @@ def serve_command(
 
     Until SIGTERM or Ctrl-C, which end it immediately, or SIGHUP (controlled). Exits with 1 where its storage failed.
     """
-    place, _ = _existing_of(name, folder)
+    place, _ = existing_of(name, folder)
     try:
         addresses = tuple(parse_address(text) for text in listen)
         files = CertificateFiles(tls_folder or place / "tls")
@@ -157,7 +154,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
 
     What it says goes to qmgr.log in its folder. Applications of this user reach it by the URL that is printed.
     """
-    place, data = _existing_of(name, folder)
+    place, data = existing_of(name, folder)
     words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
     words += ["--max-connections", str(connections_max)]
@@ -189,7 +186,7 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
 
     Returns when it has ended, unless it waits for applications.
     """
-    place, data = _existing_of(name, folder)
+    place, data = existing_of(name, folder)
     pid = owner_pid(data)
     if pid is None:
         raise ConfigurationError(f"{name} in {place} is not active.")
@@ -210,9 +207,9 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
 def status(name: str | None, folder: Path | None, **options: Any) -> None:
     """Say whether it is active, and whether a standby waits (dspmq)."""
     if name or folder:
-        rows = [_status(_existing(name or "NAME", folder)[0])]
+        rows = [status_of(existing(name or "NAME", folder)[0])]
     else:
-        rows = list(_statuses(sorted(path.parent for path in Path().glob("*/queue_manager.db"))))
+        rows = list(statuses(sorted(path.parent for path in Path().glob("*/queue_manager.db"))))
     if options["as_json"]:
         for row in rows:
             click.echo(msgspec.json.encode(row))
@@ -230,7 +227,7 @@ def status(name: str | None, folder: Path | None, **options: Any) -> None:
 @_data
 def backup(name: str, target: Path, folder: Path | None) -> None:
     """Copy what is durable now to a new folder, while it runs or not. A queue manager can be started there."""
-    place, data = _existing_of(name, folder)
+    place, data = existing_of(name, folder)
     if owner_pid(data) is not None:
         _order(place, name, calls.Backup(str(target.absolute())))
     else:
@@ -247,12 +244,17 @@ def backup(name: str, target: Path, folder: Path | None) -> None:
 @_name_argument
 @click.argument("host", nargs=-1, required=True)
 @_data
-def tls(name: str, host: tuple[str, ...], folder: Path | None) -> None:
+@click.option("--replace", is_flag=True, help="Make new ones; applications are to be given the new ca.pem.")
+def tls(name: str, host: tuple[str, ...], folder: Path | None, replace: bool) -> None:  # noqa: FBT001 - click passes options by name
     """Make certificates for HOST, names or addresses.
 
     Those by which applications connect; `serve` finds the certificates in the folder.
     """
-    place, _ = _existing_of(name, folder)
+    place, _ = existing_of(name, folder)
+    if (place / "tls" / "server.pem").exists() and not replace:
+        raise ConfigurationError(
+            f"There are certificates in {place / 'tls'}, which applications may trust: --replace makes others."
+        )
     try:
         files = make_certificates(place / "tls", host, name=name, now=datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC))
     except CertificateError as error:
@@ -270,7 +272,7 @@ def tls(name: str, host: tuple[str, ...], folder: Path | None) -> None:
 @click.option("--password-file", type=click.File("r"), help="A file with the password; asked for otherwise.")
 def user_command(name: str, user: str, folder: Path | None, remove: bool, password_file: Any) -> None:  # noqa: FBT001 - click passes options by name
     """Give a user a password for connections over TCP. What it may do is said by SET AUTHREC (mqflow mqsc)."""
-    users = _users(_existing_of(name, folder)[0])
+    users = _users(existing_of(name, folder)[0])
     if remove:
         if not users.remove(user):
             raise ConfigurationError(f"There is no user {user!r}; there are: {', '.join(users.names()) or 'none'}.")
@@ -312,29 +314,6 @@ def _say_nothing(_: str) -> None:
     """Tell nobody."""
 
 
-def _folder(name: str, folder: Path | None) -> Path:
-    return Path(name) if folder is None else folder
-
-
-def _existing(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return the folder of a queue manager. Raises `ConfigurationError` where none was made there, and a `FolderError`."""
-    place = _folder(name, folder)
-    if not (place / "queue_manager.db").exists():
-        said = "--data names another folder" if folder is None else "--data says where to look"
-        raise ConfigurationError(f"There is no queue manager in {place}: mqflow qmgr create {name} makes one; {said}.")
-    data = prepare_folder(place, create=False)
-    check_identity(data)
-    return place, data
-
-
-def _existing_of(name: str, folder: Path | None) -> tuple[Path, DataFolder]:
-    """Return the folder of the queue manager of this name. Raises as `_existing`, and where it is another one's."""
-    place, data = _existing(name, folder)
-    if (known := name_in(data)) not in {"", name}:
-        raise ConfigurationError(f"{place} holds the data of {known}, not of {name}: check the name, or --data.")
-    return place, data
-
-
 def _users(folder: Path) -> UsersFile:
     return UsersFile(folder / USERS_FILE, secrets.token_bytes)
 
@@ -345,26 +324,3 @@ def _order(place: Path, name: str, request: calls.HostOrder) -> None:
         manager.administration.order(request)
     finally:
         manager.close()
-
-
-def _statuses(places: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the status of each; of a folder that is somebody else's it is said, and no more."""
-    for place in places:
-        try:
-            yield _status(place)
-        except FolderError as error:
-            note(f"mqflow: {error}")
-
-
-def _status(place: Path) -> dict[str, Any]:
-    """Return what there is to say of it. Raises a `FolderError` where it is no queue manager's folder."""
-    data = prepare_folder(place, create=False)
-    name = name_in(data) or place.name
-    pid, waiting = owner_pid(data), standby_pid(data)
-    said = "ended" if pid is None else "active"
-    if pid is not None:
-        try:
-            name = name_said_at(place)
-        except MQIError as error:
-            said = f"active, and does not answer ({int(error.reason)})"
-    return {"queue manager": name, "status": said, "process": pid or "", "standby": waiting or "", "data": str(place)}

@@ -168,6 +168,8 @@ class ServedQueueManager:
         except OSError as error:
             reason, said = _refusal(error)
             detail = f"{said} at {address} ({error.strerror or error})"
+            if isinstance(error, ssl.SSLCertVerificationError):
+                detail += ". ca=FILE in the URL says whom to trust, and a certificate is good for the hosts it was made for"
             raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
         line = Line(stream, self._name, self._heart, self._over)
         self._lines.add(line)
@@ -177,6 +179,12 @@ class ServedQueueManager:
             line.queue_manager_name = line.call(hello, "MQCONNX")
             if pulse:
                 line.rely_on_pulse()
+        except MQIError as error:
+            line.close()
+            if error.reason == Reason.CONNECTION_BROKEN and self._tls is None and isinstance(address, TcpAddress):
+                detail = f"{address} took the connection and ended it. Where it is served with TLS, the URL is embedded+tls:"
+                raise error_for(error.reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
+            raise
         except BaseException:
             line.close()
             raise

@@ -296,6 +296,20 @@ def test_a_user_whose_name_fits_into_no_message_is_refused(run: Run) -> None:
     assert "has 13 characters" in refused.stderr
 
 
+def test_certificates_are_replaced_only_where_that_is_said(run: Run) -> None:
+    assert 0 == run("qmgr", "tls", "QM1", "localhost").exit_code
+    before = Path("QM1/tls/ca.pem").read_bytes()
+
+    refused = run("qmgr", "tls", "QM1", "localhost")
+    kept = Path("QM1/tls/ca.pem").read_bytes()
+
+    assert 2 == refused.exit_code
+    assert "There are certificates in QM1/tls" in refused.stderr
+    assert before == kept
+    assert 0 == run("qmgr", "tls", "QM1", "localhost", "--replace").exit_code
+    assert before != Path("QM1/tls/ca.pem").read_bytes()
+
+
 def test_users_with_a_password_get_in_over_tls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))

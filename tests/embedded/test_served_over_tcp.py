@@ -132,7 +132,7 @@ def test_a_user_that_is_removed_is_out_at_once(plain: Server, users: UsersFile) 
 
 
 def test_a_server_that_nobody_vouches_for_is_not_talked_to(secure: Server) -> None:
-    with pytest.raises(MQIError, match="not one that is trusted") as refused:
+    with pytest.raises(MQIError, match=r"not one that is trusted.*ca=FILE in the URL says whom to trust") as refused:
         alice(secure, client_context()).connect()
 
     assert Reason.SSL_INITIALIZATION_ERROR == refused.value.reason
@@ -152,6 +152,7 @@ def test_who_speaks_no_tls_gets_no_word(secure: Server) -> None:
         alice(secure).connect()
 
     assert Reason.CONNECTION_BROKEN == refused.value.reason
+    assert "Where it is served with TLS, the URL is embedded+tls:" in str(refused.value)
 
 
 def test_beyond_this_machine_it_takes_tls(owner: EmbeddedQueueManager, users: UsersFile) -> None:
