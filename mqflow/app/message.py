@@ -39,11 +39,14 @@ class Message:
         """The chain of headers, and the body with the format, encoding and character set that the last link gives it."""
         return headers.split(self.descriptor, self.data)
 
-    @cached_property
+    @property
     def properties(self) -> Mapping[str, PropertyValue]:
         """The application's own properties: the `usr` folder of the RFH2, empty where there is none."""
-        if self.descriptor.format in _PLAIN:
-            return {}
+        # Who traces asks this of every message: a cached property takes a lock each first time.
+        return {} if self.descriptor.format in _PLAIN else self._properties
+
+    @cached_property
+    def _properties(self) -> Mapping[str, PropertyValue]:
         found: dict[str, PropertyValue] = {}
         for link in self.parts.chain:
             if isinstance(link, rfh2.RFH2):

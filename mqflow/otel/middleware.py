@@ -46,6 +46,7 @@ from mqflow.verbs import Put
 __all__ = ("ProcessSpans", "PutSpans")
 
 _CANCELLED: Final = Interrupted("cancelled")
+_NOWHERE: Final = Context()
 
 
 class ProcessSpans:
@@ -70,7 +71,8 @@ class ProcessSpans:
             raise
         finally:
             detach(token)
-            self._end(span, delivery, outcome)
+            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise there is nothing to end
+                self._end(span, delivery, outcome)
         return outcome
 
     @unfailing
@@ -79,16 +81,17 @@ class ProcessSpans:
         if tracer is None:
             return None
         senders = [sender for message in delivery.messages if (sender := carrier.extract(_properties(message)))]
-        parent = self._parent(delivery, senders)
+        parent = self._parent(delivery, senders) if senders else None
         span = tracer.start_span(
             f"process {delivery.queue}",
-            set_span_in_context(NonRecordingSpan(parent), Context()) if parent else Context(),
+            set_span_in_context(NonRecordingSpan(parent), _NOWHERE) if parent else _NOWHERE,
             SpanKind.CONSUMER,
             operation_attributes("process", delivery.queue, delivery.listener),
             self._links(delivery, [] if parent else senders),
         )
-        if span.get_span_context().is_valid:
-            delivery.belongs_to_trace(format_trace_id(span.get_span_context().trace_id))
+        context = span.get_span_context()
+        if context.is_valid:
+            delivery.belongs_to_trace(format_trace_id(context.trace_id))
         if span.is_recording():
             self._describe(span, delivery)
         return span
@@ -100,9 +103,10 @@ class ProcessSpans:
 
     def _links(self, delivery: Incoming, senders: list[SpanContext]) -> list[Link]:
         """Return links to the senders, and for what is delivered again, to the delivery that failed before."""
-        again = [message for message in delivery.messages if message.backout_count]
-        failed_in = [span for message in again if (span := self._decisions.failed_in(message.message_id))]
-        return [Link(span) for span in (*senders, *failed_in)]
+        links = [Link(sender) for sender in senders]
+        if again := [message.message_id for message in delivery.messages if message.backout_count]:
+            links.extend(Link(span) for each in again if (span := self._decisions.failed_in(each)))
+        return links
 
     def _describe(self, span: Span, delivery: Incoming) -> None:
         """Say of the delivery what the settings allow, and no more; of a batch, how large it is."""

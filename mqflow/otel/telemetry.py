@@ -9,7 +9,7 @@ from opentelemetry.trace import TracerProvider
 from mqflow.ambient import SYSTEM_CLOCK, Clock
 from mqflow.app.middleware import Call, Incoming
 from mqflow.app.publishing import Outgoing, Send
-from mqflow.events import Event
+from mqflow.events import Event, Hook
 from mqflow.otel.dead_letters import DeadLetterSpans
 from mqflow.otel.decisions import DecisionSpans
 from mqflow.otel.metrics import Metrics
@@ -42,10 +42,14 @@ class OpenTelemetry:
     ) -> None:
         settings = settings or TraceSettings()
         tracers = Tracers(tracer_provider)
-        self._decisions = DecisionSpans(tracers, clock)
-        self._dead_letters = DeadLetterSpans(tracers, settings, clock)
-        self._metrics = Metrics(meter_provider)
-        self._processes = ProcessSpans(tracers, settings, self._decisions)
+        decisions = DecisionSpans(tracers, clock)
+        self._metrics: Final = Metrics(meter_provider)
+        hooks = (self._metrics, decisions, DeadLetterSpans(tracers, settings, clock))
+        #: Who wants which event: most are of every message, and for the metrics alone.
+        self._hooks: Final[dict[type[Event], tuple[Hook, ...]]] = {
+            event: tuple(hook for hook in hooks if event in hook.wants) for event in self.wants
+        }
+        self._processes = ProcessSpans(tracers, settings, decisions)
         self._puts = PutSpans(tracers, settings)
 
     def consume(self, delivery: Incoming, call_next: Call) -> Coroutine[Any, Any, Outcome]:
@@ -60,6 +64,5 @@ class OpenTelemetry:
 
     def __call__(self, event: Event) -> None:
         """Count the event; write a backout decision down when its end is known."""
-        self._metrics(event)
-        self._decisions(event)
-        self._dead_letters(event)
+        for hook in self._hooks.get(type(event), ()):
+            hook(event)

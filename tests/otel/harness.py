@@ -27,9 +27,17 @@ def incoming(
     body: bytes = b"{}", properties: Mapping[str, Any] | None = None, descriptor: MessageDescriptor = DESCRIPTOR
 ) -> Message:
     """Return a message as it was got from ORDERS.IN, with these properties as if an RFH2 had held them."""
-    message = Message(descriptor, body, "ORDERS.IN")
-    vars(message)["properties"] = properties or {}
+    message = _Propertied(descriptor, body, "ORDERS.IN")
+    message.given = properties or {}
     return message
+
+
+class _Propertied(Message):
+    given: Mapping[str, PropertyValue]
+
+    @property
+    def properties(self) -> Mapping[str, PropertyValue]:
+        return self.given
 
 
 def outgoing(properties: Mapping[str, PropertyValue] | None = None, queue: str = "ORDERS.OUT") -> Outgoing:
