@@ -128,6 +128,7 @@ class InlineSession:
         self.generation = 0
         self._handover = Handover()
         self._waiting: Baton | None = None
+        self._answer: Baton | None = None
         self._interrupted = False
         self._turns = 0
         self._options = self._at_once = GetOptions()
@@ -196,8 +197,10 @@ class InlineSession:
         if settlement is Settlement.BACKOUT:
             self.connection.backout()
             return
-        answer = Baton(self._handover)
+        answer = self._answer or Baton(self._handover)
+        self._answer = None
         if self.connection.begin_commit(answer.pass_on):
+            self._answer = answer  # nobody will pass it on: it is as new for the next commit
             return
         await _in_time(answer, self.connection.queue_manager_name)
 

@@ -4,7 +4,7 @@ Carries out what `policy` decides, and tells `Telling`. Is given a session and d
 is lost is raised as `SessionLost`, a queue that cannot go on as its `MQIError`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, assert_never
 
@@ -169,13 +169,16 @@ class Worker:
                 return delivery, outcome
         return None, COMPLETED
 
-    async def _attempt(self, deliveries: Sequence[Delivery]) -> Outcome:
+    def _attempt(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
         """Return the outcome of handling, whatever the handler does and however long it would take."""
-        spec, limit_s = self._spec, self._spec.time_limit_s
-        if limit_s is None:
-            return await attempt(spec.handle, deliveries, spec.never_retry)
+        spec = self._spec
+        if spec.time_limit_s is None:
+            return attempt(spec.handle, deliveries, spec.never_retry)
+        return self._attempt_within(spec.time_limit_s, deliveries)
+
+    async def _attempt_within(self, limit_s: float, deliveries: Sequence[Delivery]) -> Outcome:
         with anyio.move_on_after(limit_s):
-            return await attempt(spec.handle, deliveries, spec.never_retry)
+            return await attempt(self._spec.handle, deliveries, self._spec.never_retry)
         return Failed("TimeLimitExceeded", f"the handler took longer than its time limit of {limit_s:g} s")
 
     # -- what was found or what failed
