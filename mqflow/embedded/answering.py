@@ -18,7 +18,7 @@ from mqflow.embedded import calls
 from mqflow.embedded.administration import Administration
 from mqflow.embedded.authorities_served import ask_authorities, order_authorities
 from mqflow.embedded.entrances import Entrance
-from mqflow.embedded.frames import LENGTH_BYTES, FrameError, Frames, SilenceError, fill
+from mqflow.embedded.frames import FrameError, Frames, SilenceError
 from mqflow.embedded.heart import Heart
 from mqflow.embedded.objects_served import ObjectQuestion, ask_objects, order_objects
 from mqflow.embedded.pulse import Pulses
@@ -46,8 +46,6 @@ Taken = TypeVar("Taken", "Got | None", list[Got])
 
 #: Stands for a number that is no handle's where None would mean something.
 _NO_HANDLE: Final = object()
-#: How much of the place where replies are encoded is kept for the next.
-_PLACE_BYTES_MAX: Final = 1024 * 1024
 
 
 class ServableConnection(InlineConnection, BatchConnection, Protocol):
@@ -139,8 +137,6 @@ class Answering:
         self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
         self._handles_made = 0
         self._decoded = calls.Decoded()
-        #: Where replies are encoded, each with room for its length before it.
-        self._place = bytearray(LENGTH_BYTES)
         self._last_exchange: tuple[calls.Exchange | None, GetOptions] = None, GetOptions()
         #: Whether the application wants no get to wait any more.
         self._interrupted = False
@@ -163,9 +159,9 @@ class Answering:
                     self._interrupted = True
                     continue
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
-                reply = self._answered(connection, request)
+                answer = calls.encode(self._answered(connection, request))
                 self._frames.beating = False
-                self._send(reply)
+                self._frames.send(answer)
         except (OSError, FrameError, msgspec.MsgspecError):
             pass  # whatever the reason: nobody is there who could be told
         finally:
@@ -175,15 +171,6 @@ class Answering:
                 connection.abandon()
             self.let_go()
             self._over(self)
-
-    def _send(self, reply: calls.Reply[object]) -> None:
-        """Send it from the place where replies are encoded, unless that has become too large to keep."""
-        place = self._place
-        calls.encode_into(reply, place, LENGTH_BYTES)
-        fill(place)
-        self._frames.send_made(place)
-        if len(place) > _PLACE_BYTES_MAX:
-            self._place = bytearray(LENGTH_BYTES)
 
     def let_go(self) -> None:
         """Close what it holds; by itself only where `run` never ran."""

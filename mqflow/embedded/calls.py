@@ -85,7 +85,6 @@ __all__ = (
     "decode_reply",
     "decode_request",
     "encode",
-    "encode_into",
     "error_of",
     "failure_of",
     "in_frames",
@@ -470,7 +469,6 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
 _OBEYED: Final = _reply(None)
 
 encode: Final = msgspec.msgpack.Encoder().encode
-encode_into: Final = msgspec.msgpack.Encoder().encode_into
 decode_request: Final = msgspec.msgpack.Decoder(Request).decode
 
 

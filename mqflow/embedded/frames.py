@@ -19,13 +19,11 @@ from mqflow.embedded.streams import Stream
 
 __all__ = (
     "FRAME_BYTES_MAX",
-    "LENGTH_BYTES",
     "SILENCE_S",
     "FrameError",
     "Frames",
     "SilenceError",
     "TrickleError",
-    "fill",
     "made",
 )
 
@@ -34,9 +32,9 @@ FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
 SILENCE_S: Final = 4.0
 """How long a peer may say nothing, or take nothing off, before it counts as dead. It beats once a second."""
 
-LENGTH_BYTES: Final = 4
+_LENGTH_BYTES: Final = 4
 _READ_BYTES: Final = 64 * 1024
-_BEAT: Final = bytes(LENGTH_BYTES)
+_BEAT: Final = bytes(_LENGTH_BYTES)
 # What has to come of a frame in each silence. A modem of 1990 sends a hundred times as much.
 _PACE_BYTES: Final = 256
 
@@ -91,8 +89,8 @@ class Frames:
             raise FrameError(f"a frame of {len(frame)} bytes is longer than {FRAME_BYTES_MAX}")
         self.send_made(made(frame))
 
-    def send_made(self, whole: bytes | bytearray) -> None:
-        """Send what `made` returned, or `fill` has filled. Raises what `send` does."""
+    def send_made(self, whole: bytes) -> None:
+        """Send what `made` returned. Raises what `send` does."""
         with self._sending:
             if self._unsent:  # the half of a heartbeat
                 whole, self._unsent = self._unsent + whole, b""
@@ -180,11 +178,11 @@ class Frames:
 
     def _whole(self) -> bytes | None:
         """Return the next frame of what was received, where it is there whole; heartbeats are skipped."""
-        while len(self._received) >= LENGTH_BYTES:
+        while len(self._received) >= _LENGTH_BYTES:
             end = self._end_of_frame()
             if len(self._received) < end:
                 return None
-            frame = bytes(self._received[LENGTH_BYTES:end])
+            frame = bytes(self._received[_LENGTH_BYTES:end])
             del self._received[:end]
             if frame:
                 return frame
@@ -196,15 +194,15 @@ class Frames:
             data = self._first_part(_READ_BYTES)
         except BlockingIOError:
             raise SilenceError(self.silence_s) from None
-        if int.from_bytes(data[:LENGTH_BYTES]) == len(data) - LENGTH_BYTES:
-            return data[LENGTH_BYTES:]
+        if int.from_bytes(data[:_LENGTH_BYTES]) == len(data) - _LENGTH_BYTES:
+            return data[_LENGTH_BYTES:]
         if not data:
             return None
         self._received += data
         return self._next()
 
     def _next(self) -> bytes | None:
-        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # sent by one call, and at once
+        if not self._read_up_to(_LENGTH_BYTES, self.silence_s / 2):  # sent by one call, and at once
             if self._received:
                 raise FrameError("the stream ended within a frame")
             return None
@@ -212,14 +210,14 @@ class Frames:
         if not self._read_up_to(end, self.silence_s):
             raise FrameError("the stream ended within a frame")
         with memoryview(self._received) as received:
-            frame = bytes(received[LENGTH_BYTES:end])
+            frame = bytes(received[_LENGTH_BYTES:end])
         del self._received[:end]
         return frame
 
     def _end_of_frame(self) -> int:
-        end = LENGTH_BYTES + int.from_bytes(self._received[:LENGTH_BYTES])
-        if end > LENGTH_BYTES + FRAME_BYTES_MAX:
-            raise FrameError(f"a frame of {end - LENGTH_BYTES} bytes was announced; the most is {FRAME_BYTES_MAX}")
+        end = _LENGTH_BYTES + int.from_bytes(self._received[:_LENGTH_BYTES])
+        if end > _LENGTH_BYTES + FRAME_BYTES_MAX:
+            raise FrameError(f"a frame of {end - _LENGTH_BYTES} bytes was announced; the most is {FRAME_BYTES_MAX}")
         return end
 
     def _read_up_to(self, wanted_bytes: int, pace_s: float) -> bool:
@@ -250,7 +248,7 @@ class Frames:
         with contextlib.suppress(OSError):  # whoever listens to this socket will notice
             self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]
 
-    def _sent(self, data: bytes | bytearray | memoryview) -> int:
+    def _sent(self, data: bytes | memoryview) -> int:
         try:
             return self.socket.send(data)
         except BlockingIOError:
@@ -263,15 +261,7 @@ class Frames:
 
 def made(frame: bytes) -> bytes:
     """Return the frame with its length before it, as it is sent."""
-    return len(frame).to_bytes(LENGTH_BYTES) + frame
-
-
-def fill(whole: bytearray) -> None:
-    """Have the length of what stands behind the first `LENGTH_BYTES` there. Raises `FrameError` where that is too long."""
-    frame_bytes = len(whole) - LENGTH_BYTES
-    if frame_bytes > FRAME_BYTES_MAX:
-        raise FrameError(f"a frame of {frame_bytes} bytes is longer than {FRAME_BYTES_MAX}")
-    whole[:LENGTH_BYTES] = frame_bytes.to_bytes(LENGTH_BYTES)
+    return len(frame).to_bytes(_LENGTH_BYTES) + frame
 
 
 def _limit(seconds: float) -> bytes:

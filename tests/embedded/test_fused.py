@@ -247,7 +247,7 @@ def test_a_get_that_does_not_wait_is_one_frame_however_often_it_was_asked_for(
     sent: list[int] = []
     send = Frames.send_made
 
-    def note(self: Frames, frame: bytes | bytearray) -> None:
+    def note(self: Frames, frame: bytes) -> None:
         sent.append(len(frame))
         send(self, frame)
 
