@@ -22,7 +22,7 @@ class Break(Enum):
     PARTITION_AFTERWARDS = "the request still arrives, then nothing does"
     RESET = "the request arrives, then both ends see a reset"
     CUT = "two bytes of the answer arrive, then the end of the stream"
-    TRICKLE = "what the server sends arrives, a byte at a time"
+    TRICKLE = "what the server sends arrives a byte at a time, and the last byte of an answer never"
 
 
 class Wire:
@@ -35,6 +35,8 @@ class Wire:
         self.port: Final = int(self._listener.getsockname()[1])
         self._broken: Break | None = None
         self._open: list[socket.socket] = []
+        #: How many answers were trickled to their last byte but one: nobody gave up before.
+        self.trickled_out = 0
         self._start(self._accept)
 
     def fail(self, how: Break) -> None:
@@ -80,15 +82,18 @@ class Wire:
 
     def _answers(self, server: socket.socket, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
+            answered = False
             while data := server.recv(_CHUNK_BYTES):
                 how = self._broken
-                if how in {Break.LOST_ANSWER, Break.PARTITION, Break.PARTITION_AFTERWARDS, Break.RESET}:
+                if answered or how in {Break.LOST_ANSWER, Break.PARTITION, Break.PARTITION_AFTERWARDS, Break.RESET}:
                     continue
                 if how is Break.CUT and any(data):
                     client.sendall(data[:2])
                     break
                 if how is Break.TRICKLE:
-                    self._trickle(client, data)
+                    answered = any(data)
+                    self._trickle(client, data[:-1] if answered else data)
+                    self.trickled_out += answered
                 else:
                     client.sendall(data)
             if self._broken not in {Break.LOST_ANSWER, Break.PARTITION, Break.PARTITION_AFTERWARDS}:

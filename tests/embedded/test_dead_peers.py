@@ -38,7 +38,8 @@ def owner() -> Iterator[EmbeddedQueueManager]:
         yield queue_manager
 
 
-def _broken_over(owner: EmbeddedQueueManager, how: Break) -> dict[str, int]:
+def _break_over(owner: EmbeddedQueueManager, how: Break) -> Wire:
+    """Have every call broken, and noticed; return the wire. A call that succeeded would leave its connection for ever."""
     with contextlib.ExitStack() as opened:
         server = opened.enter_context(serve_tcp(owner, TcpAddress("127.0.0.1", 0), Everybody(), silence_s=SHORT_S))
         assert isinstance(server.address, TcpAddress)
@@ -47,15 +48,18 @@ def _broken_over(owner: EmbeddedQueueManager, how: Break) -> dict[str, int]:
         for case in made.values():
             opened.callback(case.manager.close)
         wire.fail(how)
-        reasons = all_at_once(made, PATIENCE_S)
+        assert EXPECTED == all_at_once(made, PATIENCE_S)
         while server.connection_count or not gone(owner):  # the test's own limit ends it where they never go
             threading.Event().wait(0.01)
-    return reasons
+    return wire
 
 
 @pytest.mark.parametrize("how", Break, ids=[each.name.lower() for each in Break])
 def test_every_call_notices(owner: EmbeddedQueueManager, how: Break) -> None:
-    assert EXPECTED == _broken_over(owner, how)
+    wire = _break_over(owner, how)
+
+    # Not all, for on a busy machine one may have slept meanwhile; one of them waits for a message, and gets no answer.
+    assert wire.trickled_out < len(EXPECTED) - 1
 
 
 def test_whoever_connects_over_a_broken_wire_notices(owner: EmbeddedQueueManager) -> None:
