@@ -25,6 +25,7 @@ import anyio
 from msgspec import Struct
 
 from benchmarks.budgets import Bar
+from benchmarks.floor import floor
 from benchmarks.machine import describe, wait_for_idle
 from benchmarks.orders import BODY
 from mqflow import App
@@ -277,10 +278,14 @@ def measure(rounds: int, share: float, patience_s: float) -> tuple[list[Figure],
     single = several(lambda: fused(scaled(30_000), 1))
     many = several(lambda: fused(scaled(200_000), 100))
     both = several(lambda: through(max(100, scaled(100_000) // 100 * 100), 100))
+    bare = several(lambda: Rate(*floor(scaled(30_000), 1)))
+    bare_many = several(lambda: Rate(*floor(max(100, scaled(200_000) // 100 * 100), 100)))
     pairs = [pair(number) for number in range(rounds)]
     figures = [
         *_rates("17", "one client, each message a round trip (commit, get the next)", single, Bar(30_000, 45_000)),
         *_rates("17", "one client, 100 messages a round trip", many, Bar(300_000, 450_000)),
+        *_rates("", "- floor: the same frames one by one, no queue manager", bare),
+        *_rates("", "- floor: the same frames of 100, no queue manager", bare_many),
         *_rates("", "one client, 100 put in a round trip, committed and got in the next", both),
         Figure("18", "16 clients, durable", tuple(one for one, _ in pairs), "messages/s"),
         Figure("18", "the same in the process of the queue manager", tuple(other for _, other in pairs), "messages/s"),

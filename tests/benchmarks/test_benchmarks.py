@@ -9,6 +9,7 @@ from benchmarks import delays, measuring, page, served
 from benchmarks.__main__ import PAGE, main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Bar, Consuming
 from benchmarks.consuming import framework
+from benchmarks.floor import floor
 from benchmarks.orders import BODY, decode
 from benchmarks.profiling import hotspots
 from benchmarks.sampling import Pairs, Sample
@@ -110,6 +111,7 @@ def test_a_served_queue_manager_is_measured(tmp_path: Path, monkeypatch: pytest.
 
     assert served.fused(20, 1).per_second > 0
     assert served.through(200, 100).per_second > 0
+    assert floor(200, 100)[0] > 0
     assert served.shared(32, 4, served=True) > 0
     assert served.shared(32, 4, served=False) > 0
 

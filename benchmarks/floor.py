@@ -1,0 +1,89 @@
+"""What a served queue manager cannot be faster than: the same frames both ways between two processes, and no queue manager.
+
+Sockets, frames, requests and replies are mqflow's; the answer is made afresh each time, and always the same.
+"""
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.orders import BODY
+from mqflow.embedded import calls
+from mqflow.embedded.frames import Frames
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import ApplicationType, GetOption, Persistence
+from mqflow.verbs import GetOptions, Got
+
+__all__ = ("floor",)
+
+
+def floor(messages: int, unit_of_work: int) -> tuple[float, float, float]:
+    """Return how many messages a second arrive, and the processor time of each on both sides, in microseconds."""
+    own, other = socket.socketpair()
+    request = calls.Exchange(1, GetOptions(options=GetOption.SYNCPOINT), commit=True, most=unit_of_work)
+    asked, count = calls.encode(request), messages // unit_of_work
+    words = [sys.executable, "-m", __name__, str(other.fileno())]
+    process = subprocess.Popen(words, pass_fds=(other.fileno(),))
+    with own:
+        other.close()
+        frames = Frames(own)
+        calls.decode_reply(request, frames.exchange(asked))  # it is there
+        began, own_s, other_s = time.perf_counter(), _cpu_s(), _cpu_s_of(process.pid)
+        for _ in range(count):
+            calls.decode_reply(request, frames.exchange(asked))
+        taken_s = time.perf_counter() - began
+        own_s, other_s = _cpu_s() - own_s, _cpu_s_of(process.pid) - other_s
+    process.wait()
+    return messages / taken_s, own_s / messages * 1e6, other_s / messages * 1e6
+
+
+def _answer(stream: socket.socket) -> None:
+    frames, decoded = Frames(stream), calls.Decoded()
+    while (frame := frames.receive()) is not None:
+        request = decoded(frame)
+        assert isinstance(request, calls.Exchange)
+        unit = tuple(_got(number) for number in range(request.most))
+        frames.send(calls.encode(calls.Reply(None, calls.Exchanged(unit=unit))))
+
+
+def _got(number: int) -> Got:
+    return Got(
+        descriptor=_DESCRIPTOR,
+        body=BODY,
+        data_bytes=len(BODY),
+        resolved_queue="ORDERS.IN",
+        message_token=number.to_bytes(16, "big"),
+    )
+
+
+#: As a queue manager fills it in.
+_DESCRIPTOR = MessageDescriptor(
+    persistence=Persistence.NOT_PERSISTENT,
+    priority=0,
+    message_id=b"AMQ QM1".ljust(24),
+    ccsid=1208,
+    user_identifier="somebody",
+    put_application_type=ApplicationType.UNIX,
+    put_application_name="python -m benchmarks.served",
+    put_date="20261121",
+    put_time="12000000",
+)
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _cpu_s_of(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as given:
+        _answer(given)
