@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from mqflow.cli.spark_words import sentence_of
 from mqflow.cli.terminal import Progress, note, progress, show_table
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _COMMANDS: Final = {
     "report": "A page that shows what is poison, where and since when.",
 }
 """`bronze` is here; the module of each other is `mqflow.cli.spark_<name>`, its object there `command`."""
-_FULL: Final = re.compile("No space left on device|Disk quota exceeded|File too large")
-_LAST_ERROR: Final = re.compile(r"^(?:[\w.]+\.)?\w*Error: (.+)$", re.MULTILINE)
 
 
 class _Commands(click.Group):
@@ -112,24 +110,20 @@ def _running() -> "SparkSession | None":
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Tell an error that Spark wraps in a traceback of a worker by the sentence in it; a full disk too, in one of ours."""
+    """Tell an error that Spark wraps in a traceback, of Python or of Java, by a sentence that says what to do."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with Spark; it has no types
     from pyspark.errors import PySparkException  # noqa: PLC0415 - loads Spark
 
     from mqflow.pipeline import PipelineError  # noqa: PLC0415 - as above
 
     try:
         yield
-    except PySparkException as error:
-        found = _LAST_ERROR.findall(str(error))
-        full = _FULL.search(f"{error}{getattr(error, '_stackTrace', '')}")  # Spark's own words name the task, and no reason
-        if not found and full is not None:
-            raise PipelineError(
-                f"There is no room where Spark writes: {full[0]}. What is in the tables is whole, and nothing is lost. Free "
-                "space where they are, or where spark.local.dir is, and type the command again."
-            ) from error
-        if not found:
+    except (PySparkException, Py4JJavaError) as error:
+        # Spark's own words name the task, and no reason; that stands in the traceback.
+        sentence = sentence_of(f"{error}\n{getattr(error, '_stackTrace', '')}")
+        if not sentence:
             raise
-        raise PipelineError(found[-1]) from error
+        raise PipelineError(sentence) from error
 
 
 def _setting(text: str) -> tuple[str, str]:

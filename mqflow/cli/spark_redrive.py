@@ -73,12 +73,16 @@ def command(tables: Path, condition: str, kind: str, to: str, url: str | None, *
     queue = "" if to == ORIGIN else to
     of = f"{kind} in {tables.absolute()} where {condition} to {to}"
     name = redrive_id or sha256(of.encode()).hexdigest()[:12]
+    table = tables / "bronze" / kind
+    if not table.exists():
+        note(f"There is no table {table}: nothing of the kind has landed yet (`mqflow spark bronze`), or --tables is another.")
+        sys.exit(EXIT_NOTHING)
     with started("redrive", **options) as spark, told():
         rows = chosen(jobs.bronze_table(spark, tables, Kind(kind)), condition)
         plan = planned(rows, Kind(kind), queue)
         _show(plan, dry_run=dry_run)
         if not plan:
-            note(f"No row of {tables / 'bronze' / kind} is chosen.")
+            note(f"No row of {table} is chosen.")
             sys.exit(EXIT_NOTHING)
         if dry_run:
             return

@@ -169,6 +169,16 @@ def test_what_cannot_be_is_told_in_one_sentence(tables: Path, arguments: list[st
     assert "Traceback" not in result.stderr
 
 
+def test_a_folder_without_tables_is_said_before_spark_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.cli.spark_redrive.started", lambda *_, **__: pytest.fail("Spark was started"))
+
+    result = redrive(tmp_path / "elsewhere", "--where", "true")
+
+    assert 3 == result.exit_code
+    assert f"There is no table {tmp_path / 'elsewhere' / 'bronze' / 'dead_letter'}" in result.stderr
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_missing_state_queue_is_named_before_anything_is_put(tables: Path) -> None:
     assert 0 == CliRunner().invoke(main, ["mqsc"], input="DELETE QLOCAL('MQFLOW.REDRIVE.STATE')").exit_code
 
