@@ -169,22 +169,6 @@ def test_where_an_operator_ends_the_queue_manager_the_command_ends_and_starts_no
     assert "ended" == status(run)["status"]
 
 
-def test_a_switchover_is_followed_by_another_standby(run: Run) -> None:
-    with workers() as running:
-        for _ in range(2):
-            running.until("Listening")
-        before = with_standby(run)
-
-        assert 0 == run("qmgr", "stop", "QM1", "--data", "data", "-s").exit_code
-        after = with_standby(run, not_active=before["process"])
-        put(run, n=1)
-        running.until("booked 1")
-        running.process.send_signal(signal.SIGTERM)
-        running.rest()
-
-    assert before["standby"] == after["process"]
-
-
 def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run) -> None:
     started = run("qmgr", "start", "QM1", "--data", "data")
     assert 0 == started.exit_code, started.output
