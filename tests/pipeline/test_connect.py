@@ -21,7 +21,7 @@ spark.stop()
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("long on spark")
 def test_a_journal_is_read_over_spark_connect(journal: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect], which the extra dev brings")
     pytest.importorskip("grpc_status", reason="as grpc")
