@@ -15,16 +15,13 @@ import msgspec
 
 from mqflow.ambient import Clock
 from mqflow.embedded import calls
+from mqflow.embedded.administering import administered
 from mqflow.embedded.administration import Administration
-from mqflow.embedded.authorities_served import ask_authorities, order_authorities
 from mqflow.embedded.entrances import Entrance
 from mqflow.embedded.frames import FrameError, Frames, SilenceError
 from mqflow.embedded.heart import Heart
-from mqflow.embedded.objects_served import ObjectQuestion, ask_objects, order_objects
 from mqflow.embedded.pulse import Pulses
 from mqflow.embedded.signals import Signal
-from mqflow.embedded.topic_calls import TopicOrder, TopicQuestion
-from mqflow.embedded.topics_served import ask_topics, order_topics
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -257,7 +254,7 @@ class Answering:
             return None
         if isinstance(request, calls.Hello | calls.Pulse | calls.Interrupt):
             raise FrameError("a connection says hello once")
-        return _administered(self._queue_manager.administration_of(connection.user), request)
+        return administered(self._queue_manager.administration_of(connection.user), request)
 
     def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
         match request:
@@ -470,54 +467,3 @@ def _at_once(options: GetOptions) -> GetOptions:
 
 def _left_s(ends_at: float | None, clock: Clock) -> float | None:
     return None if ends_at is None else max(0.0, ends_at - clock.monotonic())
-
-
-def _administered(administration: Administration, request: calls.AdministrationRequest) -> object:
-    """Return the answer to a question, or None when an order is obeyed."""
-    if isinstance(request, calls.AdministrationQuestion):
-        return _ask_administration(administration, request)
-    if isinstance(request, calls.AuthorityQuestion):
-        return ask_authorities(administration.authorities, request)
-    if isinstance(request, TopicQuestion):
-        return ask_topics(administration.publishing, request)
-    if isinstance(request, ObjectQuestion):
-        return ask_objects(administration.objects, request)
-    if isinstance(request, calls.AdministrationOrder):
-        _order_administration(administration, request)
-    elif isinstance(request, calls.AuthorityOrder):
-        order_authorities(administration.authorities, request)
-    elif isinstance(request, TopicOrder):
-        order_topics(administration.publishing, request)
-    else:
-        order_objects(administration.objects, request)
-    return None
-
-
-def _ask_administration(administration: Administration, request: calls.AdministrationQuestion) -> object:
-    match request:
-        case calls.ReadQueueManager():
-            return administration.queue_manager
-        case calls.ReadQueues():
-            return administration.queues()
-        case calls.ReadQueue(name):
-            return administration.queue(name)
-        case calls.ReadQueueStatus(name):
-            return administration.queue_status(name)
-        case _:
-            assert_never(request)
-
-
-def _order_administration(administration: Administration, request: calls.AdministrationOrder) -> None:
-    match request:
-        case calls.Define(attributes, replace):
-            administration.define(attributes, replace=replace)
-        case calls.Alter(name, changes, force):
-            administration.alter(name, changes, force=force)
-        case calls.Delete(name, purge, keep_authorities):
-            administration.delete(name, purge=purge, keep_authorities=keep_authorities)
-        case calls.Clear(name):
-            administration.clear(name)
-        case calls.AlterQueueManager(changes):
-            administration.alter_queue_manager(changes)
-        case _:
-            assert_never(request)

@@ -1,0 +1,66 @@
+"""What a served queue manager is asked about its definitions, and told to change: each request to its `Administration`.
+
+Knows the records of `calls`; knows no connection and no verb.
+"""
+
+from typing import assert_never
+
+from mqflow.embedded import calls
+from mqflow.embedded.administration import Administration
+from mqflow.embedded.authorities_served import ask_authorities, order_authorities
+from mqflow.embedded.objects_served import ObjectQuestion, ask_objects, order_objects
+from mqflow.embedded.topic_calls import TopicOrder, TopicQuestion
+from mqflow.embedded.topics_served import ask_topics, order_topics
+
+__all__ = ("administered",)
+
+
+def administered(administration: Administration, request: calls.AdministrationRequest) -> object:
+    """Return the answer to a question, or None when an order is obeyed."""
+    if isinstance(request, calls.AdministrationQuestion):
+        return _ask_administration(administration, request)
+    if isinstance(request, calls.AuthorityQuestion):
+        return ask_authorities(administration.authorities, request)
+    if isinstance(request, TopicQuestion):
+        return ask_topics(administration.publishing, request)
+    if isinstance(request, ObjectQuestion):
+        return ask_objects(administration.objects, request)
+    if isinstance(request, calls.AdministrationOrder):
+        _order_administration(administration, request)
+    elif isinstance(request, calls.AuthorityOrder):
+        order_authorities(administration.authorities, request)
+    elif isinstance(request, TopicOrder):
+        order_topics(administration.publishing, request)
+    else:
+        order_objects(administration.objects, request)
+    return None
+
+
+def _ask_administration(administration: Administration, request: calls.AdministrationQuestion) -> object:
+    match request:
+        case calls.ReadQueueManager():
+            return administration.queue_manager
+        case calls.ReadQueues():
+            return administration.queues()
+        case calls.ReadQueue(name):
+            return administration.queue(name)
+        case calls.ReadQueueStatus(name):
+            return administration.queue_status(name)
+        case _:
+            assert_never(request)
+
+
+def _order_administration(administration: Administration, request: calls.AdministrationOrder) -> None:
+    match request:
+        case calls.Define(attributes, replace):
+            administration.define(attributes, replace=replace)
+        case calls.Alter(name, changes, force):
+            administration.alter(name, changes, force=force)
+        case calls.Delete(name, purge, keep_authorities):
+            administration.delete(name, purge=purge, keep_authorities=keep_authorities)
+        case calls.Clear(name):
+            administration.clear(name)
+        case calls.AlterQueueManager(changes):
+            administration.alter_queue_manager(changes)
+        case _:
+            assert_never(request)
