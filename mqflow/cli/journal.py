@@ -92,7 +92,11 @@ def trim(folder: Path, *, dry_run: bool) -> None:
 @click.argument("consumer")
 def forget(folder: Path, consumer: str) -> None:
     """Let CONSUMER keep no segment alive any more."""
-    Consumers(Journal.open(folder)).forget(consumer)
+    consumers = Consumers(Journal.open(folder))
+    if consumers.find(consumer) is None:
+        known = ", ".join(one.consumer for one in consumers.all()) or "none"
+        raise click.BadParameter(f"{consumer!r} is not registered; those are: {known}.", param_hint="CONSUMER")
+    consumers.forget(consumer)
     note(f"{safe(consumer)} is forgotten; `mqflow journal trim` may delete what only it had not read.")
 
 

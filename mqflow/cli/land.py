@@ -149,7 +149,7 @@ class _Landing:
 
     def run(self) -> None:
         """Return when every lane has ended. Raises the first error that ended one; the others are stopped by it."""
-        names = ", ".join(safe(lane.name) for lane in self._lanes)
+        names = ", ".join(f"{safe(lane.name)} ({lane.kind})" for lane in self._lanes)
         note(f"Landing {names} in {self._journal.path}.")
         running = [
             THREADS.start(partial(self._keep_landing, number, lane), f"lane {lane.name}")

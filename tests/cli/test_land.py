@@ -54,11 +54,27 @@ def test_the_kind_is_that_of_the_queue_or_what_is_said(argument: str, kind: Kind
     queue = argument.partition(":")[0]
     assert 0 == run("put", queue, stdin="x").exit_code
 
-    assert 0 == run("land", argument, "--journal", "j", "--once", "--browse-first").exit_code
+    landed = run("land", argument, "--journal", "j", "--once", "--browse-first")
 
+    assert 0 == landed.exit_code
+    assert f"Landing {queue} ({kind}) in j." in landed.stderr
     lane = Journal.open(tmp_path / "j").lane(queue)
     assert kind is lane.kind
     assert [b"x"] == read_table(lane.all_segments()[0], kind)["body"].to_pylist()
+
+
+def test_a_consumer_is_forgotten_by_its_name_alone(run: Run, tmp_path: Path) -> None:
+    consumers = Consumers(Journal.create(tmp_path / "j"))
+    consumers.register("bronze")
+
+    misspelt = run("journal", "forget", "j", "bronce")
+    kept = consumers.find("bronze")
+    forgotten = run("journal", "forget", "j", "bronze")
+
+    assert 2 == misspelt.exit_code
+    assert "'bronce' is not registered; those are: bronze." in misspelt.stderr
+    assert kept is not None
+    assert (0, None) == (forgotten.exit_code, consumers.find("bronze"))
 
 
 @pytest.mark.usefixtures("state")
