@@ -17,7 +17,7 @@ from time import perf_counter
 from benchmarks.sampling import Meter, Pairs, Sample, interleaved
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption

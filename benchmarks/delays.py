@@ -22,7 +22,7 @@ from benchmarks.page import replaced_between
 from mqflow import App
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.events import DelayedDelivered, Event
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from benchmarks.orders import BODY
-from mqflow.embedded import calls
-from mqflow.embedded.frames import Frames
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.frames import Frames
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ApplicationType, GetOption, Persistence
 from mqflow.verbs import GetOptions, Got

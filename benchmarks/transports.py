@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from benchmarks.orders import BODY
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.verbs import Connection, GetOptions, Got, QueueManager

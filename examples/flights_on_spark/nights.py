@@ -16,8 +16,8 @@ from examples.flights_on_spark import planted
 from mqflow import App
 from mqflow.app.settings import load
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import Change
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
 from mqflow.testing.virtual_time import SeededRandom, VirtualClock, run

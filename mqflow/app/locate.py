@@ -114,7 +114,7 @@ def open_queue_manager(
     if location.at is not None:
         return _served_over_tcp(location.at, load() if settings is None else settings, runner)
     if location.kind == "served":
-        from mqflow.embedded.served import ServedQueueManager  # noqa: PLC0415 - only who asks pays
+        from mqflow.embedded.wire.served import ServedQueueManager  # noqa: PLC0415 - only who asks pays
 
         assert location.path is not None  # noqa: S101 - `locate` gives served ones a socket
         return ServedQueueManager(location.path, name=location.queue_manager, user=user)
@@ -122,7 +122,7 @@ def open_queue_manager(
 
     if location.path is None:
         return EmbeddedQueueManager(location.queue_manager, clock=clock, user=user)
-    from mqflow.embedded.sqlite_store import SqliteStore  # noqa: PLC0415 - only who asks pays
+    from mqflow.embedded.storage.sqlite_store import SqliteStore  # noqa: PLC0415 - only who asks pays
 
     store = SqliteStore(location.path, clock=clock, runner=runner)
     try:
@@ -133,8 +133,8 @@ def open_queue_manager(
 
 
 def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQueueManager:
-    from mqflow.embedded.certificates import CertificateError, client_context  # noqa: PLC0415 - only who asks pays
-    from mqflow.embedded.served import ServedQueueManager  # noqa: PLC0415 - as above
+    from mqflow.embedded.wire.certificates import CertificateError, client_context  # noqa: PLC0415 - only who asks pays
+    from mqflow.embedded.wire.served import ServedQueueManager  # noqa: PLC0415 - as above
 
     if not settings.user or settings.password is None:
         raise ConfigurationError(
@@ -182,7 +182,7 @@ def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQu
 
     Raises what `open_queue_manager` does.
     """
-    from mqflow.embedded.folder import FolderInUseError  # noqa: PLC0415 - only who asks pays
+    from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - only who asks pays
 
     try:
         return open_queue_manager(url, settings=settings)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec import Struct
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.embedded.addresses import AddressError, TcpAddress, parse_address
+from mqflow.embedded.wire.addresses import AddressError, TcpAddress, parse_address
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("SERVED_FORMS", "SERVED_SCHEMES", "ServedAt", "served_at")

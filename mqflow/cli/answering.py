@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from mqflow.app.locate import SERVED_SOCKET
-from mqflow.embedded.served import ServedQueueManager
+from mqflow.embedded.wire.served import ServedQueueManager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 

@@ -23,16 +23,16 @@ from mqflow.cli.descriptors import allow_all_descriptors, too_few
 from mqflow.cli.exits import sentence_of
 from mqflow.cli.lifeline import until_alone
 from mqflow.cli.reading import while_reading
-from mqflow.embedded import calls
-from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
-from mqflow.embedded.database import check_version
 from mqflow.embedded.ending import End, Manner, reason_of
-from mqflow.embedded.folder import DataFolder, FolderError, FolderInUseError, prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import CONNECTIONS_MAX, Room, Server, ServingError, serve, serve_tcp
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.standby import LockWait, first_in_line, standby_pid, until_free
-from mqflow.embedded.users_file import UsersFile
+from mqflow.embedded.storage.database import check_version
+from mqflow.embedded.storage.folder import DataFolder, FolderError, FolderInUseError, prepare_folder
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.standby import LockWait, first_in_line, standby_pid, until_free
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.addresses import Address, TcpAddress, UnixAddress
+from mqflow.embedded.wire.serving import CONNECTIONS_MAX, Room, Server, ServingError, serve, serve_tcp
+from mqflow.embedded.wire.users_file import UsersFile
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.broadcast import Broadcast, LogEvents

@@ -17,10 +17,10 @@ from anyio.abc import Process, TaskStatus
 from mqflow.cli.answering import answers
 from mqflow.cli.exits import EXIT_ORDERED
 from mqflow.cli.restarting import Restarts
-from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.standby import owner_pid, standby_pid
+from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.standby import owner_pid, standby_pid
 
 __all__ = ("Hosts",)
 

@@ -27,17 +27,17 @@ from mqflow.cli.qmgr_folders import existing, existing_of, folder_of, status_of,
 from mqflow.cli.reading import while_reading
 from mqflow.cli.target import json_option
 from mqflow.cli.terminal import note, show_table
-from mqflow.embedded import calls
-from mqflow.embedded.addresses import AddressError, TcpAddress, parse_address
-from mqflow.embedded.certificates import CertificateError, CertificateFiles, make_certificates, server_context
 from mqflow.embedded.ending import End, Manner
-from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
-from mqflow.embedded.serving import CONNECTIONS_MAX
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.standby import owner_pid
-from mqflow.embedded.users_file import USERS_FILE, UsersFile, why_no_user
+from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.standby import owner_pid
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.addresses import AddressError, TcpAddress, parse_address
+from mqflow.embedded.wire.certificates import CertificateError, CertificateFiles, make_certificates, server_context
+from mqflow.embedded.wire.served import ServedQueueManager
+from mqflow.embedded.wire.serving import CONNECTIONS_MAX
+from mqflow.embedded.wire.users_file import USERS_FILE, UsersFile, why_no_user
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("command",)

@@ -10,10 +10,10 @@ from typing import Any
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.answering import name_said_at
 from mqflow.cli.terminal import note
-from mqflow.embedded.database import check_identity
-from mqflow.embedded.folder import DataFolder, FolderError, prepare_folder
-from mqflow.embedded.peeking import name_in
-from mqflow.embedded.standby import owner_pid, standby_pid
+from mqflow.embedded.storage.database import check_identity
+from mqflow.embedded.storage.folder import DataFolder, FolderError, prepare_folder
+from mqflow.embedded.storage.peeking import name_in
+from mqflow.embedded.storage.standby import owner_pid, standby_pid
 from mqflow.mqi.errors import MQIError
 
 __all__ = ("existing", "existing_of", "folder_of", "status_of", "statuses")

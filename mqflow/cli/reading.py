@@ -11,8 +11,8 @@ from typing import Final, TextIO
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS
 from mqflow.cli.run_state import in_foreground
-from mqflow.embedded.folder import DataFolder
-from mqflow.embedded.peeking import messages_in
+from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.peeking import messages_in
 
 __all__ = ("ReadingRow", "while_reading")
 

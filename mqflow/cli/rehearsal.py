@@ -10,11 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from mqflow.embedded.folder import FolderError
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
-from mqflow.embedded.serving import serve
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.folder import FolderError
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.served import ServedQueueManager
+from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

@@ -26,9 +26,9 @@ from mqflow.cli.reading import while_reading
 from mqflow.cli.run_state import ReadyFile, ReconnectLine, in_foreground
 from mqflow.cli.target import url_option
 from mqflow.cli.terminal import note
-from mqflow.embedded.folder import prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import ServingError, serve
+from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.wire.serving import ServingError, serve
 from mqflow.events import Event, ListenerStarted
 
 __all__ = ("command",)

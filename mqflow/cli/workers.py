@@ -27,10 +27,10 @@ from mqflow.cli.hosts import Hosts
 from mqflow.cli.lifeline import lifeline
 from mqflow.cli.restarting import Restarts
 from mqflow.cli.terminal import note
-from mqflow.embedded.folder import FolderInUseError, prepare_folder
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve
-from mqflow.embedded.standby import owner_pid
+from mqflow.embedded.storage.folder import FolderInUseError, prepare_folder
+from mqflow.embedded.storage.standby import owner_pid
+from mqflow.embedded.wire.serving import serve
 
 __all__ = ("run_workers",)
 

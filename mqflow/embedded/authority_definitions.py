@@ -18,7 +18,7 @@ from mqflow.embedded.object_kinds import defined, deleted
 from mqflow.embedded.objects import records
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
-from mqflow.embedded.store import Change
+from mqflow.embedded.storage.store import Change
 from mqflow.embedded.users import USER_CHARS
 from mqflow.mqi.authorities import ADMINISTRATION, CLASS_PROFILE, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord, granted, is_generic, is_profile

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
-from mqflow.embedded.store import Store
+from mqflow.embedded.storage.store import Store
 
 __all__ = ("BODY_BYTES_MAX", "Bodies")
 

@@ -22,7 +22,7 @@ from mqflow.embedded.object_definitions import ObjectDefinitions
 from mqflow.embedded.opening import drop_queue, input_handles, output_handles
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
-from mqflow.embedded.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
+from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
 from mqflow.embedded.topic_definitions import TopicDefinitions
 from mqflow.embedded.waiting import wake_all
 from mqflow.mqi.attributes import (

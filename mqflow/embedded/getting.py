@@ -18,7 +18,7 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.reports import report_delivery, report_expiration
 from mqflow.embedded.selecting import passes_over
-from mqflow.embedded.store import MessageRemoved
+from mqflow.embedded.storage.store import MessageRemoved
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.conversion import convert
 from mqflow.mqi.descriptor import MessageDescriptor

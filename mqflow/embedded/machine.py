@@ -18,7 +18,7 @@ from mqflow.embedded.naming import Identifiers, Timestamps
 from mqflow.embedded.object_kinds import kind_of, load_objects
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
-from mqflow.embedded.store import Snapshot, Store, StoredMessage
+from mqflow.embedded.storage.store import Snapshot, Store, StoredMessage
 from mqflow.embedded.subscription import Subscriptions
 from mqflow.embedded.topic_tree import TopicTree
 from mqflow.embedded.users import THIS_USER_ONLY, Users

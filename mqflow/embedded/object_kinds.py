@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mqflow.embedded.defined_kinds import DEFINED_KINDS
 from mqflow.embedded.steady_clock import ClockAnchor
-from mqflow.embedded.store import ObjectDefined, ObjectDeleted, StoredObject
+from mqflow.embedded.storage.store import ObjectDefined, ObjectDeleted, StoredObject
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason

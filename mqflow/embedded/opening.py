@@ -17,7 +17,7 @@ from mqflow.embedded.naming import dynamic_queue_name
 from mqflow.embedded.open_rules import check_open_options
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.selecting import compiled
-from mqflow.embedded.store import QueueDefined, QueueDeleted
+from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
 from mqflow.embedded.topic_authority import check_topic_authority
 from mqflow.embedded.waiting import stop_waiting, wake_all
 from mqflow.mqi.authorities import Authority, Kind, Need, needed_to_open

@@ -26,7 +26,7 @@ from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import stop
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.steady_clock import CLOCK
-from mqflow.embedded.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
+from mqflow.embedded.storage.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
 from mqflow.embedded.system_definitions import SYSTEM_OBJECTS
 from mqflow.embedded.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.users import USER_CHARS, Groups, Users, login, system_groups

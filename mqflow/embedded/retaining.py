@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mqflow.embedded.object_kinds import defined, deleted
-from mqflow.embedded.store import Change
+from mqflow.embedded.storage.store import Change
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.subscription import RetainedPublication
 

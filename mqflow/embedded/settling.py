@@ -14,7 +14,7 @@ from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.retaining import keep_retained, retained_changes
-from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.embedded.waiting import announce, told
 from mqflow.mqi.errors import MQIError

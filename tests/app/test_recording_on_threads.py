@@ -12,8 +12,8 @@ from mqflow import App
 from mqflow.app.settings import Settings
 from mqflow.cli.hosting import Hosting, host
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.users_file import UsersFile
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.users_file import UsersFile
 from mqflow.events import Event, Warned
 from mqflow.mqi.options import OpenOption
 from mqflow.policy.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes

@@ -17,8 +17,8 @@ from examples.flights import app as flights
 from mqflow import App, Context, Message, open_queue_manager
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import MemoryStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import MemoryStore
 from mqflow.events import Event, ListenerStarted, Reconnected, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption

@@ -16,8 +16,8 @@ import pytest
 from mqflow.app.settings import Settings
 from mqflow.cli.dlq_run import _Watched
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.folder import DataFolder
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
-from mqflow.embedded.standby import owner_pid
+from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.standby import owner_pid
+from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason

@@ -5,10 +5,10 @@ import threading
 from pathlib import Path
 
 from mqflow.cli.reading import ReadingRow, while_reading
-from mqflow.embedded.folder import DataFolder
-from mqflow.embedded.peeking import messages_in
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.peeking import messages_in
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption

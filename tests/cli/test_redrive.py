@@ -7,7 +7,7 @@ import pytest
 
 from mqflow.app.captures import read_captures
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.policy import moved

@@ -11,10 +11,10 @@ import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
-from mqflow.embedded.serving import Server, serve
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import MemoryStore, Store
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import MemoryStore, Store
+from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.serving import Server, serve
 from mqflow.verbs import Connection
 from tests.client_packages import PACKAGES
 from tests.conformance.elsewhere import RUNMQSC, URL, elsewhere

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
+from mqflow.embedded.wire.served import ServedQueueManager
 from mqflow.mqi import delay_header
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Feedback, MessageType, OpenOption, Persistence, Report, SubscribeOption

@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from mqflow.embedded.addresses import Address
-from mqflow.embedded.frames import SILENCE_S
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.addresses import Address
+from mqflow.embedded.wire.frames import SILENCE_S
+from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

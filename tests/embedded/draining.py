@@ -6,7 +6,7 @@ Run as a program on the faulty disk.
 import sys
 from pathlib import Path
 
-from mqflow.embedded.store import MessageRemoved
+from mqflow.embedded.storage.store import MessageRemoved
 from tests.embedded.storing import opened, say, serials, write
 
 

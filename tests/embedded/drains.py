@@ -27,9 +27,9 @@ from msgspec import Struct
 from mqflow import App, Message
 from mqflow.app.settings import Settings
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
-from mqflow.embedded.serving import serve
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.served import ServedQueueManager
+from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption

@@ -21,10 +21,10 @@ from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.settings import ReconnectSettings, Settings
 from mqflow.cli import rehearsal
 from mqflow.cli.hosting import Hosting, host
-from mqflow.embedded import calls
 from mqflow.embedded.ending import End, Manner
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
-from mqflow.embedded.users_file import UsersFile
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.users_file import UsersFile
 from mqflow.events import Event, ListenerStarted, Reconnected
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

@@ -9,12 +9,12 @@ from functools import partial
 
 from mqflow.embedded import machine
 from mqflow.embedded.connection import EmbeddedConnection
-from mqflow.embedded.in_flight import InFlightMarks
 from mqflow.embedded.local_queue import QueuedMessage, order_key
-from mqflow.embedded.mailbox import Done
-from mqflow.embedded.owner_lock import OwnerLock
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import Change, StoredMessage
+from mqflow.embedded.storage.in_flight import InFlightMarks
+from mqflow.embedded.storage.mailbox import Done
+from mqflow.embedded.storage.owner_lock import OwnerLock
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change, StoredMessage
 from mqflow.mqi.errors import MQIError
 from tests.embedded import failing_over
 

@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from mqflow.cli.terminal import note, progress, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions

@@ -6,9 +6,9 @@ Run as a program on the faulty disk.
 import sys
 from pathlib import Path
 
-from mqflow.embedded import reserve
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import Change, MessageAdded, MessageRemoved, QueueDefined
+from mqflow.embedded.storage import reserve
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change, MessageAdded, MessageRemoved, QueueDefined
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from tests.embedded.storing import DEFINITIONS, OTHER_QUEUE, message, opened, say, write

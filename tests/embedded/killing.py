@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mqflow.embedded.administration import Administration
-from mqflow.embedded.mailbox import Done
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import Change
+from mqflow.embedded.storage.mailbox import Done
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change
+from mqflow.embedded.wire.served import ServedQueueManager
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption

@@ -20,12 +20,12 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.cli.terminal import show_table
-from mqflow.embedded.addresses import TcpAddress
-from mqflow.embedded.certificates import CertificateFiles, client_context, make_certificates, server_context
-from mqflow.embedded.frames import SILENCE_S
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
-from mqflow.embedded.serving import serve_tcp
+from mqflow.embedded.wire.addresses import TcpAddress
+from mqflow.embedded.wire.certificates import CertificateFiles, client_context, make_certificates, server_context
+from mqflow.embedded.wire.frames import SILENCE_S
+from mqflow.embedded.wire.served import ServedQueueManager
+from mqflow.embedded.wire.serving import serve_tcp
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.cable import Cable, Fault, why_none
 from tests.embedded.calling import EXPECTED, Case, Everybody, all_at_once, cases, define, gone

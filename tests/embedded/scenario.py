@@ -14,10 +14,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from mqflow.embedded import gathering, sqlite_store
-from mqflow.embedded.mailbox import Done
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
+from mqflow.embedded.storage import gathering, sqlite_store
+from mqflow.embedded.storage.mailbox import Done
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
 from tests.embedded.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
 
 Stored = dict[int, tuple[str, int]]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mqflow.embedded.store import Change, Snapshot
+from mqflow.embedded.storage.store import Change, Snapshot
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import Change, MessageAdded, QueueDefined, QueueManagerDefined, Snapshot, StoredMessage
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueManagerDefined, Snapshot, StoredMessage
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence

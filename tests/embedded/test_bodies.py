@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from mqflow.embedded.bodies import Bodies
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.store import Snapshot, StoredMessage
+from mqflow.embedded.storage.store import Snapshot, StoredMessage
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption

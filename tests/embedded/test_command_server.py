@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi import dead_letter_header
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind

@@ -19,14 +19,14 @@ import pytest
 
 from mqflow import App, Context
 from mqflow.app.settings import ReconnectSettings, Settings
-from mqflow.embedded.addresses import Address
-from mqflow.embedded.calls import Request
-from mqflow.embedded.dialing import Dial, dial
-from mqflow.embedded.line import Line
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
-from mqflow.embedded.serving import Server, serve
-from mqflow.embedded.streams import Stream
+from mqflow.embedded.wire.addresses import Address
+from mqflow.embedded.wire.calls import Request
+from mqflow.embedded.wire.dialing import Dial, dial
+from mqflow.embedded.wire.line import Line
+from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.serving import Server, serve
+from mqflow.embedded.wire.streams import Stream
 from mqflow.events import Event, InDoubt, Reconnected
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

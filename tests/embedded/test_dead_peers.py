@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.addresses import TcpAddress, UnixAddress
-from mqflow.embedded.frames import SILENCE_S, Frames
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
-from mqflow.embedded.serving import serve_tcp
+from mqflow.embedded.wire.addresses import TcpAddress, UnixAddress
+from mqflow.embedded.wire.frames import SILENCE_S, Frames
+from mqflow.embedded.wire.served import ServedQueueManager
+from mqflow.embedded.wire.serving import serve_tcp
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.calling import EXPECTED, Everybody, all_at_once, cases, define, gone
@@ -100,7 +100,7 @@ _ALONE = f"""
 import sys
 from pathlib import Path
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve
+from mqflow.embedded.wire.serving import serve
 from tests.embedded.calling import define
 with EmbeddedQueueManager("QM1") as owner:
     define(owner)

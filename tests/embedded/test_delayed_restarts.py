@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
 from mqflow.embedded.steady_clock import ClockAnchor, SteadyClock, anchored
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.delay_header import parse
 from mqflow.mqi.descriptor import MessageDescriptor

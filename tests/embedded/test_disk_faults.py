@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.folder import DamagedFolderError
-from mqflow.embedded.reserve import BALLAST_BYTES
-from mqflow.embedded.store import MessageAdded, MessageRemoved
+from mqflow.embedded.storage.folder import DamagedFolderError
+from mqflow.embedded.storage.reserve import BALLAST_BYTES
+from mqflow.embedded.storage.store import MessageAdded, MessageRemoved
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.disk import Disk, build_disk, memory_folder

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.embedded.eager import LOOK_S, Eager
+from mqflow.embedded.wire.eager import LOOK_S, Eager
 
 SHORT_S, LONG_S = LOOK_S / 4, LOOK_S * 4
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.fence import Fence
-from mqflow.embedded.loading import read_epoch
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import MessageAdded
+from mqflow.embedded.storage.fence import Fence
+from mqflow.embedded.storage.loading import read_epoch
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import MessageAdded
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.storing import DEFINITIONS, added, message, write

@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from mqflow.ambient import THREADS
-from mqflow.embedded import calls
-from mqflow.embedded.frames import Frames
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedHandle, ServedQueueManager
-from mqflow.embedded.serving import serve
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.frames import Frames
+from mqflow.embedded.wire.served import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -141,7 +141,7 @@ def test_a_get_that_is_refused_is_told_apart_from_the_settlement(
 def test_a_unit_ends_before_it_is_too_long_for_a_frame(
     owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.embedded.answering.UNIT_BYTES_MAX", 10)
+    monkeypatch.setattr("mqflow.embedded.wire.answering.UNIT_BYTES_MAX", 10)
     put(owner, b"12345", b"1234", b"12", b"longer than all may be", b"1")
     handle = connection.open(QUEUE, BOTH)
 
@@ -153,7 +153,7 @@ def test_a_unit_ends_before_it_is_too_long_for_a_frame(
 def test_several_puts_are_parted_into_frames(
     owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.embedded.calls.UNIT_BYTES_MAX", 3_000)  # a descriptor counts for a kilobyte
+    monkeypatch.setattr("mqflow.embedded.wire.calls.UNIT_BYTES_MAX", 3_000)  # a descriptor counts for a kilobyte
     asked: list[object] = []
     encode = calls.encode
 

@@ -5,8 +5,8 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.embedded.gathering import Gathering
-from mqflow.embedded.mailbox import Call, Item, Release
+from mqflow.embedded.storage.gathering import Gathering
+from mqflow.embedded.storage.mailbox import Call, Item, Release
 
 SYNC_S = 0.0004
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mqflow.ambient import THREADS
-from mqflow.embedded import calls
-from mqflow.embedded.frames import FrameError, Frames, SilenceError, TrickleError, made
-from mqflow.embedded.heart import Heart
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
-from mqflow.embedded.serving import serve
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.frames import FrameError, Frames, SilenceError, TrickleError, made
+from mqflow.embedded.wire.heart import Heart
+from mqflow.embedded.wire.served import ServedQueueManager
+from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

@@ -14,8 +14,8 @@ import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 from tests.embedded.disk import build_disk, memory_folder

@@ -8,7 +8,7 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.object_kinds import KINDS, defined, load_objects
 from mqflow.embedded.objects import define_object, delete_object, records
 from mqflow.embedded.refusal import Refusal
-from mqflow.embedded.store import Snapshot, StoredObject
+from mqflow.embedded.storage.store import Snapshot, StoredObject
 from mqflow.mqi.attributes import QueueManagerAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.topic_attributes import TopicAttributes

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.folder import FolderInUseError, UnsafeFolderError, prepare_folder
-from mqflow.embedded.owner_lock import OwnerLock, take_ownership
+from mqflow.embedded.storage.folder import FolderInUseError, UnsafeFolderError, prepare_folder
+from mqflow.embedded.storage.owner_lock import OwnerLock, take_ownership
 
 
 class _Told:
@@ -27,8 +27,8 @@ class _Told:
 _HOLDER = """
 import sys
 from pathlib import Path
-from mqflow.embedded.folder import prepare_folder
-from mqflow.embedded.owner_lock import take_ownership
+from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.storage.owner_lock import take_ownership
 lock = take_ownership(prepare_folder(Path(sys.argv[1]), create=True), print)
 print("held", flush=True)
 sys.stdin.read()

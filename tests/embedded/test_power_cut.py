@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.folder import FolderError
+from mqflow.embedded.storage.folder import FolderError
 from tests.embedded.disk import Disk, Event, Kind, build_disk, files_after_power_cut, memory_folder, recorded
 from tests.embedded.scenario import Stored, after, found_in, steps
 from tests.embedded.storing import reopened

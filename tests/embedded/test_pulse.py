@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded import calls
-from mqflow.embedded.addresses import TcpAddress
-from mqflow.embedded.answering import Answering
-from mqflow.embedded.frames import Frames
-from mqflow.embedded.pulse import OWN_BEATS_MAX
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
-from mqflow.embedded.serving import Server, serve, serve_tcp
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.addresses import TcpAddress
+from mqflow.embedded.wire.answering import Answering
+from mqflow.embedded.wire.frames import Frames
+from mqflow.embedded.wire.pulse import OWN_BEATS_MAX
+from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.serving import Server, serve, serve_tcp
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded import calls, read_ahead
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.read_ahead import AHEAD_S
-from mqflow.embedded.served import ServedConnection, ServedHandle, ServedQueueManager
-from mqflow.embedded.serving import serve
+from mqflow.embedded.wire import calls, read_ahead
+from mqflow.embedded.wire.read_ahead import AHEAD_S
+from mqflow.embedded.wire.served import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -93,7 +93,7 @@ def test_a_long_browse_takes_few_ways_there_and_back(
 def test_what_is_read_ahead_is_bounded_in_bytes(
     owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.embedded.served.AHEAD_BYTES_MAX", 10)
+    monkeypatch.setattr("mqflow.embedded.wire.served.AHEAD_BYTES_MAX", 10)
     put(owner, *(b"12345" for _ in range(4)), b"longer than all of them together", b"12345")
 
     seen, ahead = [], []

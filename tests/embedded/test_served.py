@@ -18,12 +18,12 @@ from types import SimpleNamespace
 import pytest
 
 from mqflow.ambient import Running
-from mqflow.embedded import calls
-from mqflow.embedded.answering import Answering
-from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection, ServedHandle, ServedQueueManager
-from mqflow.embedded.serving import Room, Server, ServingError, serve
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.answering import Answering
+from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, FrameError, Frames
+from mqflow.embedded.wire.served import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.serving import Room, Server, ServingError, serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -94,7 +94,7 @@ def test_a_socket_that_closes_backs_the_unit_of_work_out(owner: EmbeddedQueueMan
 _CLIENT = """
 import sys
 from pathlib import Path
-from mqflow.embedded.served import ServedQueueManager
+from mqflow.embedded.wire.served import ServedQueueManager
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 connection = ServedQueueManager(Path(sys.argv[1])).connect()
@@ -322,7 +322,7 @@ class _NoDescriptorsLeft:
 
 
 def test_an_accept_that_fails_is_tried_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqflow.embedded.serving._ACCEPT_AGAIN_S", 0.0)
+    monkeypatch.setattr("mqflow.embedded.wire.serving._ACCEPT_AGAIN_S", 0.0)
     failing = _NoDescriptorsLeft(server._listener)
     server._listener = failing  # type: ignore[assignment]  # it has what the server uses
 
@@ -332,7 +332,7 @@ def test_an_accept_that_fails_is_tried_again(server: Server, monkeypatch: pytest
 
 
 def test_a_connection_there_is_no_room_for_keeps_nobody_else_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqflow.embedded.serving._ACCEPT_AGAIN_S", 0.0)
+    monkeypatch.setattr("mqflow.embedded.wire.serving._ACCEPT_AGAIN_S", 0.0)
     refused: list[BaseException] = [
         OSError(errno.EMFILE, os.strerror(errno.EMFILE)),  # the socket was had, the pair to wake its thread by was not
         RuntimeError("can't start new thread"),

@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded import calls
-from mqflow.embedded.addresses import AddressError, TcpAddress, UnixAddress, is_loopback, parse_address
-from mqflow.embedded.certificates import CertificateError, CertificateFiles, client_context, make_certificates, server_context
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedQueueManager
-from mqflow.embedded.serving import Server, ServingError, serve_tcp
-from mqflow.embedded.users_file import UsersFile
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.addresses import AddressError, TcpAddress, UnixAddress, is_loopback, parse_address
+from mqflow.embedded.wire.certificates import (
+    CertificateError,
+    CertificateFiles,
+    client_context,
+    make_certificates,
+    server_context,
+)
+from mqflow.embedded.wire.served import ServedQueueManager
+from mqflow.embedded.wire.serving import Server, ServingError, serve_tcp
+from mqflow.embedded.wire.users_file import UsersFile
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -168,7 +174,7 @@ def test_a_port_that_is_taken_is_named(owner: EmbeddedQueueManager, plain: Serve
 def test_who_does_not_say_hello_in_time_is_let_go(
     owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.embedded.serving._HELLO_S", 0.0)
+    monkeypatch.setattr("mqflow.embedded.wire.serving._HELLO_S", 0.0)
     with serve_tcp(owner, HERE, users) as server:
         assert isinstance(server.address, TcpAddress)
         with socket.create_connection((server.address.host, server.address.port)) as stranger:

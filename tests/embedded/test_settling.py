@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.store import QueueDefined, QueueManagerDefined, Snapshot
+from mqflow.embedded.storage.store import QueueDefined, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

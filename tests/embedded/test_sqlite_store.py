@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqflow.embedded.database import APPLICATION_ID, FORMAT_VERSION
-from mqflow.embedded.folder import DamagedFolderError, FolderVersionError, ForeignFolderError, UnsafeFolderError
-from mqflow.embedded.mailbox import Done
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import (
+from mqflow.embedded.storage.database import APPLICATION_ID, FORMAT_VERSION
+from mqflow.embedded.storage.folder import DamagedFolderError, FolderVersionError, ForeignFolderError, UnsafeFolderError
+from mqflow.embedded.storage.mailbox import Done
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import (
     BackoutCounted,
     Change,
     MessageAdded,

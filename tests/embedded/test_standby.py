@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mqflow.ambient import THREADS
-from mqflow.embedded.folder import DataFolder, UnsafeFolderError, prepare_folder
-from mqflow.embedded.standby import LockWait, first_in_line, owner_pid, standby_pid, until_free
+from mqflow.embedded.storage.folder import DataFolder, UnsafeFolderError, prepare_folder
+from mqflow.embedded.storage.standby import LockWait, first_in_line, owner_pid, standby_pid, until_free
 
 _HOLDER = """
 import fcntl, sys

@@ -17,8 +17,8 @@ from mqflow.embedded.definitions import Definitions
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Store
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Store
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.testing.virtual_time import VirtualClock

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from mqflow.cli.terminal import progress, show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import Server, serve
+from mqflow.embedded.wire.serving import Server, serve
 from mqflow.journal import Journal, Kind, TornSegmentError, read_table
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from mqflow.cli import main
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve
+from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own pages have it
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve
+from mqflow.embedded.wire.serving import serve
 from mqflow.journal import Kind
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

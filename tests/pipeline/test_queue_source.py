@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.serving import serve
 from mqflow.journal import Journal, Kind, Lane, read_table
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

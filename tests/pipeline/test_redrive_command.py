@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from mqflow.cli import main
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, Persistence, PutOption
 from mqflow.policy import moved

@@ -7,10 +7,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from mqflow.embedded.addresses import TcpAddress
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve_tcp
-from mqflow.embedded.users_file import UsersFile
+from mqflow.embedded.wire.addresses import TcpAddress
+from mqflow.embedded.wire.serving import serve_tcp
+from mqflow.embedded.wire.users_file import UsersFile
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption

@@ -14,7 +14,7 @@ import anyio
 from mqflow import App, open_queue_manager
 from mqflow.app.settings import ReconnectSettings, Settings
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import serve
+from mqflow.embedded.wire.serving import serve
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for

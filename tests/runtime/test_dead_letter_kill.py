@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.options import OpenOption
 from mqflow.verbs import GetOptions
 from tests.embedded.disk import memory_folder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.options import OpenOption
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE
 from mqflow.verbs import GetOptions

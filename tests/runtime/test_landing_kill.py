@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from tests.embedded.disk import memory_folder
 from tests.runtime.landing import QUEUE, bodies, column, lane_of, left
 from tests.runtime.landing_killing import LOOT, PER_LIFE

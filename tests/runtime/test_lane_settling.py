@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from mqflow.cli import main
-from mqflow.embedded.serving import serve
+from mqflow.embedded.wire.serving import serve
 from mqflow.journal import Journal, Kind, Lane, LaneError
 from mqflow.journal.segments import pending_path
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -7,13 +7,14 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from mqflow.embedded import owner_lock, served, sqlite_store
-from mqflow.embedded.answering import Answering
-from mqflow.embedded.calls import Request
 from mqflow.embedded.connection import EmbeddedConnection
-from mqflow.embedded.fence import Fence
-from mqflow.embedded.in_flight import InFlightMarks
-from mqflow.embedded.line import Line
+from mqflow.embedded.storage import owner_lock, sqlite_store
+from mqflow.embedded.storage.fence import Fence
+from mqflow.embedded.storage.in_flight import InFlightMarks
+from mqflow.embedded.wire import served
+from mqflow.embedded.wire.answering import Answering
+from mqflow.embedded.wire.calls import Request
+from mqflow.embedded.wire.line import Line
 from mqflow.events import Settled
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
@@ -92,7 +93,7 @@ def what_was_inquired_is_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 def a_standby_does_not_wait_for_the_lock(patch: pytest.MonkeyPatch) -> None:
     """As where a file system grants it twice; and the owner does not look at its epoch."""
-    patch.setattr("mqflow.embedded.owner_lock.fcntl.flock", lambda *_: None)
+    patch.setattr("mqflow.embedded.storage.owner_lock.fcntl.flock", lambda *_: None)
     patch.setattr(owner_lock, "_keeps_out", lambda _: True)
     patch.setattr(Fence, "broken", lambda _: "")
 

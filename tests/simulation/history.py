@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, MessageRemoved
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved
 from mqflow.events import Event, InDoubt, ListenerPaused, Reconnecting, Settled
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement

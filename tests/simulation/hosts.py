@@ -12,16 +12,16 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast
 
-from mqflow.embedded import calls
-from mqflow.embedded.addresses import Address
-from mqflow.embedded.answering import no_host
 from mqflow.embedded.ending import End, Manner, reason_of
-from mqflow.embedded.folder import FolderInUseError
-from mqflow.embedded.mailbox import Call, Item
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.serving import Room, Server
-from mqflow.embedded.sqlite_store import SqliteStore
-from mqflow.embedded.streams import Stream
+from mqflow.embedded.storage.folder import FolderInUseError
+from mqflow.embedded.storage.mailbox import Call, Item
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.addresses import Address
+from mqflow.embedded.wire.answering import no_host
+from mqflow.embedded.wire.serving import Room, Server
+from mqflow.embedded.wire.streams import Stream
 from mqflow.mqi.errors import MQIError
 from mqflow.testing.defining import carry_out
 from tests.embedded.disk import memory_folder

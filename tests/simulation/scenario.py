@@ -21,7 +21,7 @@ from mqflow.app.listening import ListenerOptions
 from mqflow.app.settings import Settings
 from mqflow.embedded.ending import End, Manner
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.served import ServedConnection
+from mqflow.embedded.wire.served import ServedConnection
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

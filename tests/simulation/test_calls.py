@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason

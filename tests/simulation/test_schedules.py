@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 from msgspec import Struct
 
-from mqflow.embedded.served import ServedConnection, ServedQueueManager
 from mqflow.embedded.waiting import Waiter
+from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason

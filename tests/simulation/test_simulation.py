@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.embedded.folder import FolderError
+from mqflow.embedded.storage.folder import FolderError
 from mqflow.testing.virtual_time import Backend
 from tests.embedded.disk import memory_folder
 from tests.simulation.defects import DEFECTS

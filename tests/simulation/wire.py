@@ -1,7 +1,7 @@
 """The network of a world: streams in memory that delay, split, cut, swallow and deliver late, as chance or a table says.
 
-Offers what `mqflow.embedded.dialing` and a listening socket offer. Knows frames as far as to tell a heartbeat from a request;
-knows no verb.
+Offers what `mqflow.embedded.wire.dialing` and a listening socket offer. Knows frames as far as to tell a heartbeat from a
+request; knows no verb.
 """
 
 import ssl
@@ -15,10 +15,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.addresses import Address
-from mqflow.embedded.dialing import Dial
-from mqflow.embedded.signals import HasDescriptor, Waited
-from mqflow.embedded.streams import Stream
+from mqflow.embedded.wire.addresses import Address
+from mqflow.embedded.wire.dialing import Dial
+from mqflow.embedded.wire.signals import HasDescriptor, Waited
+from mqflow.embedded.wire.streams import Stream
 from tests.simulation.world import Process, Waiters, World
 
 __all__ = ("Act", "Fate", "Judge", "Listener", "Network", "Passing", "Signal", "Where", "Wire")
@@ -196,7 +196,7 @@ class Wire:
 
 
 class _Stream:
-    """As a connected socket; offers `mqflow.embedded.streams.Stream`."""
+    """As a connected socket; offers `mqflow.embedded.wire.streams.Stream`."""
 
     peer: "_Stream"
 
@@ -362,7 +362,7 @@ class _Stream:
 
 
 class Signal:
-    """As `mqflow.embedded.signals.Signal`."""
+    """As `mqflow.embedded.wire.signals.Signal`."""
 
     def __init__(self, world: World) -> None:
         self._world = world

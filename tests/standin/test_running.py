@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.sqlite_store import SqliteStore
+from mqflow.embedded.storage.sqlite_store import SqliteStore
 from tests.standin.harness import ROOT, environment
 
 pytest_plugins = "pytester"

@@ -5,12 +5,12 @@ Knows the records of `calls`; knows no connection and no verb.
 
 from typing import assert_never
 
-from mqflow.embedded import calls
 from mqflow.embedded.administration import Administration
-from mqflow.embedded.authorities_served import ask_authorities, order_authorities
-from mqflow.embedded.objects_served import ObjectQuestion, ask_objects, order_objects
-from mqflow.embedded.topic_calls import TopicOrder, TopicQuestion
-from mqflow.embedded.topics_served import ask_topics, order_topics
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.authorities_served import ask_authorities, order_authorities
+from mqflow.embedded.wire.objects_served import ObjectQuestion, ask_objects, order_objects
+from mqflow.embedded.wire.topic_calls import TopicOrder, TopicQuestion
+from mqflow.embedded.wire.topics_served import ask_topics, order_topics
 
 __all__ = ("administered",)
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Protocol, assert_never
 
-from mqflow.embedded import calls
 from mqflow.embedded.administration import AuthorityAdministration
+from mqflow.embedded.wire import calls
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
 

@@ -14,14 +14,14 @@ from typing import Any, Final, Protocol, TypeVar, assert_never, cast
 import msgspec
 
 from mqflow.ambient import Clock
-from mqflow.embedded import calls
-from mqflow.embedded.administering import administered
 from mqflow.embedded.administration import Administration
-from mqflow.embedded.entrances import Entrance
-from mqflow.embedded.frames import FrameError, Frames, SilenceError
-from mqflow.embedded.heart import Heart
-from mqflow.embedded.pulse import Pulses
-from mqflow.embedded.signals import Signal
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.administering import administered
+from mqflow.embedded.wire.entrances import Entrance
+from mqflow.embedded.wire.frames import FrameError, Frames, SilenceError
+from mqflow.embedded.wire.heart import Heart
+from mqflow.embedded.wire.pulse import Pulses
+from mqflow.embedded.wire.signals import Signal
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason

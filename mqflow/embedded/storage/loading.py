@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from mqflow.embedded import rows
-from mqflow.embedded.store import Snapshot, StoredMessage, StoredObject
+from mqflow.embedded.storage import rows
+from mqflow.embedded.storage.store import Snapshot, StoredMessage, StoredObject
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 
 __all__ = ("load_snapshot", "read_catalogue", "read_epoch")

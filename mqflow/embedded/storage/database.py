@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
-from mqflow.embedded.folder import DamagedFolderError, DataFolder, FolderVersionError, ForeignFolderError
+from mqflow.embedded.storage.folder import DamagedFolderError, DataFolder, FolderVersionError, ForeignFolderError
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 

@@ -4,8 +4,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from mqflow.embedded.addresses import Address, UnixAddress
-from mqflow.embedded.streams import Stream, TlsStream
+from mqflow.embedded.wire.addresses import Address, UnixAddress
+from mqflow.embedded.wire.streams import Stream, TlsStream
 
 __all__ = ("Dial", "dial")
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from mqflow.embedded import topic_calls as calls
-from mqflow.embedded.authorities_served import Call
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicAdministration, TopicStatus
+from mqflow.embedded.wire import topic_calls as calls
+from mqflow.embedded.wire.authorities_served import Call
 from mqflow.mqi.topic_attributes import TopicAttributes
 
 __all__ = ("ServedTopics", "ask_topics", "order_topics")

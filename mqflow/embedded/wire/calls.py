@@ -13,9 +13,9 @@ from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.defined_kinds import DefinedObject
 from mqflow.embedded.ending import End
 from mqflow.embedded.object_administration import ConnectionStatus
-from mqflow.embedded.objects_served import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
-from mqflow.embedded.topic_calls import ReadSubscriptions, ReadTopics, ReadTopicStatuses, TopicOrder, TopicQuestion
+from mqflow.embedded.wire.objects_served import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
+from mqflow.embedded.wire.topic_calls import ReadSubscriptions, ReadTopics, ReadTopicStatuses, TopicOrder, TopicQuestion
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord

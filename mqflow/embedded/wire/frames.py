@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from mqflow.ambient import SYSTEM_CLOCK, Clock
-from mqflow.embedded.eager import Eager
-from mqflow.embedded.streams import Stream
+from mqflow.embedded.wire.eager import Eager
+from mqflow.embedded.wire.streams import Stream
 
 __all__ = (
     "FRAME_BYTES_MAX",

@@ -15,16 +15,16 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
-from mqflow.embedded import calls
-from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress
-from mqflow.embedded.administration_served import ServedAdministration
-from mqflow.embedded.dialing import Dial, dial
-from mqflow.embedded.frames import SILENCE_S, made
-from mqflow.embedded.heart import Heart
-from mqflow.embedded.line import Line
-from mqflow.embedded.pulse import OWN_BEATS_MAX, Pulse, PulseError
-from mqflow.embedded.read_ahead import AHEAD_BYTES_MAX, ReadAhead, may_read_ahead
 from mqflow.embedded.staging_order import STAGING_QUEUE
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.addresses import Address, TcpAddress, UnixAddress
+from mqflow.embedded.wire.administration_served import ServedAdministration
+from mqflow.embedded.wire.dialing import Dial, dial
+from mqflow.embedded.wire.frames import SILENCE_S, made
+from mqflow.embedded.wire.heart import Heart
+from mqflow.embedded.wire.line import Line
+from mqflow.embedded.wire.pulse import OWN_BEATS_MAX, Pulse, PulseError
+from mqflow.embedded.wire.read_ahead import AHEAD_BYTES_MAX, ReadAhead, may_read_ahead
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import (

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from mqflow.ambient import Clock, Mailbox
-from mqflow.embedded.mailbox import Call, Item
+from mqflow.embedded.storage.mailbox import Call, Item
 
 __all__ = ("ITEMS_MAX", "Gathering")
 

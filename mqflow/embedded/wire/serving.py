@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Final, Self
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
-from mqflow.embedded import calls
-from mqflow.embedded.addresses import Address, TcpAddress, UnixAddress, is_loopback
-from mqflow.embedded.answering import Answering, Host, Servable, ServableConnection, no_host
-from mqflow.embedded.entrances import Entrance, Passwords, SameUser, WithPassword
-from mqflow.embedded.folder import prepare_folder
-from mqflow.embedded.frames import SILENCE_S, FrameError, Frames
-from mqflow.embedded.heart import Heart
-from mqflow.embedded.pulse import Pulses
-from mqflow.embedded.signals import Signal, SocketSignal
+from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.addresses import Address, TcpAddress, UnixAddress, is_loopback
+from mqflow.embedded.wire.answering import Answering, Host, Servable, ServableConnection, no_host
+from mqflow.embedded.wire.entrances import Entrance, Passwords, SameUser, WithPassword
+from mqflow.embedded.wire.frames import SILENCE_S, FrameError, Frames
+from mqflow.embedded.wire.heart import Heart
+from mqflow.embedded.wire.pulse import Pulses
+from mqflow.embedded.wire.signals import Signal, SocketSignal
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 

@@ -6,7 +6,7 @@ A handler that never yields does not stop it. Knows frames; knows nothing of wha
 from typing import Final
 
 from mqflow.ambient import Runner
-from mqflow.embedded.frames import SILENCE_S, Frames
+from mqflow.embedded.wire.frames import SILENCE_S, Frames
 
 __all__ = ("Heart",)
 

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way
-from mqflow.embedded import rows
-from mqflow.embedded.database import PAGE_BYTES, is_full, open_database
-from mqflow.embedded.fence import Fence
-from mqflow.embedded.folder import DamagedFolderError, UnsafeFolderError, prepare_folder
-from mqflow.embedded.gathering import Gathering
-from mqflow.embedded.in_flight import InFlightMarks
-from mqflow.embedded.loading import load_snapshot, read_catalogue, read_epoch
-from mqflow.embedded.mailbox import Call, Close, Done, Item, Quarantine, Release
-from mqflow.embedded.owner_lock import take_ownership
-from mqflow.embedded.reserve import Reserve
-from mqflow.embedded.store import Change, Snapshot
+from mqflow.embedded.storage import rows
+from mqflow.embedded.storage.database import PAGE_BYTES, is_full, open_database
+from mqflow.embedded.storage.fence import Fence
+from mqflow.embedded.storage.folder import DamagedFolderError, UnsafeFolderError, prepare_folder
+from mqflow.embedded.storage.gathering import Gathering
+from mqflow.embedded.storage.in_flight import InFlightMarks
+from mqflow.embedded.storage.loading import load_snapshot, read_catalogue, read_epoch
+from mqflow.embedded.storage.mailbox import Call, Close, Done, Item, Quarantine, Release
+from mqflow.embedded.storage.owner_lock import take_ownership
+from mqflow.embedded.storage.reserve import Reserve
+from mqflow.embedded.storage.store import Change, Snapshot
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.store import BackoutCounted, Change, MessageAdded, ObjectDefined
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, ObjectDefined
 
 __all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mqflow.embedded.folder import DataFolder, FolderInUseError, UnsafeFolderError, file_identity
+from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeFolderError, file_identity
 
 __all__ = ("OwnerLock", "take_ownership")
 

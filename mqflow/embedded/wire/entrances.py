@@ -9,9 +9,9 @@ import ssl
 import struct
 from typing import ClassVar, Final, Protocol
 
-from mqflow.embedded import calls
-from mqflow.embedded.streams import Stream, TlsStream
-from mqflow.embedded.users_file import why_no_user
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.streams import Stream, TlsStream
+from mqflow.embedded.wire.users_file import why_no_user
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 

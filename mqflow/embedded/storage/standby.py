@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from mqflow.ambient import Runner
-from mqflow.embedded.folder import DataFolder, UnsafeFolderError
+from mqflow.embedded.storage.folder import DataFolder, UnsafeFolderError
 
 __all__ = ("LockWait", "first_in_line", "owner_pid", "standby_pid", "until_free")
 

@@ -12,7 +12,7 @@ from typing import Any, Final, assert_never
 import msgspec
 from msgspec import Struct
 
-from mqflow.embedded.store import (
+from mqflow.embedded.storage.store import (
     BackoutCounted,
     Change,
     MessageAdded,

@@ -6,8 +6,8 @@ none of it, because the owner's connection reads from its own memory. Knows file
 
 import os
 
-from mqflow.embedded.folder import DataFolder, FileIdentity
-from mqflow.embedded.owner_lock import OwnerLock
+from mqflow.embedded.storage.folder import DataFolder, FileIdentity
+from mqflow.embedded.storage.owner_lock import OwnerLock
 
 __all__ = ("Fence",)
 

@@ -7,7 +7,7 @@ are refused while there is still some room, and a ballast file is given up when 
 import os
 from collections.abc import Callable
 
-from mqflow.embedded.folder import DataFolder
+from mqflow.embedded.storage.folder import DataFolder
 
 __all__ = ("BALLAST_BYTES", "Reserve")
 

@@ -5,12 +5,12 @@ Knows the records of `calls` and a line to send them on; knows no rule of MQ.
 
 from collections.abc import Mapping
 
-from mqflow.embedded import calls
 from mqflow.embedded.administration import QueueStatus
-from mqflow.embedded.authorities_served import ServedAuthorities
-from mqflow.embedded.line import Line
-from mqflow.embedded.objects_served import ServedObjects
-from mqflow.embedded.topics_served import ServedTopics
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.authorities_served import ServedAuthorities
+from mqflow.embedded.wire.line import Line
+from mqflow.embedded.wire.objects_served import ServedObjects
+from mqflow.embedded.wire.topics_served import ServedTopics
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 
 __all__ = ("ServedAdministration",)

@@ -13,10 +13,10 @@ from typing import Final, Protocol
 import msgspec
 
 from mqflow.ambient import Runner
-from mqflow.embedded import calls
-from mqflow.embedded.frames import FrameError, Frames
-from mqflow.embedded.heart import Heart
-from mqflow.embedded.streams import Stream
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.frames import FrameError, Frames
+from mqflow.embedded.wire.heart import Heart
+from mqflow.embedded.wire.streams import Stream
 
 __all__ = ("OWN_BEATS_MAX", "Mortal", "Pulse", "PulseError", "Pulses")
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from mqflow.embedded import calls
-from mqflow.embedded.frames import FRAME_BYTES_MAX, FrameError, Frames, made
-from mqflow.embedded.heart import Heart
-from mqflow.embedded.streams import Stream
+from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, FrameError, Frames, made
+from mqflow.embedded.wire.heart import Heart
+from mqflow.embedded.wire.streams import Stream
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
