@@ -17,7 +17,7 @@ from mqflow.cli.terminal import Progress, note, progress, show_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("command", "rules_option", "spark_options", "started", "tables_option", "told")
+__all__ = ("command", "rules_option", "spark_options", "started", "tables_option", "tables_there_option", "told")
 
 _COMMANDS: Final = {
     "bronze": "A journal into tables, each message once.",
@@ -63,7 +63,10 @@ def command() -> None:
 
 _FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+_THERE: Final = click.Path(path_type=Path, exists=True, file_okay=False)
 tables_option: Final = click.option("--tables", type=_FOLDER, required=True, help="The folder of the tables.")
+tables_there_option: Final = click.option("--tables", type=_THERE, required=True, help="The folder of the tables.")
+"""For who makes none: a mistyped one would look like tables in which nothing has landed."""
 rules_option: Final = click.option("--rules", type=_FILE, help="A rules table to try on dead letters.")
 
 
@@ -160,6 +163,7 @@ def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payloa
         raise click.BadParameter(f"{strange[0]!r} is no kind; {', '.join(Kind)} are.", param_hint="--kind")
     kinds = [Kind(each) for each in kind] or there
     consumer = "" if options.pop("no_consumer") else "bronze"
+    tables.mkdir(parents=True, exist_ok=True)  # also where nothing has landed yet: it is a table's folder from now on
     rows = []
     with started("bronze", **options) as spark, told():
         for each in kinds:

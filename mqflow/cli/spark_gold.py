@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from mqflow.cli.spark import spark_options, started, tables_option, told
+from mqflow.cli.spark import spark_options, started, tables_there_option, told
 from mqflow.cli.terminal import note
 
 __all__ = ("command",)
 
 
 @click.command("gold")
-@tables_option
+@tables_there_option
 @spark_options
 def command(tables: Path, **options: Any) -> None:
     """Count silver in windows: poison rates and alerts, retries, times to backout, redrives, delays, dead letters, lag."""

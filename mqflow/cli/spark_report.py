@@ -39,6 +39,8 @@ def command(
     """
     if queues and journal is None:
         raise click.UsageError("QUEUEs are landed in a journal: --journal says which.")
+    if journal is None and not tables.is_dir():
+        raise click.UsageError(f"There is no folder {tables}: --journal says from where its tables are made.")
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
     if queues:

@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from mqflow.cli.spark import rules_option, spark_options, started, tables_option, told
+from mqflow.cli.spark import rules_option, spark_options, started, tables_there_option, told
 from mqflow.cli.terminal import note
 
 __all__ = ("command",)
 
 
 @click.command("silver")
-@tables_option
+@tables_there_option
 @rules_option
 @click.option("--payload", help="How much of bodies of other queues: none, hash, head:N or full. As last time; none at first.")
 @click.option(

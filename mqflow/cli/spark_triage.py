@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from mqflow.cli.spark import spark_options, started, tables_option, told
+from mqflow.cli.spark import spark_options, started, tables_there_option, told
 from mqflow.cli.terminal import safe, show_table
 
 __all__ = ("command",)
 
 
 @click.command("triage")
-@tables_option
+@tables_there_option
 @click.option(
     "--against", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Another rules table: what differs."
 )

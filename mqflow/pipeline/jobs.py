@@ -5,13 +5,17 @@ The same functions run under spark-submit: hand them a session. Knows where tabl
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+import msgspec
 from msgspec import Struct
 
 from mqflow.journal.schemas import Kind, ddl
 from mqflow.pipeline import medallion
 from mqflow.pipeline import triage as dry_run
 from mqflow.pipeline.delta_table import read_delta
+from mqflow.pipeline.errors import PipelineError
 from mqflow.pipeline.report_data import gather
 from mqflow.pipeline.report_page import write_report
 from mqflow.pipeline.rules_columns import compile_rules
@@ -21,6 +25,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ("Triaged", "bronze_table", "gold", "report", "silver", "triage")
+
+
+class _Logged(Struct):
+    """One file, as the log of Spark's file sink names it."""
+
+    path: str
 
 
 class Triaged(Struct, frozen=True):
@@ -91,5 +101,20 @@ def bronze_table(spark: "SparkSession", tables: Path, kind: Kind) -> "DataFrame"
         return spark.createDataFrame([], ddl(kind))
     if (path / "_delta_log").exists():
         return read_delta(spark, path, ddl(kind))
+    _check_home(path)
     # Its columns are told: a first run that ended before its first batch leaves a table without a file to read them from.
     return spark.read.schema(f"{ddl(kind)}, ingest_date date").parquet(str(path))
+
+
+def _check_home(table: Path) -> None:
+    """Raise `PipelineError` where the table's log names files of another folder: it is a copy, and Spark would read those."""
+    first = next((log for log in sorted((table / "_spark_metadata").glob("[0-9]*"))), None)
+    named = None if first is None else next(iter(first.read_bytes().splitlines()[1:]), None)  # the first line is a version
+    if named is None:
+        return
+    file = Path(url2pathname(urlsplit(msgspec.json.decode(named, type=_Logged).path).path))
+    if not file.resolve().is_relative_to(table.resolve()):
+        raise PipelineError(
+            f"The table {table} names its files by their whole paths, and they are elsewhere: {file}. It was copied or moved "
+            "from there. Nothing was changed. Move it back, or make the tables anew from the journal in another folder."
+        )

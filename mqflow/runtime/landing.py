@@ -44,7 +44,8 @@ def keep_landing(
 ) -> None:
     """Land until told to stop, or with `once` until the queue is empty. `pause` lets so many seconds pass, or fewer.
 
-    Raises the `MQIError` that no second attempt can mend, and every `JournalError` but a full disk: then a person has to look.
+    Raises the `MQIError` that no second attempt can mend, and every `JournalError`: then a person has to look. A full disk is
+    waited for, but not with `once`: who lands once is waited for too.
     """
     troubles = 0
     while not stopping():
@@ -54,6 +55,8 @@ def keep_landing(
                 tell(landed)
         except (MQIError, JournalFullError) as error:
             if isinstance(error, MQIError) and reconnection.classify(int(error.reason)) is reconnection.Class.CONFIGURATION:
+                raise
+            if once and isinstance(error, JournalFullError):
                 raise
             troubles += 1
             trouble = Troubled(error, pacing.pause_s(_PACE, troubles, random.random()))

@@ -4,6 +4,7 @@ That they do their work, from queues to the page, is seen by `test_flights_on_sp
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from mqflow.cli import main
 from mqflow.journal import Kind
 from mqflow.journal.schemas import ddl
-from mqflow.pipeline import jobs
+from mqflow.pipeline import PipelineError, jobs
 
 
 def typed(*arguments: str, stdin: str = "") -> Result:
@@ -25,11 +26,22 @@ def test_a_first_run_that_ended_before_its_first_batch_leaves_an_empty_table(spa
     assert 0 == jobs.bronze_table(spark, tmp_path, Kind.DEAD_LETTER).count()
 
 
+def test_a_copy_of_a_table_is_refused_because_the_files_of_the_other_would_be_read(tmp_path: Path) -> None:
+    nobody: Any = None  # no Spark is asked
+    log = tmp_path / "copied" / "bronze" / "dead_letter" / "_spark_metadata" / "0"
+    log.parent.mkdir(parents=True)
+    log.write_text(f'v1\n{{"path":"file://{tmp_path}/the%20other/bronze/dead_letter/part-0.parquet","size":1}}\n')
+
+    with pytest.raises(PipelineError, match=r"names its files by their whole paths, and they are elsewhere: .*/the other/"):
+        jobs.bronze_table(nobody, tmp_path / "copied", Kind.DEAD_LETTER)
+
+
 @pytest.mark.parametrize("command", ["silver", "gold", "triage"])
 def test_tables_in_which_nothing_has_landed_are_empty_ones(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "tables").mkdir()
     (tmp_path / "rules.txt").write_text("REASON(MQRC_Q_FULL) ACTION(RETRY)\n")
     more = ["rules.txt", "--against", "rules.txt"] if command == "triage" else []
     where = ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.sql.ansi.enabled=true"]
@@ -66,6 +78,10 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
     [
         (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: --journal says which."),
         (["report", "--journal", "nowhere", "--tables", "tables"], 1, "nowhere is no journal"),
+        (["report", "--tables", "tabels"], 2, "There is no folder tabels: --journal says from where its tables are made."),
+        (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
+        (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
+        (["triage", "rules.txt", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is no setting: KEY=VALUE is."),
         (["silver", "--tables", "tables", "--rules", "wrong.txt"], 1, "REASN"),
         (["triage", "missing.txt", "--tables", "tables"], 2, "missing.txt"),
@@ -81,6 +97,8 @@ def test_what_is_typed_wrongly_is_told_in_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.txt").write_text("REASN(2053) ACTION(RETRY)\n")
+    (tmp_path / "rules.txt").write_text("REASON(2053) ACTION(RETRY)\n")
+    (tmp_path / "tables").mkdir()
 
     result = typed("spark", *arguments)
 

@@ -436,3 +436,12 @@ def test_a_thing_that_only_a_person_can_mend_ends_it(landing: Landing) -> None:
 
     with pytest.raises(MQIError, match="2035"):
         Going(landing)
+
+
+def test_who_lands_once_hears_of_a_full_disk_at_once(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("mqflow.journal.segments.disk_usage", lambda _: SimpleNamespace(free=1_000))
+        with pytest.raises(JournalFullError, match="1,000 bytes are free"):
+            Going(landing)
+
+    assert COUNT == Going(landing).rows
