@@ -17,6 +17,9 @@ from mqflow.pipeline import OptionError
 from mqflow.pipeline.journal_source import JournalSource
 from mqflow.testing.journals import generate_journal
 
+#: Spark reads a schema in its JVM, also where nothing else is asked of it.
+pytestmark = pytest.mark.usefixtures("spark")
+
 
 def read(spark: SparkSession, path: Path, **options: str) -> DataFrame:
     return spark.read.format("mqflow_journal").options(**options).load(str(path))

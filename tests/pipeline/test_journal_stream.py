@@ -17,6 +17,9 @@ from mqflow.pipeline.journal_source import JournalSource
 from mqflow.pipeline.offsets import ForeignOffsetError
 from mqflow.testing.journals import generate_journal
 
+#: Spark reads a schema in its JVM, also where nothing else is asked of it.
+pytestmark = pytest.mark.usefixtures("spark")
+
 
 def reader_of(path: Path, **options: str) -> Any:
     source = JournalSource({"path": str(path), **options})

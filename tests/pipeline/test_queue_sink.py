@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -132,11 +131,11 @@ def test_a_stream_is_put_once_though_a_batch_is_replayed_and_tasks_fail(
     ],
 )
 def test_what_cannot_be_put_is_refused_before_anything_is(served: Served, options: dict[str, str], sentence: str) -> None:
-    from pyspark.sql.types import StructType  # noqa: PLC0415 - one use
+    from pyspark.sql.types import StringType, StructType  # noqa: PLC0415 - one use
 
     from mqflow.pipeline.queue_sink import QueueSink  # noqa: PLC0415 - as above
 
-    schema: Any = StructType.fromDDL("body string")
+    schema = StructType().add("body", StringType())  # as text it would be read in a JVM
     with pytest.raises(Exception, match=sentence) as caught:
         QueueSink({"url": served.url, **options}).writer(schema, overwrite=False)
     assert "hunter2" not in str(caught.value)
