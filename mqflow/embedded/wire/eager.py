@@ -14,8 +14,10 @@ from mqflow.ambient import SYSTEM_CLOCK, give_way
 
 __all__ = ("LOOK_S", "Eager")
 
-LOOK_S: Final = 50e-6
-"""How long it looks: what falling asleep and being woken on another processor costs."""
+LOOK_S: Final = 100e-6
+"""How long it looks: what it costs that both sides fall asleep and are woken on another processor."""
+_QUICK_S: Final = 3 * LOOK_S
+"""What counts as quick asleep: with the time it takes to be woken."""
 _QUICK_MIN: Final = 8
 _QUICK_MAX: Final = 4_096
 
@@ -45,7 +47,7 @@ class Eager:
         if not self._distrust:
             return self._looked(most, began + LOOK_S)
         data = self._recv(most, 0)
-        self._distrust = self._distrust - 1 if self._clock() - began < LOOK_S else max(self._distrust, _QUICK_MIN)
+        self._distrust = self._distrust - 1 if self._clock() - began < _QUICK_S else max(self._distrust, _QUICK_MIN)
         return data
 
     def _looked(self, most: int, until: float) -> bytes:
@@ -62,7 +64,7 @@ class Eager:
             if self._clock() >= until:  # others took their time: asleep, it would have been woken before they were done
                 self._learn()
             elif self._lesson > _QUICK_MIN:
-                self._lesson -= 1
+                self._lesson = max(_QUICK_MIN, self._lesson >> 1)
             return data
 
     def _learn(self) -> None:
