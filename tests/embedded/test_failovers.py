@@ -69,18 +69,25 @@ FOUND_BY = {
 """Of each defect how many failovers it takes, and what the harness says of it."""
 
 
+_SERIES_MAX = 4
+
+
 def test_every_defect_is_known_by_what_finds_it() -> None:
     assert {"none", *FOUND_BY} == set(DEFECTS)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("defect", FOUND_BY)
 def test_a_planted_defect_is_found(defect: str) -> None:
+    """Each series is another one; how often what is planted hurts in one of them is up to processes and their scheduler."""
     failovers, sentence = FOUND_BY[defect]
 
-    wrong = _failed_over(failovers, "--defect", defect, "--patience", "4").wrong
-
-    assert any(sentence in each for each in wrong), wrong[:5]
+    wrong: list[str] = []
+    for seed in range(_SERIES_MAX):
+        wrong += _failed_over(failovers, "--defect", defect, "--patience", "4", "--seed", str(seed)).wrong
+        if any(sentence in each for each in wrong):
+            return
+    pytest.fail(f"not found in {_SERIES_MAX} series of {failovers}: {wrong[:5]}")
 
 
 @pytest.mark.parametrize(
