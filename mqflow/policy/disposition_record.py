@@ -7,7 +7,7 @@ Knows no queue manager and no file. Version 2 has one more outcome, `RELEASED`; 
 it, so who reads version 1 reads every other record.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -16,7 +16,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Persistence
+
 __all__ = (
+    "DESCRIPTOR",
     "DISPOSITION_QUEUE",
     "EXC_MESSAGE_CHARS_MAX",
     "FORMAT",
@@ -27,6 +31,7 @@ __all__ = (
     "from_bytes",
     "many_from_bytes",
     "many_to_bytes",
+    "messages_of",
     "put_time_us",
     "to_bytes",
 )
@@ -34,6 +39,8 @@ __all__ = (
 DISPOSITION_QUEUE: Final = "MQFLOW.DISPOSITION"
 FORMAT: Final = "MFLDISP"
 """MQMD.Format of a record: JSON in UTF-8. Formats that start with MQ are IBM's."""
+DESCRIPTOR: Final = MessageDescriptor(format=FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
+"""Of a message of records, as it is put."""
 RECORD_VERSION: Final = 2
 RECORDS_MAX: Final = 64
 """How many records a message carries at the most: 60 KB as they mostly are, and always far below a MAXMSGL of 4 MB."""
@@ -132,6 +139,12 @@ def to_bytes(record: DispositionRecord) -> bytes:
 def many_to_bytes(records: Sequence[DispositionRecord]) -> bytes:
     """Return the message data of the records, `RECORDS_MAX` at the most; of one it is what `to_bytes` returns."""
     return _ENCODER.encode(records[0] if len(records) == 1 else records)
+
+
+def messages_of(records: Sequence[DispositionRecord]) -> Iterator[bytes]:
+    """Yield the data of as few messages as carry all of them, in order."""
+    for at in range(0, len(records), RECORDS_MAX):
+        yield many_to_bytes(records[at : at + RECORDS_MAX])
 
 
 def from_bytes(data: bytes) -> DispositionRecord | None:

@@ -12,14 +12,12 @@ from mqflow.ambient import Clock, Random
 from mqflow.events import Event, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Persistence, PutOption
+from mqflow.mqi.options import PutOption
 from mqflow.policy import disposition_record
-from mqflow.policy.disposition_record import RECORD_VERSION, RECORDS_MAX, DispositionRecord, RecordOutcome, put_time_us
+from mqflow.policy.disposition_record import RECORD_VERSION, DispositionRecord, RecordOutcome, put_time_us
 from mqflow.verbs import Connection
 
 __all__ = ("ConnectionRecorder",)
-
-_DESCRIPTOR: Final = MessageDescriptor(format=disposition_record.FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
 
 
 class ConnectionRecorder:
@@ -65,9 +63,8 @@ class ConnectionRecorder:
         """Put what was made, so many records in a message as fit; as `put`."""
         how = (PutOption.SYNCPOINT if in_unit_of_work else PutOption.NO_SYNCPOINT) | PutOption.FAIL_IF_QUIESCING
         try:
-            for at in range(0, len(records), RECORDS_MAX):
-                data = disposition_record.many_to_bytes(records[at : at + RECORDS_MAX])
-                connection.put1(self._queue, _DESCRIPTOR, data, how)
+            for data in disposition_record.messages_of(records):
+                connection.put1(self._queue, disposition_record.DESCRIPTOR, data, how)
         except MQIError as error:
             self.warn(error)
             return error

@@ -14,9 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.events import Warned
-from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import Persistence, PutOption
+from mqflow.mqi.options import PutOption
 from mqflow.policy import disposition_record
 from mqflow.policy.disposition import (
     Completed,
@@ -32,7 +31,7 @@ from mqflow.policy.disposition import (
     Settlement,
     Undecodable,
 )
-from mqflow.policy.disposition_record import RECORDS_MAX, DispositionRecord, RecordOutcome, put_time_us
+from mqflow.policy.disposition_record import EXC_MESSAGE_CHARS_MAX, DispositionRecord, RecordOutcome, put_time_us
 from mqflow.runtime.delivery import Delivery
 from mqflow.runtime.disposal import Disposal
 from mqflow.runtime.listener_state import ListenerState
@@ -43,8 +42,6 @@ __all__ = ("HEARTBEAT_S", "Recorder")
 
 HEARTBEAT_S: Final = 60.0
 """How often an idle worker says that it is there: what moves the watermarks of whoever reads the records."""
-_TEXT_CHARS_MAX: Final = 512
-_DESCRIPTOR: Final = MessageDescriptor(format=disposition_record.FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _OUTCOMES: Final[dict[type[Disposition], RecordOutcome]] = {
     Requeue: RecordOutcome.BACKED_OUT,
@@ -219,9 +216,8 @@ class Recorder:
 
     async def _put(self, session: Session, records: Sequence[DispositionRecord]) -> None:
         try:
-            for at in range(0, len(records), RECORDS_MAX):
-                data = disposition_record.many_to_bytes(records[at : at + RECORDS_MAX])
-                await put_kept_open(session, self._queue, _DESCRIPTOR, data, _PUT)
+            for data in disposition_record.messages_of(records):
+                await put_kept_open(session, self._queue, disposition_record.DESCRIPTOR, data, _PUT)
         except MQIError as error:
             # A lost connection is found by the settlement that follows; whatever else it is, the message goes first.
             if not self._refused:
@@ -242,7 +238,7 @@ class Recorder:
 def _trouble(outcome: Outcome | None) -> _Trouble:
     match outcome:
         case Failed(error=error, text=text) | Undecodable(error=error, text=text):
-            return _Trouble(error, text[:_TEXT_CHARS_MAX], _fingerprint(error, text))
+            return _Trouble(error, text[:EXC_MESSAGE_CHARS_MAX], _fingerprint(error, text))
         case Interrupted(why=why):
             return _Trouble("Interrupted", why, _fingerprint("Interrupted", why))
         case None | Completed():
