@@ -214,5 +214,5 @@ def test_a_put_that_is_not_part_of_its_unit_of_work_is_found(
         for call in range(1, 100):
             run_with(way, backend, tmp_path, call, Moment.BEFORE)
 
-    with pytest.raises(AssertionError, match="'1', '1', '2'"):
+    with pytest.raises(AssertionError, match=r"'1', '1', '2'|'1', '2', '2'"):  # whichever was under way
         at_each_call()
