@@ -106,7 +106,7 @@ class App:
         def declare(function: F) -> F:
             handler = Handler(function, where=where, codec=codec or self.codec)
             subscribed = subscription if topic else None
-            self._listener(queue or topic, options, name or function.__name__, handler.name, subscribed or selector).add(
+            self._listener(queue or topic, options, name or handler.short_name, handler.name, subscribed or selector).add(
                 handler
             )
             return function

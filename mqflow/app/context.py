@@ -9,6 +9,7 @@ from typing import Any, Final, Unpack
 import anyio.from_thread
 
 from mqflow.app.codecs import Codec
+from mqflow.app.errors import DeliveryOverError
 from mqflow.app.message import Message
 from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published
 from mqflow.events import Decided
@@ -57,7 +58,13 @@ class Context:
         return anyio.from_thread.run(lambda: self.put(queue, payload, **wishes))
 
     async def send(self, message: Outgoing) -> Put:
-        """Put a message that is made already, in the unit of work of this delivery."""
+        """Put a message that is made already, in the unit of work of this delivery.
+
+        Raises `DeliveryOverError` where that has ended: what a handler left behind (a task, the thread of one that ran out of
+        time) would put in the unit of work of another message.
+        """
+        if self._delivery.is_over:
+            raise DeliveryOverError(message.queue, self._delivery.got.descriptor.message_id)
         put = await self._sender(self._delivery.session)(message)
         self._delivery.put_message_ids.append(put.descriptor.message_id)
         return put

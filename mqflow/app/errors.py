@@ -1,6 +1,6 @@
 """What an application can get wrong before any message moves."""
 
-__all__ = ("ConfigurationError", "RequestTimeoutError")
+__all__ = ("ConfigurationError", "DeliveryOverError", "RequestTimeoutError")
 
 
 class ConfigurationError(Exception):
@@ -20,4 +20,19 @@ class RequestTimeoutError(TimeoutError):
         return (
             f"No reply to the request {self.message_id.hex()} on {self.queue} came within {self.timeout_s:g} s. "
             "Whether it was handled is not known; a listener that failed on it has backed it out."
+        )
+
+
+class DeliveryOverError(RuntimeError):
+    """A put in the unit of work of a delivery whose handler has returned, failed, or was cut off."""
+
+    def __init__(self, queue: str, message_id: bytes) -> None:
+        self.queue = queue
+        self.message_id = message_id
+        super().__init__(queue, message_id)
+
+    def __str__(self) -> str:
+        return (
+            f"Nothing was put on {self.queue}: the handling of message {self.message_id.hex()} is over, and so is its unit of "
+            "work. Put before the handler returns, or with App.put, which has a unit of work of its own."
         )

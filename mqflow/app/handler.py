@@ -32,9 +32,12 @@ class Handler:
 
     def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None) -> None:
         self.function: Final = function
-        self.name: Final = f"{function.__module__}.{function.__qualname__}"
+        named = _named(function)
+        self.name: Final = f"{named.__module__}.{named.__qualname__}"
+        #: The last part of it.
+        self.short_name: Final[str] = named.__name__
         self.where: Final = where
-        self.is_async: Final = inspect.iscoroutinefunction(function)
+        self.is_async: Final = any(map(inspect.iscoroutinefunction, _faces(function)))
         wanted = _wanted(function, self.name)
         payload_type = wanted.payload_type
         #: The handler takes a whole unit: its payload is annotated `list[T]`.
@@ -50,7 +53,10 @@ class Handler:
     async def __call__(
         self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
     ) -> Any:
-        """Return what the function returns; a plain function runs in a thread of its own pool."""
+        """Return what the function returns; a plain function runs in a thread of its own pool.
+
+        What such a function returns may still be to be awaited: a decorator can hide that the function below it is async.
+        """
         values = (payload, message, context)
         arguments = {name: values[position] for name, position in self._positions}
         if self.is_async:
@@ -62,7 +68,11 @@ class Handler:
             limiter = anyio.CapacityLimiter(math.inf)
             self._limiter.set(limiter)
         work = partial(_in_thread, delivery, self._call, arguments)
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+        (result,) = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+        if not inspect.isawaitable(result):
+            return result
+        delivery.running = result
+        return await result
 
 
 class _Nothing:
@@ -78,11 +88,15 @@ class _Wanted:
 
 def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
     """Return what each parameter of the function wants."""
+    annotated = _faces(function)[-1]
+    if any(inspect.isgeneratorfunction(face) or inspect.isasyncgenfunction(face) for face in _faces(function)):
+        raise ConfigurationError(f"{name} is a generator: nobody would run its body. A handler returns, it does not yield.")
     try:
-        hints = get_type_hints(function, include_extras=True)
+        hints = get_type_hints(annotated, include_extras=True)
     except NameError as error:
         raise ConfigurationError(f"{name}: an annotation cannot be read: {error}. Import what it names.") from error
     wanted = _Wanted()
+    unfilled = ""
     for parameter in inspect.signature(function).parameters.values():
         hint = hints.get(parameter.name, inspect.Parameter.empty)
         if _is_injected(parameter, hint):
@@ -93,7 +107,27 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
             wanted.positions[parameter.name] = _CONTEXT
         elif parameter.default is inspect.Parameter.empty:
             _take_payload(wanted, parameter, hint, name)
+        elif hint is not inspect.Parameter.empty:
+            unfilled = parameter.name
+    if unfilled and not wanted.positions and not isinstance(function, partial):
+        raise ConfigurationError(
+            f"{name}: parameter {unfilled!r} has a default, so it would keep that, and no message would reach the handler. "
+            "Take the default away."
+        )
     return wanted
+
+
+def _faces(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
+    """Return what can say what a callable is: itself, without a `partial` around it; of an object, its `__call__` as well."""
+    while isinstance(function, partial):
+        function = function.func
+    return (function,) if inspect.isroutine(function) or isinstance(function, type) else (function, type(function).__call__)
+
+
+def _named(function: Callable[..., Any]) -> Any:
+    """Return what has a name: the function, or the class of an object that can be called."""
+    function = _faces(function)[0]
+    return function if hasattr(function, "__qualname__") else type(function)
 
 
 def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> None:
@@ -126,6 +160,6 @@ def _injected(function: Callable[..., Any]) -> Callable[..., Any]:
     return inject(function, cast=False, serializer_cls=None)
 
 
-def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Any]:
     delivery.running = threading.get_ident()
-    return function(**arguments)
+    return (function(**arguments),)  # in something: trio takes no coroutine from a thread

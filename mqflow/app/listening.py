@@ -18,7 +18,7 @@ from mqflow.app.handler import Handler
 from mqflow.app.message import Message
 from mqflow.app.middleware import Incoming, around_handler, around_put
 from mqflow.app.publishing import Outgoing, Send, outgoing, put_in_unit_of_work
-from mqflow.policy.disposition import Completed, Outcome
+from mqflow.policy.disposition import OUTCOMES, Outcome
 from mqflow.policy.outcomes import UndecodableError
 from mqflow.policy.reply import reply_descriptor
 from mqflow.runtime.attempt import attempt
@@ -177,18 +177,28 @@ class _Chain:
         self._call: Final = around_handler(self._middleware, self._read)
         self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
 
-    # Those that only hand on are plain functions: a coroutine within a coroutine costs each message.
+    # What only hands on is a plain function: a coroutine within a coroutine costs each message.
 
     def _directly(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome | None]:
         """Handle without any `consume` middleware; exceptions are the worker's to read."""
         queue = self._listener.queue
         return self._handle([Message(each.got.descriptor, each.got.body, queue) for each in deliveries], deliveries)
 
-    def _through_middleware(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
-        """Handle inside the middleware, which sees the outcome and not the exception."""
+    async def _through_middleware(self, deliveries: Sequence[Delivery]) -> Outcome:
+        """Handle inside the middleware, which sees the outcome and not the exception.
+
+        Raises `TypeError` where it returns none: the handler may have failed, and None would commit the message.
+        """
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
-        return self._call(Incoming(messages, self._listener.name, deliveries[0].decision, deliveries))
+        outcome: Any = await self._call(Incoming(messages, self._listener.name, deliveries[0].decision, deliveries))
+        if isinstance(outcome, OUTCOMES):
+            return outcome
+        layers = ", ".join(type(layer).__qualname__ for layer in self._middleware if hasattr(layer, "consume"))
+        raise TypeError(
+            f"Middleware ({layers}) returned {outcome!r:.80}, which is no outcome: what the handler came to is not known. "
+            "`consume` returns what `call_next` returned, or another outcome."
+        )
 
     def _read(self, incoming: Incoming) -> Awaitable[Outcome]:
         """Return what the handler comes to, inside all middleware."""
@@ -206,8 +216,8 @@ class _Chain:
             payload = [decode(each) for each in messages] if handler.takes_batch else decode(message)
         context = Context(delivery, message, self._sender, self._codec) if handler.wants_context else None
         result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
-        if result is None or isinstance(result, Completed):
-            return None
+        if result is None or isinstance(result, OUTCOMES):
+            return result
         await self._answer(handler, message, delivery, context, result)
         return None
 
@@ -223,7 +233,7 @@ class _Chain:
     ) -> None:
         """Put what a handler returned: to its publishers, else to where the message asks for a reply; same unit of work."""
         context = context or Context(delivery, message, self._sender, self._codec)
-        publishers: Sequence[Publisher] = handler.function.__dict__.get("__mqflow_publishers__", ())
+        publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())
         for publisher in publishers:
             await context.send(publisher.outgoing(result))
         request = message.descriptor

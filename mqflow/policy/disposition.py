@@ -4,10 +4,12 @@ Records only. `backout` makes dispositions, `settlement` reads outcomes, the run
 """
 
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
 
 __all__ = (
+    "OUTCOMES",
     "Behaviour",
     "Completed",
     "DeadLetter",
@@ -101,6 +103,8 @@ class Interrupted(Struct, frozen=True, tag=True):
 
 
 Outcome = Completed | Failed | Undecodable | Interrupted
+OUTCOMES: Final = (Completed, Failed, Undecodable, Interrupted)
+"""For `isinstance`, where anybody's object may be one: asked of the union, it takes several times as long."""
 
 
 class Settlement(Enum):

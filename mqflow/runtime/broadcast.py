@@ -69,7 +69,10 @@ class Broadcast:
         _logger.error("Hook %s failed on %s (said once): %s", name, failure.event, failure.error, exc_info=error)
         for other in self._listeners(HookFailed):
             if other is not hook:
-                other(failure)
+                try:
+                    other(failure)
+                except Exception as again:  # noqa: BLE001 - as above; each hook is named once, so this ends
+                    self._report(other, again, failure)
 
 
 class LogEvents:

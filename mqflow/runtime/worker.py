@@ -152,6 +152,8 @@ class Worker:
             raise
         finally:
             del self._state.handling[self._number]
+            for delivery in deliveries:
+                delivery.is_over = True
         if isinstance(outcome, Completed):
             if self._records is not None:
                 await self._records.committed(deliveries)

@@ -1,0 +1,214 @@
+"""What looks like a handler, a middleware or a cancellation, and would have a message committed that nobody has handled."""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from mqflow import App, ConfigurationError, Context
+from mqflow.app.errors import DeliveryOverError
+from mqflow.events import HookFailed, Settled
+from mqflow.policy.disposition import Failed, Settlement
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.define("OUT")
+    mq.define("BOQ")
+    mq.define("IN", bothresh=2, boqname="BOQ")
+
+
+def hiding(function: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Decorate as many decorators do, which were not made for async functions."""
+
+    @functools.wraps(function)
+    def around(*args: Any, **kwargs: Any) -> Awaitable[None]:
+        return function(*args, **kwargs)
+
+    return around
+
+
+class Handle:
+    """A handler that is an object."""
+
+    def __init__(self, seen: list[bytes]) -> None:
+        self._seen = seen
+
+    async def __call__(self, body: bytes) -> None:
+        await anyio.sleep(1)
+        self._seen.append(body)
+
+
+async def noted(body: bytes, seen: list[bytes]) -> None:
+    await anyio.sleep(1)
+    seen.append(body)
+
+
+@pytest.mark.parametrize("kind", ["hidden by a decorator", "an object", "a partial"])
+async def test_a_handler_is_awaited_however_it_hides_that_it_is_async(mq: QueueManagerKit, kind: str) -> None:
+    seen: list[bytes] = []
+
+    async def handle(body: bytes) -> None:
+        await noted(body, seen)
+
+    handlers: dict[str, Callable[..., Awaitable[None]]] = {
+        "hidden by a decorator": hiding(handle),
+        "an object": Handle(seen),
+        "a partial": functools.partial(noted, seen=seen),
+    }
+    app = App()
+    app.listener("IN")(handlers[kind])
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        await anyio.sleep(5)
+
+    assert [b"one"] == seen
+    assert [1] == [event.handled_s for event in mq.told(Settled)]
+
+
+def plain_generator(body: bytes) -> Iterator[bytes]:
+    yield body
+
+
+async def async_generator(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+async def default(body: bytes = b"") -> None:
+    """Never be given anything."""
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (plain_generator, "plain_generator is a generator: nobody would run its body"),
+        (async_generator, "async_generator is a generator: nobody would run its body"),
+        (functools.partial(plain_generator), "plain_generator is a generator: nobody would run its body"),
+        (default, "parameter 'body' has a default, so it would keep that, and no message would reach the handler"),
+    ],
+)
+def test_what_would_do_nothing_with_its_messages_is_no_handler(handler: Callable[..., Any], said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        App().listener("IN")(handler)
+
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("returned", [None, True])
+async def test_middleware_that_returns_no_outcome_commits_nothing(mq: QueueManagerKit, returned: object) -> None:
+    class Forgetful:
+        async def consume(self, delivery: Any, call_next: Any) -> object:
+            await call_next(delivery)
+            return returned
+
+    app = App(middleware=[Forgetful()])
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> None:
+        raise ValueError("broken")
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        [dead] = await mq.drain("BOQ")
+
+    assert "TypeError" == dead.why.error
+    assert f"Forgetful) returned {returned}, which is no outcome" in dead.why.text
+
+
+async def test_an_outcome_that_a_handler_returns_is_its_outcome(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> Failed:
+        return Failed("Mine", "no")
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        [dead] = await mq.drain("BOQ")
+
+    assert ("Mine", "no") == (dead.why.error, dead.why.text)
+
+
+class HandingOn:
+    """A middleware that does nothing."""
+
+    async def consume(self, delivery: Any, call_next: Any) -> Any:
+        return await call_next(delivery)
+
+
+@pytest.mark.mq_backend("asyncio")
+@pytest.mark.parametrize("middleware", [[], [HandingOn()]], ids=["alone", "in middleware"])
+async def test_a_task_that_was_cancelled_under_a_handler_does_not_end_its_worker(
+    mq: QueueManagerKit, middleware: list[HandingOn]
+) -> None:
+    app, seen = App(middleware=middleware), []
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> None:
+        if body == b"bad":
+            task = asyncio.create_task(asyncio.sleep(60))
+            asyncio.get_running_loop().call_later(1, task.cancel)
+            await task
+        seen.append(body)
+
+    async with mq.run(app):
+        await mq.put("IN", b"bad")
+        await mq.put("IN", b"good")
+        [dead] = await mq.drain("BOQ")
+        await anyio.sleep(5)
+
+    assert [b"good"] == seen
+    assert (b"bad", "asyncio.CancelledError") == (dead.body, dead.why.error)
+
+
+async def test_hooks_that_raise_touch_no_message_however_many_they_are(mq: QueueManagerKit) -> None:
+    def broken(event: object) -> None:
+        raise RuntimeError("hook")
+
+    def broken_too(event: object) -> None:
+        raise RuntimeError("hook")
+
+    app, seen = App(hooks=[broken, broken_too]), []
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> None:
+        seen.append(body)
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        await anyio.sleep(5)
+
+    assert [b"one"] == seen
+    assert ["broken", "broken_too"] == sorted(event.hook.rpartition(".")[2] for event in mq.told(HookFailed))
+
+
+async def test_a_handler_that_was_cut_off_puts_in_nobody_elses_unit_of_work(mq: QueueManagerKit) -> None:
+    app, contexts = App(), []
+    refused: list[str] = []
+
+    @app.listener("IN", time_limit_s=1)
+    async def handle(body: bytes, ctx: Context) -> None:
+        contexts.append(ctx)
+        if body == b"first":
+            await anyio.sleep(60)
+        try:  # as what is left of the first would: a task it started, or its thread
+            await contexts[0].put("OUT", b"ghost")
+        except DeliveryOverError as error:
+            refused.append(str(error))
+
+    async with mq.run(app):
+        await mq.put("IN", b"first")
+        [dead] = await mq.drain("BOQ")
+        await mq.put("IN", b"second")
+        await anyio.sleep(5)
+
+    assert [] == mq.browse("OUT")
+    assert f"Nothing was put on OUT: the handling of message {dead.message_id.hex()} is over" in refused[0]
+    assert Settlement.COMMIT is mq.told(Settled)[-1].settlement
