@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
@@ -49,6 +50,12 @@ _MICROSECONDS: Final = 1_000_000
 _PUT_DATE_CHARS: Final = 8
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
+# What its column can hold: anybody may put something on the queue, and one number too large must not be in the way of others.
+Int: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Long: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Time: TypeAlias = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
+"""The years 1 to 9999, which is what Python and SQL call a time."""
+
 
 class RecordOutcome(StrEnum):
     """What became of a delivery or a move; the last four are of no message's end.
@@ -75,10 +82,10 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """One decision, or a heartbeat. What is None is not known, or is not about a heartbeat."""
 
     #: The default is what a record says that says nothing: it stays.
-    schema_version: int = 1
+    schema_version: Int = 1
     #: Unlike any other: queue manager, connection, unit of work and a number within it.
     disp_id: str
-    event_ts: int
+    event_ts: Time
     qmgr: str
     queue: str
     #: The listener or the consumer; None where no program of the message's own queue decided: whoever moves messages.
@@ -88,38 +95,38 @@ class DispositionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, g
     msg_id: bytes | None = None
     correl_id: bytes | None = None
     group_id: bytes | None = None
-    msg_type: int | None = None
+    msg_type: Int | None = None
     format: str | None = None
-    ccsid: int | None = None
-    encoding: int | None = None
-    persistence: int | None = None
-    priority: int | None = None
-    expiry_left_ms: int | None = None
-    msg_len: int | None = None
-    put_ts: int | None = None
+    ccsid: Int | None = None
+    encoding: Int | None = None
+    persistence: Int | None = None
+    priority: Int | None = None
+    expiry_left_ms: Long | None = None
+    msg_len: Long | None = None
+    put_ts: Time | None = None
     put_appl_name: str | None = None
-    put_appl_type: int | None = None
+    put_appl_type: Int | None = None
     user_id: str | None = None
     reply_q: str | None = None
     reply_qm: str | None = None
-    get_ts: int | None = None
+    get_ts: Time | None = None
     #: When its handling ended; None where this record tells of none: the message was found to be poison before a handler had
     #: it, or another record of the same delivery tells.
-    done_ts: int | None = None
+    done_ts: Time | None = None
     #: MQMD.BackoutCount as delivered: how often it had been rolled back before this delivery.
-    backout_count: int | None = None
-    bothresh: int | None = None
+    backout_count: Int | None = None
+    bothresh: Int | None = None
     boqname: str | None = None
     outcome: RecordOutcome
     target_queue: str | None = None
-    mqrc: int | None = None
+    mqrc: Int | None = None
     exc_class: str | None = None
     #: SHA-256 of the frames of the exception without line numbers and folders: the same trouble, the same print.
     exc_fingerprint: str | None = None
     #: `EXC_MESSAGE_CHARS_MAX` at the most. Of what the DLQ handler did, which rule it was, and what was in its way.
     exc_message: str | None = None
-    delay_req_ms: int | None = None
-    due_ts: int | None = None
+    delay_req_ms: Long | None = None
+    due_ts: Time | None = None
     #: Of `REDRIVEN`: which redrive put the message back. Deliveries do not say it: the message is byte for byte what it was.
     redrive_id: str | None = None
     redrive_of: bytes | None = None
@@ -133,12 +140,16 @@ _DECODER: Final = msgspec.json.Decoder(DispositionRecord | list[DispositionRecor
 
 def to_bytes(record: DispositionRecord) -> bytes:
     """Return the message data of the record: JSON, identifiers in base64, what is None left out."""
-    return _ENCODER.encode(record)
+    return many_to_bytes([record])
 
 
 def many_to_bytes(records: Sequence[DispositionRecord]) -> bytes:
     """Return the message data of the records, `RECORDS_MAX` at the most; of one it is what `to_bytes` returns."""
-    return _ENCODER.encode(records[0] if len(records) == 1 else records)
+    try:
+        return _ENCODER.encode(records[0] if len(records) == 1 else records)
+    except UnicodeEncodeError:  # half a surrogate pair, of a file's name say, which JSON cannot hold
+        written = [_written(record) for record in records]
+        return _ENCODER.encode(written[0] if len(written) == 1 else written)
 
 
 def messages_of(records: Sequence[DispositionRecord]) -> Iterator[bytes]:
@@ -161,6 +172,12 @@ def many_from_bytes(data: bytes) -> Sequence[DispositionRecord]:
         return ()
     records = read if isinstance(read, list) else (read,)
     return records if all(record.schema_version <= RECORD_VERSION for record in records) else ()
+
+
+def _written(record: DispositionRecord) -> DispositionRecord:
+    """Return the record with the halves of surrogate pairs written out: a backslash, u and four digits."""
+    texts = {name: value for name, value in asdict(record).items() if type(value) is str}
+    return replace(record, **{name: text.encode(errors="backslashreplace").decode() for name, text in texts.items()})
 
 
 @lru_cache(maxsize=512)  # what is got together was mostly put together, and the time says hundredths

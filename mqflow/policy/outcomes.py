@@ -1,6 +1,6 @@
 """What a handler may raise to say what should become of its message, and the one reading of every exception as an outcome.
 
-Knows exceptions and records; catches nothing itself.
+Knows exceptions and records; catches nothing but what an exception raises instead of its own text.
 """
 
 from datetime import timedelta
@@ -61,4 +61,11 @@ def outcome_of(error: Exception, never_retry: tuple[type[BaseException], ...] = 
 def _named(error: BaseException) -> tuple[str, str]:
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return name[:TEXT_CHARS_MAX], str(error)[:TEXT_CHARS_MAX]
+    return name[:TEXT_CHARS_MAX], _text(error).encode(errors="backslashreplace").decode()[:TEXT_CHARS_MAX]
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - its own code, and what it was raised for is what matters
+        return f"(its text cannot be told: {type(broken).__name__})"

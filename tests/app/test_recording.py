@@ -90,6 +90,21 @@ async def test_a_poison_message_has_a_record_for_each_of_its_deliveries(mq: Queu
     assert 1 == mq.depth("BOQ")
 
 
+async def test_a_text_that_is_no_unicode_is_told_as_far_as_it_is(mq: QueueManagerKit) -> None:
+    """A file name in another encoding, say. Once it ended the whole application."""
+    await mq.put("IN", "bad")
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN")
+    def on_order(payload: str) -> None:
+        raise FileNotFoundError(f"{payload}: caf\udce9")
+
+    found = await recorded(mq, app)
+
+    assert {"bad: caf\\udce9"} == {each.exc_message for each in found if each.exc_class}
+    assert (0, 1) == (mq.depth("IN"), mq.depth("BOQ"))
+
+
 async def test_the_same_trouble_has_the_same_print_and_no_two_records_the_same_name(mq: QueueManagerKit) -> None:
     for number in range(3):
         await mq.put("IN", f"bad{number}")

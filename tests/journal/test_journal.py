@@ -1,6 +1,7 @@
 """The journal as its readers and its writer see it: whole segments or none, nothing missing unsaid, nothing deleted unread."""
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -92,6 +93,29 @@ def test_a_record_that_is_none_keeps_its_bytes(tmp_path: Path) -> None:
     rows = read_table(lane.all_segments()[0], Kind.DISPOSITION).to_pylist()
     assert bodies == [row["raw"] for row in rows]
     assert [None] * 5 == [row["disp_id"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"backout_count": 2**31},
+        {"msg_type": -(2**31) - 1},
+        {"msg_len": 2**63},
+        {"event_ts": 2**70},
+        {"due_ts": 253_402_300_800_000_000},  # the year 10000: Spark counts on, and Python does not
+    ],
+    ids=str,
+)
+def test_a_record_whose_numbers_fit_no_column_is_in_nobodys_way(odd: dict[str, int], lane: Lane) -> None:
+    """Anybody may put a message on the queue of records; one that could not be written would hold up all behind it for ever."""
+    said = {"disp_id": "x", "event_ts": 1, "qmgr": "QM1", "queue": "Q", "outcome": "committed"}
+    unit = [Got(descriptor=MessageDescriptor(), body=json.dumps(one).encode(), data_bytes=0) for one in (said | odd, said)]
+    dispositions = journal_of(lane).add_lane("D", Kind.DISPOSITION, queue="D", queue_manager="QM1")
+
+    add_segment(dispositions, unit)
+
+    rows = read_table(dispositions.all_segments()[0], Kind.DISPOSITION).to_pylist()
+    assert [(unit[0].body, None), (None, "committed")] == [(row["raw"], row["outcome"]) for row in rows]
 
 
 def test_a_message_of_several_records_is_a_row_for_each(tmp_path: Path) -> None:

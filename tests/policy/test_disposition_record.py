@@ -5,6 +5,7 @@ A message carries one record or several, and nothing of it is read where not all
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from mqflow.policy.disposition_record import (
     RECORD_VERSION,
@@ -91,3 +92,12 @@ def test_a_message_of_the_longest_records_stays_below_the_usual_maxmsgl() -> Non
     longest = numbered(1, long="\U0001f4a5" * 512)  # of four bytes each
 
     assert len(many_to_bytes([longest] * RECORDS_MAX)) < 4_194_304
+
+
+def test_half_a_surrogate_pair_is_written_out() -> None:
+    """JSON cannot hold it, and a text of a program's own may."""
+    whole = DispositionRecord(disp_id="1", event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.LEFT)
+    torn = replace(whole, exc_message="rule caf\udce9", handler="日本")
+
+    assert (whole, replace(torn, exc_message="rule caf\\udce9")) == tuple(many_from_bytes(many_to_bytes([whole, torn])))
+    assert replace(torn, exc_message="rule caf\\udce9") == from_bytes(to_bytes(torn))

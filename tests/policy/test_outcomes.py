@@ -106,3 +106,23 @@ def test_a_pause_that_is_none_is_refused_where_it_is_written(after: float | time
         Retry(after=after)
 
     assert f"Retry(after={after!r}): the pause is a timedelta or seconds, not negative and finite" == str(refused.value)
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise KeyError(self.args)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("no file caf\udce9"), "no file caf\\udce9"),  # a name that is no UTF-8, as Python has it
+        (ValueError("日本"), "日本"),
+        (MuteError(), "(its text cannot be told: KeyError)"),
+    ],
+)
+def test_a_text_is_one_that_can_be_written_everywhere(error: Exception, text: str) -> None:
+    outcome = outcome_of(error)
+
+    assert isinstance(outcome, Failed)
+    assert text == outcome.text
