@@ -37,7 +37,7 @@ def show(folder: Path, *, as_json: bool) -> None:
     rows = []
     for lane in journal.lanes():
         segments = lane.all_segments()
-        behind = {each.consumer: _behind(lane, each.offsets.get(lane.name, 0)) for each in consumers}
+        behind = {each.consumer: _behind(lane, each.offsets.get(lane.name, 0)) for each in consumers if each.reads(lane)}
         if as_json:
             said = {
                 "lane": lane.name,
@@ -84,7 +84,7 @@ def trim(folder: Path, *, dry_run: bool) -> None:
     for done in Consumers(Journal.open(folder)).trim(dry_run=dry_run):
         size = sum(segment.size_bytes for segment in done.segments) / 1_000_000
         said = "would be deleted" if dry_run else "deleted"
-        click.echo(f"{safe(done.lane)}: {len(done.segments):,} segments, {size:,.1f} MB {said}; the slowest is {done.held_by}.")
+        click.echo(f"{safe(done.lane)}: {len(done.segments):,} segments, {size:,.1f} MB {said}; {done.why}.")
 
 
 @command.command("forget")

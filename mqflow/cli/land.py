@@ -19,12 +19,15 @@ from mqflow.app.locate import OpenQueueManager
 from mqflow.cli.target import duration_s, opened, url_option
 from mqflow.cli.terminal import note, safe
 from mqflow.journal.consumers import Consumers
+from mqflow.journal.errors import JournalError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import Kind
+from mqflow.mqi.errors import MQIError
 from mqflow.policy.disposition_record import DISPOSITION_QUEUE
 from mqflow.policy.landing import STATE_QUEUE
 from mqflow.runtime.lander import Lander, LanderOptions
 from mqflow.runtime.landing import Progress, Troubled, keep_landing
+from mqflow.runtime.lane_settling import finish_lane
 from mqflow.verbs import Connection, QueueManager, inquire_queue_manager
 
 __all__ = ("command",)
@@ -82,10 +85,11 @@ def command(queues: tuple[str, ...], journal: Path, url: str | None, **options: 
     )
     with opened(url) as queue_manager, _signals() as stopping:
         lanes = _lanes(there, queue_manager, wanted, options["lane"], options["lanes"])
+        _finish_others(there, queue_manager, lanes, how.state_queue)
         _Landing(there, lanes, queue_manager, how, stopping, once=options["once"]).run()
     if options["trim"]:
         for trimmed in Consumers(there).trim():
-            note(f"{safe(trimmed.lane)}: {len(trimmed.segments):,} segments trimmed; {trimmed.held_by} is the slowest.")
+            note(f"{safe(trimmed.lane)}: {len(trimmed.segments):,} segments trimmed; {trimmed.why}.")
 
 
 def _lanes(
@@ -106,6 +110,28 @@ def _lanes(
             lane = (name or each.queue) + (f"#{number}" if number > 1 else "")
             lanes.append(journal.add_lane(lane, kind, queue=each.queue, queue_manager=reached))
     return lanes
+
+
+def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Sequence[Lane], state_queue: str) -> None:
+    """Publish what lanes that are not landed now had committed when they were killed: nobody else would."""
+    asked = {lane.name for lane in lanes}
+    mine = lanes[0].queue_manager
+    left = [lane for lane in journal.lanes() if lane.name not in asked and lane.queue_manager == mine and lane.pending()]
+    if not left:
+        return
+    connection = queue_manager.connect(application_name="mqflow land")
+    try:
+        for lane in left:
+            try:
+                found = finish_lane(connection, journal, lane, state_queue)
+            except (JournalError, MQIError) as error:  # of another lane: said, and in the way of none of these
+                note(safe(str(error)))
+            else:
+                if found is not None:
+                    said = f"segment {found.number:,} with {found.rows:,} messages was committed and not published; it is now"
+                    note(f"{safe(lane.name)}: {said}.")
+    finally:
+        connection.disconnect()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ manager.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, TypeVar
@@ -63,12 +64,14 @@ class Journal(Struct, frozen=True):
         """
         if (path / "journal.json").exists():
             return cls.open(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if path.exists() and (not path.is_dir() or any(not _is_begun(entry) for entry in path.iterdir())):
+            if (path / "journal.json").exists():  # somebody was faster
+                return cls.open(path)
             raise ForeignJournalError(path, "it is a file, or a folder with something else in it")
         (path / "lanes").mkdir(mode=0o700, parents=True, exist_ok=True)
         (path / "consumers").mkdir(mode=0o700, exist_ok=True)
         made = _JournalFile(format=_FORMAT, version=JOURNAL_VERSION, id=_new_id(random))
-        replace_file(path / "journal.json", made)
+        _create_file(path / "journal.json", made)
         return cls.open(path)
 
     @classmethod
@@ -151,7 +154,7 @@ class Lane(Struct, frozen=True):
     @property
     def last(self) -> int:
         """The number of the last published segment; that of the last trimmed one where all are gone."""
-        return max((segment.number for segment in self._there()), default=self.trimmed)
+        return max([self.trimmed, *(segment.number for segment in self._there())])  # a killed trim leaves any of them
 
     @property
     def trimmed(self) -> int:
@@ -179,10 +182,15 @@ class Lane(Struct, frozen=True):
         sync_folder(self.path)
 
     def _there(self) -> list[Segment]:
+        found: list[Segment] = []
         with os.scandir(self.path) as entries:
-            named = [(Path(entry.path), entry) for entry in entries if entry.name.endswith(".arrow")]
-        found = (segment_of(self.name, path, entry.stat().st_size) for path, entry in named)
-        return [segment for segment in found if segment is not None]
+            for entry in entries:
+                if not entry.name.endswith(".arrow"):
+                    continue
+                with suppress(FileNotFoundError):  # trimmed since it was listed
+                    segment = segment_of(self.name, Path(entry.path), entry.stat().st_size)
+                    found += [] if segment is None else [segment]
+        return found
 
     def _check(self, found: Sequence[Segment], after: int, through: int | None) -> None:
         expected = after + 1
@@ -212,12 +220,37 @@ def read_file(path: Path, kind: type[R]) -> R:
 
 def replace_file(path: Path, record: Struct) -> None:
     """Make the file say this and nothing else, durably: at any moment it says the old or the new."""
+    _written_beside(path, record).replace(path)
+    sync_folder(path.parent)
+
+
+def _create_file(path: Path, record: Struct) -> None:
+    """Make the file say this, durably, unless somebody else has made it meanwhile."""
+    beside = _written_beside(path, record)
+    try:
+        path.hardlink_to(beside)
+    except FileExistsError:
+        beside.unlink()
+    except OSError:  # a file system without links
+        beside.replace(path)
+    else:
+        beside.unlink()
+    sync_folder(path.parent)
+
+
+def _written_beside(path: Path, record: Struct) -> Path:
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         file.write(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    Path(file.name).replace(path)
-    sync_folder(path.parent)
+    return Path(file.name)
+
+
+def _is_begun(entry: Path) -> bool:
+    """Whether it is of a journal whose making was cut off: it has nothing in it yet."""
+    if entry.name in {"lanes", "consumers"}:
+        return entry.is_dir() and not any(entry.iterdir())
+    return entry.name.startswith(".journal.json.")
 
 
 def _new_id(random: Random) -> str:

@@ -229,8 +229,10 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._acknowledge(journal, from_offset(journal.id, end))
 
     def _acknowledge(self, journal: Journal, offsets: Mapping[str, int]) -> None:
-        if self._asked.consumer:
-            Consumers(journal).commit(self._asked.consumer, {name: number for name, number in offsets.items() if number})
+        asked = self._asked
+        if asked.consumer:
+            read = {name: number for name, number in offsets.items() if number}
+            Consumers(journal).commit(asked.consumer, read, kind=asked.kind, lanes=asked.lanes)
 
     def _waiting(self, lane: Lane, after: int) -> Sequence[Segment]:
         if self._target is None:

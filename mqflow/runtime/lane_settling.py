@@ -1,6 +1,6 @@
-"""Settles a lane whose marker is gone: says what its pending segment and its queue tell, and does what a person then says.
+"""Settles a lane that no lander has: by its marker, and where that is gone by what a person says.
 
-Nothing is guessed: the marker knew whether the last unit of work was committed, and without it only the queue can tell,
+Nothing is guessed: the marker knows whether the last unit of work was committed, and without it only the queue can tell,
 as far as nobody else gets from it. Synchronous. Knows the journal and the seam.
 """
 
@@ -17,13 +17,13 @@ from mqflow.journal.errors import LaneError, SchemaError, TornSegmentError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind
-from mqflow.journal.segments import Written, publish, read_pending, sync_folder
+from mqflow.journal.segments import Written, pending_path, publish, read_pending, sync_folder, verify
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption
-from mqflow.policy.landing import Marker, marker_from
+from mqflow.policy.landing import Marker, Publish, marker_from, recover
 from mqflow.verbs import Connection, GetOptions, Got
 
-__all__ = ("Doubt", "find_doubt", "settle_lane")
+__all__ = ("Doubt", "find_doubt", "finish_lane", "settle_lane")
 
 _MARKER: Final = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING
 _BROWSE: Final = GetOptions(
@@ -52,18 +52,38 @@ class Doubt(Struct, frozen=True, kw_only=True):
         return "" if self.on_queue else "publish"
 
 
+def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queue: str) -> Written | None:
+    """Publish the segment that the marker says was committed, if it is not published; return that, or None.
+
+    Takes the lane over from nobody: a lander that is about to publish it finds that done. Nothing is dropped. Raises
+    `LaneError` where the marker is not there to be seen, and `TornSegmentError` where the segment is damaged.
+    """
+    got = _look(connection, journal, lane, state_queue, wait_ms=0)
+    marker = None if got is None else marker_from(got.body)
+    if marker is None:
+        count = len(lane.pending())
+        files = "1 file that is" if count == 1 else f"{count} files that are"
+        raise LaneError(
+            f"Lane {lane.name} has {files} not published, and no marker tells whether it was committed: its lander is at work, "
+            f"or see mqflow journal settle {journal.path} {lane.name}"
+        )
+    committed = pending_path(lane.path, marker.segment, marker.owner)
+    if not isinstance(recover(marker, lane.last, pending=committed.exists()), Publish):
+        return None
+    written = Written(marker.segment, marker.rows, marker.crc, marker.size_bytes, marker.owner)
+    try:
+        verify(committed, written)
+    except TornSegmentError:
+        if committed.exists():
+            raise
+        return None  # its lander was faster
+    publish(lane.path, written)
+    return written
+
+
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
     """Return what is known. Raises `LaneError` where the lane has its marker, or more than one segment may be the last."""
-    handle = connection.open(state_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
-    wanted = GetOptions(
-        options=_MARKER | GetOption.BROWSE_FIRST,
-        wait_ms=wait_ms,
-        match=MatchOption.CORREL_ID,
-        correlation_id=Marker(journal=journal.id, lane=lane.name, epoch=0).correlation_id,
-    )
-    got = connection.get(handle, wanted)
-    connection.close(handle)
-    if got is not None:
+    if (got := _look(connection, journal, lane, state_queue, wait_ms=wait_ms)) is not None:
         found = marker_from(got.body)
         said = "is not one" if found is None else f"says segment {found.segment}"
         raise LaneError(f"Lane {lane.name} has its marker on {state_queue}, which {said}: there is nothing to settle.")
@@ -115,6 +135,20 @@ def settle_lane(
         path.unlink(missing_ok=True)
     sync_folder(lane.path)
     return marker
+
+
+def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Got | None:
+    """Return the message that is the lane's marker, which stays where it is."""
+    handle = connection.open(state_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+    wanted = GetOptions(
+        options=_MARKER | GetOption.BROWSE_FIRST,
+        wait_ms=wait_ms,
+        match=MatchOption.CORREL_ID,
+        correlation_id=Marker(journal=journal.id, lane=lane.name, epoch=0).correlation_id,
+    )
+    got = connection.get(handle, wanted)
+    connection.close(handle)
+    return got
 
 
 def _whole(lane: Lane, number: int) -> Iterator[tuple[Path, Written, Any]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.journal import Consumers, Journal, Kind, read_table
+from mqflow.testing.journals import generate_journal
 from tests.cli.conftest import Run
 
 DEFINED = "DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)\nDEFINE QLOCAL(DLQ)\nALTER QMGR DEADQ(DLQ)"
@@ -75,6 +76,47 @@ def test_a_consumer_is_forgotten_by_its_name_alone(run: Run, tmp_path: Path) -> 
     assert "'bronce' is not registered; those are: bronze." in misspelt.stderr
     assert kept is not None
     assert (0, None) == (forgotten.exit_code, consumers.find("bronze"))
+
+
+def test_rows_are_to_be_read_by_those_who_read_their_lane(run: Run, tmp_path: Path) -> None:
+    generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=2, rows=5, lane="A")
+    generate_journal(tmp_path / "j", Kind.DEAD_LETTER, segments=1, rows=5, lane="DLQ")
+    consumers = Consumers(Journal.open(tmp_path / "j"))
+    consumers.commit("letters", {"DLQ": 1}, kind=Kind.DEAD_LETTER)
+
+    shown = [json.loads(line)["rows_behind"] for line in run("journal", "show", "j", "--json").stdout.splitlines()]
+    trimmed = run("journal", "trim", "j").stdout
+
+    assert [{}, {"letters": 0}] == shown
+    assert "A: 0 segments, 0.0 MB deleted; nobody reads it.\nDLQ: 1 segments" in trimmed
+
+
+@pytest.mark.usefixtures("state")
+def test_what_a_lane_that_is_landed_no_more_had_committed_is_published(run: Run, tmp_path: Path) -> None:
+    """It was killed between its commit and its rename, and started again with fewer lanes: that file has its messages."""
+    run("put", "ORDERS.IN", stdin="one")
+    run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
+    former = Journal.open(tmp_path / "j").lane("former")
+    former.all_segments()[0].path.rename(former.path / "000000000001-1.pend")
+
+    landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
+
+    assert "former: segment 1 with 1 messages was committed and not published; it is now." in landed.stderr
+    assert (1, ()) == (former.last, former.pending())
+
+
+@pytest.mark.usefixtures("state")
+def test_a_lane_that_only_a_person_can_settle_is_named_and_holds_nothing_up(run: Run, tmp_path: Path) -> None:
+    run("put", "ORDERS.IN", stdin="one")
+    run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
+    former = Journal.open(tmp_path / "j").lane("former")
+    former.all_segments()[0].path.rename(former.path / "000000000001-1.pend")
+    run("get", "MQFLOW.JOURNAL.STATE")
+
+    landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
+
+    assert "former has 1 file that is not published, and no marker tells whether it was committed" in landed.stderr
+    assert (0, 1) == (landed.exit_code, len(former.pending()))
 
 
 @pytest.mark.usefixtures("state")

@@ -302,6 +302,34 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
         Journal.open(tmp_path)
 
 
+@pytest.mark.parametrize("left", [(), ("lanes",), ("lanes", "consumers"), ("lanes", "consumers", ".journal.json.x1")])
+def test_a_journal_whose_making_was_killed_is_made_by_the_next(left: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    for name in left:
+        if name.startswith("."):
+            (path / name).touch()
+        else:
+            (path / name).mkdir(parents=True)
+
+    assert Journal.create(path).id == Journal.open(path).id
+
+
+def test_two_who_make_a_journal_at_once_have_the_same(tmp_path: Path) -> None:
+    """Each looked when there was none. Markers name the journal's id: with two, one lander's would be nobody's."""
+    path = tmp_path / "journal"
+
+    class Other:
+        """The other one, who is faster: its journal is there before this one's id is made."""
+
+        def random(self) -> float:
+            found.append(Journal.create(path).id) if not found else None
+            return 0.25
+
+    found: list[str] = []
+
+    assert found == [Journal.create(path, random=Other()).id]
+
+
 def test_a_segment_of_another_kind_does_not_fit(lane: Lane) -> None:
     with pytest.raises(SchemaError, match="it holds dead_letter of schema version 1, not payload of 1"):
         read_table(lane.all_segments()[0], Kind.PAYLOAD)
@@ -343,6 +371,66 @@ def test_a_trim_that_was_killed_is_finished_by_the_next(lane: Lane) -> None:
     consumers.trim()
 
     assert 1 == len(list(lane.path.glob("*.arrow")))
+
+
+def test_a_lane_knows_its_last_number_whichever_files_a_killed_trim_left(lane: Lane) -> None:
+    """A folder lists its files in any order, so the last may be gone and the first be there."""
+    consumers = Consumers(journal_of(lane))
+    consumers.commit("only", {"dead_letter": 3})
+    lane.note(trimmed=3)
+    for segment in lane.segments()[1:]:
+        segment.path.unlink()
+
+    assert (3, ()) == (lane.last, lane.all_segments())
+    assert {"dead_letter": 3} == consumers.commit("only", {"dead_letter": 3}).offsets
+
+
+def test_a_file_that_goes_while_the_folder_is_read_is_a_file_that_is_gone(lane: Lane) -> None:
+    first = lane.segments()[0].path
+    first.unlink()
+    first.symlink_to("nowhere")  # listed, and not there
+
+    assert [2, 3] == [segment.number for segment in lane.segments(after=1)]
+    with pytest.raises(MissingSegmentError, match="no segment 1"):
+        lane.segments()
+
+
+def test_a_consumer_holds_the_lanes_that_it_reads_and_no_others(lane: Lane) -> None:
+    """Of a kind, or of those that it named; whoever said nothing holds all, and one that is new is held from its first."""
+    journal = journal_of(lane)
+    generate_journal(journal.path, Kind.PAYLOAD, segments=2, rows=5, lane="OTHER")
+    generate_journal(journal.path, Kind.PAYLOAD, segments=2, rows=5, lane="THIRD")
+    consumers = Consumers(journal)
+    consumers.commit("letters", {"dead_letter": 2}, kind=Kind.DEAD_LETTER)
+    consumers.commit("named", {"THIRD": 1}, kind=Kind.PAYLOAD, lanes=("THIRD",))
+
+    found = {each.lane: ([one.number for one in each.segments], each.held_by) for each in consumers.trim(dry_run=True)}
+
+    assert {"dead_letter": ([1, 2], "letters"), "OTHER": ([], ""), "THIRD": ([1], "named")} == found
+    consumers.register("all")
+    assert [(0, "all")] * 3 == [(len(each.segments), each.held_by) for each in consumers.trim()]
+
+
+def test_a_name_that_another_kind_is_read_under_is_refused(lane: Lane) -> None:
+    """What the one has not read would go when the other has."""
+    consumers = Consumers(journal_of(lane))
+    consumers.commit("mine", {}, kind=Kind.DEAD_LETTER)
+
+    with pytest.raises(ConsumerError, match="mine reads dead_letter, and is asked to read payload"):
+        consumers.commit("mine", {}, kind=Kind.PAYLOAD)
+
+
+def test_a_consumer_of_before_holds_everything_until_it_says_what_it_reads(lane: Lane) -> None:
+    consumers = Consumers(journal_of(lane))
+    consumers.commit("old", {"dead_letter": 1})
+    generate_journal(lane.path.parents[1], Kind.PAYLOAD, segments=2, rows=5, lane="OTHER")
+    assert {"old"} == {each.held_by for each in consumers.trim(dry_run=True)}
+
+    consumers.commit("old", {"dead_letter": 2}, kind=Kind.DEAD_LETTER)
+
+    assert ["old", ""] == [
+        each.held_by for each in sorted(consumers.trim(dry_run=True), key=lambda one: one.lane != "dead_letter")
+    ]
 
 
 def test_an_offset_does_not_go_back_or_ahead_of_what_is_there(lane: Lane) -> None:
