@@ -1,7 +1,7 @@
 """Whether an attribute takes a value, by its row of the table. Pure; knows no object."""
 
 from mqflow.mqi.attributes import AttributeSpec
-from mqflow.mqi.names import is_object_name
+from mqflow.mqi.names import is_object_name, is_text
 
 __all__ = ("accepted", "accepts")
 
@@ -33,7 +33,7 @@ def accepted(spec: AttributeSpec) -> str:
 
 
 def _accepts_text(spec: AttributeSpec, value: str) -> bool:
-    return len(value) <= spec.chars and (not spec.object_name or not value or is_object_name(value))
+    return len(value) <= spec.chars and is_text(value) and (not spec.object_name or not value or is_object_name(value))
 
 
 def _is_numeric(spec: AttributeSpec) -> bool:

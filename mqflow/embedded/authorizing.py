@@ -20,6 +20,10 @@ ADMINISTRATORS: Final = "mqm"
 """The group whose members may do everything; a user of that name is in it."""
 
 
+#: Names come and go, those of dynamic queues for ever new ones.
+_REMEMBERED_MAX: Final = 10_000
+
+
 def whole(kind: Kind) -> frozenset[Authority]:
     """Return everything there is to allow on a kind of object."""
     return MQI[kind] | ADMINISTRATION[kind] | {Authority.CRT}
@@ -68,6 +72,8 @@ class Authorities:
         key = (user, kind, name)
         found = self._held.get(key)
         if found is None:
+            if len(self._held) >= _REMEMBERED_MAX:
+                self._held.clear()
             found = self._held[key] = self._look_up(user, kind, name)
         if kind is Kind.QUEUE and self.creators.get(name) == user:
             return whole(kind)
@@ -78,9 +84,11 @@ class Authorities:
         return not self._records or user in {self._users.owner, ADMINISTRATORS} or ADMINISTRATORS in self.groups_of(user)
 
     def groups_of(self, user: str) -> frozenset[str]:
-        """Return the user's groups as they were when they were first asked for, until `refresh`."""
+        """Return the user's groups, as they are remembered until `refresh` at the latest."""
         found = self._groups.get(user)
         if found is None:
+            if len(self._groups) >= _REMEMBERED_MAX:
+                self._groups.clear()
             found = self._groups[user] = self._users.groups(user)
         return found
 

@@ -19,7 +19,7 @@ from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.obeying import carry_out
 from mqflow.embedded.object_definitions import ObjectDefinitions
-from mqflow.embedded.opening import drop_queue, input_handles, output_handles
+from mqflow.embedded.opening import TEMPORARY_DYNAMIC, drop_queue, input_handles, output_handles
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
@@ -63,6 +63,8 @@ def change_queue(machine: Machine, queue: LocalQueue | Definition, changes: Mapp
         queue.attributes = before
 
     _wake(queue)
+    if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
+        return _nothing  # the store knows nothing of it, and a restart must not bring it back
     return make_durable(machine, (QueueDefined(queue.attributes),), undo)
 
 
@@ -255,6 +257,10 @@ def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
 def _restore(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
     queue.load(messages)
     machine.bodies.kept(messages)
+
+
+def _nothing() -> None:
+    """Nothing to wait for."""
 
 
 def _drop(machine: Machine, name: str) -> None:

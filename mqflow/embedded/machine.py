@@ -66,7 +66,8 @@ class Machine:
         self.topics = TopicTree(self.objects["topic"])
         self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))
         self.next_serial = snapshot.next_serial
-        self.identifiers = Identifiers(attributes.name, clock.wall(), snapshot.next_serial)
+        # The later of two clocks: where the wall clock was set back, its numbers have been given before.
+        self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
         self.timestamps = Timestamps()
         self.bodies = Bodies(store)
         self.connections: set[EmbeddedConnection] = set()

@@ -4,10 +4,12 @@ Pure: refuses what a queue manager refuses about options and descriptor, and kno
 Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
 """
 
+import struct
 from enum import Enum
 from functools import lru_cache
 from typing import Final, assert_never
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -130,6 +132,8 @@ _FLAGS: Final = sum(MessageFlag)
 _ACCEPTED_UNKNOWN: Final = int(Report.ACCEPT_UNSUP_MASK)
 _ID_BYTES: Final = 24
 _FORMAT_CHARS: Final = 8
+_LONGS: Final = struct.Struct("10i")
+_encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def check_descriptor(descriptor: MessageDescriptor) -> int:
@@ -150,6 +154,7 @@ def check_descriptor(descriptor: MessageDescriptor) -> int:
     if not descriptor.reply_to_queue and (descriptor.message_type == MessageType.REQUEST or descriptor.report & _REPORTS):
         raise Refusal(Reason.MISSING_REPLY_TO_Q, "A request or a report needs a ReplyToQ")
     _check_lengths(descriptor)
+    _check_values(descriptor)
     return _check_report(descriptor.report) if descriptor.report else Reason.NONE
 
 
@@ -160,6 +165,29 @@ def _check_lengths(descriptor: MessageDescriptor) -> None:
         and len(descriptor.reply_to_queue) <= OBJECT_NAME_CHARS_MAX
     ):
         raise Refusal(Reason.MD_ERROR, "An identifier is not 24 bytes long, or Format or ReplyToQ is longer than its field")
+
+
+def _check_values(descriptor: MessageDescriptor) -> None:
+    """Refuse a number that is no MQLONG, and text that is none: whoever stores it, or makes a header of it, would fail on it.
+
+    Both are made of it here, because that takes less time than looking.
+    """
+    try:
+        _LONGS.pack(
+            descriptor.report,
+            descriptor.expiry_tenths,
+            descriptor.feedback,
+            descriptor.encoding,
+            descriptor.ccsid,
+            descriptor.priority,
+            descriptor.put_application_type,
+            descriptor.sequence_number,
+            descriptor.offset,
+            descriptor.original_length,
+        )
+        _encode(descriptor)
+    except (struct.error, UnicodeEncodeError) as error:
+        raise Refusal(Reason.MD_ERROR, f"A number is no MQLONG, or text is none: {error}") from error
 
 
 def _check_report(report: int) -> int:

@@ -206,8 +206,8 @@ class EmbeddedQueueManager:
     def _connection(self, application_name: str, user: str) -> EmbeddedConnection:
         return EmbeddedConnection(
             self._machine,
-            application_name=(application_name or _program())[:_APPLICATION_CHARS],
-            user=user or login(),
+            application_name=_text(application_name or _program())[:_APPLICATION_CHARS],
+            user=_text(user or login()),
             number=self._machine.identifiers.number(),
         )
 
@@ -240,6 +240,11 @@ class EmbeddedQueueManager:
             topics.update({topic.name: topic for topic in missing})
             machine.topics.changed()
             machine.store.write([defined(topic.name, topic) for topic in missing], None)
+
+
+def _text(said: str) -> str:
+    """What the system has undecoded (the name of a program, of a user) as text: it goes into every descriptor."""
+    return said.encode("utf-8", "replace").decode()
 
 
 def _program() -> str:

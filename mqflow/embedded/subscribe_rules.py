@@ -7,6 +7,7 @@ rc2524, rc2533.
 from typing import Final
 
 from mqflow.embedded.refusal import Refusal
+from mqflow.mqi.names import is_text
 from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.reason_codes import Reason
@@ -39,6 +40,7 @@ _LEVEL_MAX: Final = 9
 _USER_DATA_CHARS_MAX: Final = 10_240
 _PRIORITIES: Final = range(-3, 10)
 _ID_BYTES: Final = 24
+_LONG_MAX: Final = 2**31 - 1
 
 
 def check_descriptor(descriptor: SubscriptionDescriptor) -> None:
@@ -94,11 +96,13 @@ def _check_fields(descriptor: SubscriptionDescriptor) -> None:
     named = descriptor.options & (SubscribeOption.DURABLE | SubscribeOption.RESUME | SubscribeOption.ALTER)
     if named and not descriptor.name:
         raise Refusal(Reason.SUB_NAME_ERROR, "A subscription that is durable, resumed or altered needs a SubName")
-    if len(descriptor.name) > SUB_NAME_CHARS_MAX or "\0" in descriptor.name:
+    if len(descriptor.name) > SUB_NAME_CHARS_MAX or "\0" in descriptor.name or not is_text(descriptor.name):
         raise Refusal(Reason.SUB_NAME_ERROR, f"A SubName has up to {SUB_NAME_CHARS_MAX} characters")
     if len(descriptor.user_data) > _USER_DATA_CHARS_MAX:
         raise Refusal(Reason.SUB_USER_DATA_ERROR, f"It is longer than {_USER_DATA_CHARS_MAX} characters")
-    if descriptor.expiry_tenths <= 0 and descriptor.expiry_tenths != -1:
+    if not all(map(is_text, _texts(descriptor))):
+        raise Refusal(Reason.SD_ERROR, "SubUserData, SelectionString, PubApplIdentityData or AlternateUserId is no text")
+    if not 0 < descriptor.expiry_tenths <= _LONG_MAX and descriptor.expiry_tenths != -1:
         raise Refusal(Reason.EXPIRY_ERROR, f"SubExpiry {descriptor.expiry_tenths}")
     if descriptor.priority not in _PRIORITIES:
         raise Refusal(Reason.PRIORITY_ERROR, f"PubPriority {descriptor.priority}")
@@ -106,3 +110,7 @@ def _check_fields(descriptor: SubscriptionDescriptor) -> None:
         raise Refusal(Reason.SD_ERROR, f"SubLevel {descriptor.level}; 0 to {_LEVEL_MAX}")
     if len(descriptor.correlation_id) != _ID_BYTES:
         raise Refusal(Reason.SD_ERROR, f"A SubCorrelId is {_ID_BYTES} bytes long")
+
+
+def _texts(descriptor: SubscriptionDescriptor) -> tuple[str, ...]:
+    return descriptor.user_data, descriptor.selection, descriptor.application_identity_data, descriptor.alternate_user

@@ -8,6 +8,7 @@ __all__ = (
     "OBJECT_NAME_CHARS_MAX",
     "is_channel_name",
     "is_object_name",
+    "is_text",
     "padded",
     "stripped",
 )
@@ -25,6 +26,11 @@ def is_object_name(name: str) -> bool:
 def is_channel_name(name: str) -> bool:
     """Return whether a queue manager would accept this as the name of a channel: 1 to 20 of ``A-Z a-z 0-9 . _ / %``."""
     return is_object_name(name) and len(name) <= CHANNEL_NAME_CHARS_MAX
+
+
+def is_text(text: str) -> bool:
+    """Return whether it can be written down: no half of a surrogate pair, as undecodable arguments and file names have."""
+    return text.isascii() or text.encode("utf-8", "replace").decode() == text
 
 
 def padded(text: str, length: int) -> bytes:

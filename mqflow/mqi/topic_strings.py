@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
+from mqflow.mqi.names import is_text
 from mqflow.mqi.topic_attributes import TOPIC_STRING_CHARS_MAX
 from mqflow.mqi.wildcards import Parts, Wild, fits
 
@@ -35,8 +36,8 @@ def joined(object_string: str, given: str) -> str:
 
 
 def is_topic_string(text: str) -> bool:
-    """Return whether it can be one: some characters, not too many, none of them NUL."""
-    return 0 < len(text) <= TOPIC_STRING_CHARS_MAX and "\0" not in text
+    """Return whether it can be one: text, not too much, without NUL."""
+    return 0 < len(text) <= TOPIC_STRING_CHARS_MAX and "\0" not in text and is_text(text)
 
 
 def has_wildcards(pattern: str, scheme: Scheme) -> bool:

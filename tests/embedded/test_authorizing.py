@@ -4,8 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from mqflow.embedded.authorizing import Authorities
 from mqflow.embedded.mqsc import run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.users import Users
+from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.options import OpenOption
 
@@ -66,3 +70,24 @@ def test_a_queue_manager_opened_as_a_user_connects_as_that_user() -> None:
         queue_manager.connect(user="other")
         with pytest.raises(NotAuthorizedError):
             assert queue_manager.administration
+
+
+def test_who_may_do_what_with_queues_of_ever_new_names_is_not_remembered_for_ever() -> None:
+    """Replies come to a dynamic queue of its own for each requester, day after day, and who answers opens each by its name."""
+    asked = 0
+
+    def groups(_: str) -> frozenset[str]:
+        nonlocal asked
+        asked += 1
+        return frozenset()
+
+    record = AuthorityRecord(
+        kind=Kind.QUEUE, profile="AMQ.**", entity="app", group=False, authorities=frozenset({Authority.PUT})
+    )
+    authorities = Authorities({"1": record}, Users("mqm", groups))
+
+    held = {frozenset(authorities.held("app", Kind.QUEUE, f"AMQ.{number:X}")) for number in range(30_000)}
+
+    assert held == {frozenset({Authority.PUT})}
+    assert asked == 1
+    assert sum(len(value) for value in vars(authorities).values() if isinstance(value, dict)) < 15_000

@@ -119,6 +119,43 @@ def test_what_was_read_back_takes_room(store: ScriptedStore) -> None:
     assert later.body is None
 
 
+def test_a_browse_through_a_deep_queue_does_not_have_all_of_it_in_memory(store: ScriptedStore) -> None:
+    """The bound, a quarter of it, and a batch: of ten times as much."""
+    bytes_max = 400
+    queue = LocalQueue(QueueAttributes(name="Q"))
+    messages = [stored(serial) for serial in range(1, 1001)]
+    for message in messages:
+        message.body = None
+    queue.load(messages)
+    bodies = Bodies(store, bytes_max=bytes_max)
+
+    most = 0
+    for message in messages:
+        assert message.body is not None or bodies.read(queue, message)
+        most = max(most, sum(each.body is not None for each in messages))
+
+    assert most * len(BODY) <= bytes_max * 5 // 4 + 256 * len(BODY)
+
+
+def test_two_readers_on_queues_that_do_not_fit_do_not_read_the_same_again_and_again() -> None:
+    size = 600
+    store = ScriptedStore(bodies=dict.fromkeys(range(1, 2 * size + 1), BODY))
+    queues = [LocalQueue(QueueAttributes(name=name)) for name in ("A", "B")]
+    for nth, queue in enumerate(queues):
+        queue.load([replace(stored(serial), body=None) for serial in range(nth * size + 1, (nth + 1) * size + 1)])
+    bytes_max = 8 * 256 * len(BODY)
+    bodies = Bodies(store, bytes_max=bytes_max)
+    bodies.kept([replace(stored(5_000 + each)) for each in range(bytes_max // len(BODY))])
+
+    for pair in zip(*(list(queue.messages.values()) for queue in queues), strict=True):
+        for queue, message in zip(queues, pair, strict=True):
+            assert message.body is not None or bodies.read(queue, message)
+            queue.take(message)
+            bodies.gone(message)
+
+    assert len(store.asked_for) == 2 * -(-size // 256)
+
+
 def test_a_damaged_message_is_set_aside_and_the_next_one_delivered() -> None:
     messages = [
         StoredMessage(

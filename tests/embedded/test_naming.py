@@ -1,10 +1,18 @@
 """Names and times the queue manager makes."""
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mqflow.embedded.naming import Identifiers, Timestamps, dynamic_queue_name, queue_manager_identifier
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.rows import SERIALS_RESERVED
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.names import is_object_name
+from mqflow.mqi.options import PutOption
+from tests.conformance.under_test import ManualClock
 
 
 def test_identifiers_carry_the_name_of_their_queue_manager() -> None:
@@ -72,3 +80,22 @@ def test_two_queue_managers_of_one_name_differ_in_their_qmid(name: str, microsec
 
 def test_a_qmid_begins_as_those_of_ibm_mq_do() -> None:
     assert "QM1_2026-11-21_10.14.22.250000" == queue_manager_identifier("QM1", "2026-11-21", "10.14.22", 1_795_256_062.25)
+
+
+def test_identifiers_are_not_given_twice_where_the_clock_was_set_back(tmp_path: Path) -> None:
+    """By what the count of stored messages, noted far ahead of use, makes up for. An inbox would skip a new message."""
+    clock = ManualClock()
+
+    def put(count: int) -> set[bytes]:
+        with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
+            connection = queue_manager.connect()
+            descriptor = MessageDescriptor(persistence=1)
+            name = "SYSTEM.DEFAULT.LOCAL.QUEUE"
+            made = [connection.put1(name, descriptor, b"", PutOption.SYNCPOINT).descriptor.message_id for _ in range(count)]
+            connection.commit()
+            return set(made)
+
+    before = put(200)
+    clock.advance(-(SERIALS_RESERVED - 100) / 1e6)
+
+    assert not before & put(200)

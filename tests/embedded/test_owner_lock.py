@@ -1,5 +1,6 @@
 """One owner for one folder, whatever processes come and go."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -143,3 +144,15 @@ def test_locks_that_keep_nobody_out_are_refused(tmp_path: Path, monkeypatch: pyt
 
     with pytest.raises(UnsafeFolderError, match="locks do not work"):
         _take(tmp_path)
+
+
+def test_who_looks_at_the_owner_keeps_nobody_from_becoming_it(tmp_path: Path) -> None:
+    """Finding out who holds a lock takes it for a moment: `mqflow qmgr start` looks while what it started is about to own."""
+    folder = prepare_folder(tmp_path / "data", create=True)
+    take_ownership(folder, _Told().forked).release()
+    looking = os.open(folder.lock, os.O_RDWR)
+    fcntl.flock(looking, fcntl.LOCK_EX)
+
+    lock = take_ownership(folder, _Told().forked, pause=lambda: os.close(looking))
+
+    assert lock.held

@@ -56,6 +56,15 @@ def test_a_store_that_was_never_used_holds_nothing(tmp_path: Path) -> None:
     assert snapshot.next_serial == 1
 
 
+def test_what_is_put_to_a_queue_that_was_deleted_meanwhile_is_gone_with_it(tmp_path: Path) -> None:
+    with defined(tmp_path / "data") as store:
+        store.write([QueueDeleted(OTHER_QUEUE)], None)
+
+        assert write(store, [*added(1), *added(2, queue=OTHER_QUEUE)]) is None
+
+    assert serials(reopened(tmp_path / "data")) == [1]
+
+
 def test_definitions_come_back_as_they_were_last_made(tmp_path: Path) -> None:
     renamed = QueueManagerAttributes(name="QM1", dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE")
     altered = QueueAttributes(name=QUEUE, backout_threshold=3, backout_requeue_queue=OTHER_QUEUE)

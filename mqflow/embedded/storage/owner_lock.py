@@ -6,6 +6,7 @@ An advisory `flock` on a file of its own. Knows nothing of what is in the folder
 import contextlib
 import fcntl
 import os
+import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,9 @@ from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeF
 __all__ = ("OwnerLock", "take_ownership")
 
 _ATTEMPTS = 8
+# Whoever only looks who the owner is holds the lock for that long: some microseconds, more on a busy machine.
+_LOOKS = 20
+_LOOK_S = 0.001
 # The file says the owner's process id, and then its epoch.
 _FIELD_BYTES = 20
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,19 +72,22 @@ class OwnerLock:
         self._on_fork()
 
 
-def take_ownership(folder: DataFolder, on_fork: Callable[[], None]) -> OwnerLock:
+def _a_moment() -> None:
+    threading.Event().wait(_LOOK_S)
+
+
+def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Callable[[], None] = _a_moment) -> OwnerLock:
     """Return the lock on this folder; `on_fork` is called in every forked child, which owns nothing.
 
-    Raises `FolderInUseError` with the owner's process id, and `UnsafeFolderError` where locks keep nobody out.
+    Raises `FolderInUseError` with the owner's process id, and `UnsafeFolderError` where locks keep nobody out. `pause` is
+    between two attempts: the lock may be held for a moment by somebody who only looks who owns the folder.
     """
     for _ in range(_ATTEMPTS):
         descriptor = os.open(folder.lock, _FLAGS, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(descriptor, pause):
             owner = _owner(descriptor)
             os.close(descriptor)
-            raise FolderInUseError(folder.path, owner) from None
+            raise FolderInUseError(folder.path, owner)
         if _same_file(descriptor, folder.lock):
             break
         os.close(descriptor)  # the file was deleted between open and lock: what was locked is nobody's
@@ -92,6 +99,16 @@ def take_ownership(folder: DataFolder, on_fork: Callable[[], None]) -> OwnerLock
     with contextlib.suppress(OSError):  # a full disk: who holds it will not be said, and it is held all the same
         os.pwrite(descriptor, f"{os.getpid():<{_FIELD_BYTES - 1}}\n".encode(), 0)
     return OwnerLock(folder.lock, descriptor, on_fork)
+
+
+def _locked(descriptor: int, pause: Callable[[], None]) -> bool:
+    for look in range(_LOOKS):
+        if look:
+            pause()
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
 
 
 def _same_file(descriptor: int, path: Path) -> bool:
