@@ -3,9 +3,9 @@
 Looks and asks; changes nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.answering import name_said_at
@@ -15,8 +15,15 @@ from mqflow.embedded.storage.folder import DataFolder, FolderError, prepare_fold
 from mqflow.embedded.storage.peeking import name_in
 from mqflow.embedded.storage.standby import owner_pid, standby_pid
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("existing", "existing_of", "folder_of", "status_of", "statuses")
+
+_REFUSES: Final[Mapping[int, str]] = {
+    Reason.Q_MGR_QUIESCING: "active until its applications have disconnected",
+    Reason.MAX_CONNS_LIMIT_REACHED: "active, with as many connections as it takes",
+}
+"""What it is said to be by which reason a connection is refused."""
 
 
 def folder_of(name: str, folder: Path | None) -> Path:
@@ -62,5 +69,5 @@ def status_of(place: Path) -> dict[str, Any]:
         try:
             name = name_said_at(place)
         except MQIError as error:
-            said = f"active, and does not answer ({int(error.reason)})"
+            said = f"{_REFUSES.get(error.reason, 'active, and does not answer')} ({int(error.reason)})"
     return {"queue manager": name, "status": said, "process": pid or "", "standby": waiting or "", "data": str(place)}

@@ -161,9 +161,20 @@ def test_a_controlled_end_waits_for_applications(run: Run) -> None:
     with pytest.raises(MQIError) as refused:
         connected()
     assert Reason.Q_MGR_QUIESCING == refused.value.reason
+    assert "active until its applications have disconnected (2161)" == row(run)["status"]
     connection.disconnect()
     while row(run)["status"] != "ended":
         threading.Event().wait(0.02)
+
+
+def test_who_waits_for_applications_can_be_ended_at_once_after_all(run: Run) -> None:
+    started(run)
+    connection = connected()
+    run("qmgr", "stop", "QM1")
+
+    assert "QM1 has ended.\n" == run("qmgr", "stop", "QM1", "-i").stdout
+    with pytest.raises(MQIError):
+        connection.commit()
 
 
 def test_one_whose_storage_fails_says_so_and_exits_as_failed(run: Run) -> None:
@@ -241,9 +252,9 @@ def test_a_standby_ends_where_a_newer_mqflow_has_taken_the_folder_meanwhile(run:
         started(run, "--standby")
         sql("PRAGMA user_version = 99")
 
-    while row(run)["standby"]:
+    while "has format version 99" not in Path("QM1/qmgr.log").read_text():  # it stands by no more before it has said why
         threading.Event().wait(0.02)
-    assert "has format version 99" in Path("QM1/qmgr.log").read_text()
+    assert "" == row(run)["standby"]
     assert "ended" == row(run)["status"]
 
 
@@ -424,7 +435,14 @@ def test_as_many_connections_are_served_as_was_said_and_one_more_is_refused_with
         pass
 
     refused = run("put", "Q1", "an order")
-    connection.disconnect()
+    status = row(run)["status"]
+    defined = run("mqsc", stdin="DEFINE QLOCAL(NEW)")
+    copied = run("qmgr", "backup", "QM1", "copy")
+    ended = run("qmgr", "stop", "QM1", "-i")
 
     assert 1 == refused.exit_code
     assert "MQRC_MAX_CONNS_LIMIT_REACHED (2025). The limit of 1 served connections is reached" in refused.stderr
+    assert "active, with as many connections as it takes (2025)" == status
+    assert [0, 0, 0] == [each.exit_code for each in (defined, copied, ended)]
+    with pytest.raises(MQIError):
+        connection.commit()

@@ -18,12 +18,13 @@ from types import SimpleNamespace
 import pytest
 
 from mqflow.ambient import Running
+from mqflow.embedded.ending import End, Manner
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.answering import Answering
 from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.served import ServedConnection, ServedHandle, ServedQueueManager
-from mqflow.embedded.wire.serving import Room, Server, ServingError, serve
+from mqflow.embedded.wire.serving import _BEYOND_MAX, Room, Server, ServingError, serve
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -301,6 +302,116 @@ def test_too_many_connections_are_refused_with_2025_at_all_addresses_until_one_e
     assert "The limit of 2 served connections is reached; --max-connections changes it" in str(told.value)
 
 
+# ---- beyond the limit
+
+
+@pytest.fixture
+def full(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
+    """A server without a place for an application."""
+    with serve(owner, folder / "full", room=Room(0)) as served:
+        yield served
+
+
+def test_where_no_application_has_a_place_its_administrator_is_served(owner: EmbeddedQueueManager, folder: Path) -> None:
+    ordered: list[calls.HostOrder] = []
+    with serve(owner, folder / "qm", room=Room(0), host=ordered.append) as server:
+        administration = ServedQueueManager(server.path).administration
+        administration.define(QueueAttributes(name="NEW.QUEUE"))
+        administration.order(calls.EndQueueManager(End(Manner.IMMEDIATE)))
+        administration.close()
+
+    assert owner.administration.queue("NEW.QUEUE") is not None
+    assert [calls.EndQueueManager(End(Manner.IMMEDIATE))] == ordered
+
+
+def _as_an_administrator(server: Server, user: str = "") -> Frames:
+    """Say that this is one; return the stream when it was believed."""
+    frames = _raw(server)
+    hello = calls.Hello(calls.PROTOCOL_VERSION, "", "test", user, administers=True)
+    failure = calls.decode_reply(hello, frames.exchange(calls.encode(hello))).failure
+    if failure is not None:
+        frames.socket.close()
+        raise calls.error_of(failure)
+    return frames
+
+
+def test_an_application_that_calls_itself_an_administrator_can_call_no_verb(server: Server, full: Server) -> None:
+    for each in (server, full):
+        for request in (calls.Commit(), calls.Hello(calls.PROTOCOL_VERSION, "", "", "")):
+            frames = _as_an_administrator(each)
+            with pytest.raises(FrameError, match="the peer ended the connection"):
+                frames.exchange(calls.encode(request))
+            frames.socket.close()
+
+
+def test_who_does_not_administer_the_queue_manager_gets_no_place_by_saying_so(
+    owner: EmbeddedQueueManager, full: Server
+) -> None:
+    owner.administration.authorities.set(Kind.QMGR, "", "app", group=False, add=(Authority.CONNECT,), remove=())
+
+    with pytest.raises(NotAuthorizedError, match="User app does not administer it"):
+        _as_an_administrator(full, "app")
+
+
+def test_an_applications_connection_administers_nothing(server: Server, connection: ServedConnection) -> None:
+    with pytest.raises(MQIError) as told:
+        connection._line.call(calls.Clear(QUEUE), "CLEAR")
+    assert Reason.CONNECTION_BROKEN == told.value.reason
+
+
+def test_a_queue_manager_that_quiesces_obeys_its_administrator_still(owner: EmbeddedQueueManager, folder: Path) -> None:
+    ordered: list[calls.HostOrder] = []
+    with serve(owner, folder / "qm", host=ordered.append) as server:
+        manager = ServedQueueManager(server.path)
+        connection = manager.connect()
+        owner.stop(immediate=False)
+
+        manager.administration.order(calls.EndQueueManager(End(Manner.IMMEDIATE)))
+        connection.backout()  # it goes on meanwhile
+        connection.disconnect()
+        while not owner.stopped:  # though its administrator is connected
+            threading.Event().wait(0.001)
+        manager.close()
+
+    assert 1 == len(ordered)
+
+
+def test_peers_beyond_the_limit_that_say_nothing_keep_nobody_waiting(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.serving._BEYOND_HELLO_S", 1_000.0)
+    silent = [_raw(full) for _ in range(_BEYOND_MAX - 1)]
+
+    with pytest.raises(MQIError) as told:
+        ServedQueueManager(full.path).connect()
+
+    assert Reason.MAX_CONNS_LIMIT_REACHED == told.value.reason
+    for each in silent:
+        each.socket.close()
+
+
+def test_one_more_than_are_heard_beyond_the_limit_is_let_go_at_once(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.serving._BEYOND_HELLO_S", 1_000.0)
+    silent = [_raw(full) for _ in range(_BEYOND_MAX)]
+
+    one_more = _raw(full)
+    assert one_more.receive() is None
+    assert _BEYOND_MAX == full.connection_count
+
+    for each in (*silent, one_more):
+        each.socket.close()
+
+
+def test_who_is_let_go_beyond_the_limit_leaves_the_place_to_others(full: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.serving._BEYOND_HELLO_S", 0.0)
+    silent = [_raw(full) for _ in range(_BEYOND_MAX)]
+    for each in silent:
+        assert each.receive() is None
+        each.socket.close()
+    while full.connection_count:
+        threading.Event().wait(0.001)
+
+    ServedQueueManager(full.path).administration.close()
+
+
 class _NoDescriptorsLeft:
     """A listening socket that fails to accept once, as when the process has too many files open."""
 
@@ -379,6 +490,14 @@ def test_whoever_speaks_something_else_is_let_go_and_others_are_served_on(
     assert stranger.socket.recv(1) == b""
     stranger.socket.close()
     ServedQueueManager(server.path).connect().disconnect()
+
+
+def test_nothing_is_kept_of_a_long_frame_from_who_has_not_said_hello(server: Server) -> None:
+    stranger = _raw(server)
+    stranger.socket.send((1_000_000).to_bytes(4))
+
+    assert stranger.socket.recv(1) == b""  # it is not waited for
+    stranger.socket.close()
 
 
 def test_hello_is_said_once(server: Server, connection: ServedConnection) -> None:

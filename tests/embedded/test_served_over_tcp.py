@@ -20,7 +20,7 @@ from mqflow.embedded.wire.certificates import (
     server_context,
 )
 from mqflow.embedded.wire.served import ServedQueueManager
-from mqflow.embedded.wire.serving import Server, ServingError, serve_tcp
+from mqflow.embedded.wire.serving import _BEYOND_MAX, Room, Server, ServingError, serve, serve_tcp
 from mqflow.embedded.wire.users_file import UsersFile
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -28,6 +28,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
+from tests.embedded.disk import memory_folder
 
 HERE = TcpAddress("127.0.0.1", 0)
 QUEUE = "ORDERS.IN"
@@ -159,6 +160,36 @@ def test_who_speaks_no_tls_gets_no_word(secure: Server) -> None:
 
     assert Reason.CONNECTION_BROKEN == refused.value.reason
     assert "Where it is served with TLS, the URL is embedded+tls:" in str(refused.value)
+
+
+def test_too_many_connections_are_refused_over_tls_too(
+    owner: EmbeddedQueueManager, users: UsersFile, certificates: CertificateFiles
+) -> None:
+    context = server_context(certificates.certificate, certificates.key)
+    with (
+        serve_tcp(owner, HERE, users, tls=context, room=Room(0)) as server,
+        pytest.raises(MQIError) as refused,
+    ):
+        alice(server, client_context(certificates.authority)).connect()
+
+    assert Reason.MAX_CONNS_LIMIT_REACHED == refused.value.reason
+
+
+def test_strangers_at_a_port_keep_no_operator_from_the_socket(
+    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.serving._BEYOND_HELLO_S", 1_000.0)
+    room = Room(0)
+    with memory_folder() as folder, serve_tcp(owner, HERE, users, room=room) as server, serve(owner, folder / "qm", room=room):
+        assert isinstance(server.address, TcpAddress)
+        strangers = [socket.create_connection((server.address.host, server.address.port)) for _ in range(_BEYOND_MAX + 1)]
+        assert b"" == strangers[-1].recv(1)
+
+        administration = ServedQueueManager(folder / "qm").administration
+        assert "QM1" == administration.queue_manager.name
+        administration.close()
+        for stranger in strangers:
+            stranger.close()
 
 
 def test_beyond_this_machine_it_takes_tls(owner: EmbeddedQueueManager, users: UsersFile) -> None:

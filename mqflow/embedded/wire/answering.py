@@ -1,7 +1,8 @@
 """One application's connection to a served queue manager: says hello, has its requests carried out, and dies.
 
 On a thread of its own, which calls the verbs for the application. A stream that ends, or says nothing more, is an application
-that died: its unit of work is backed out. Knows the seam and the records of `calls`; knows no rule of MQ.
+that died: its unit of work is backed out. An administrator's connection has its requests carried out too, and no verb. Knows
+the seam and the records of `calls`; knows no rule of MQ.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from mqflow.embedded.administration import Administration
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.administering import administered
 from mqflow.embedded.wire.entrances import Entrance
-from mqflow.embedded.wire.frames import FrameError, Frames, SilenceError
+from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, FrameError, Frames, SilenceError
 from mqflow.embedded.wire.heart import Heart
 from mqflow.embedded.wire.pulse import Pulses
 from mqflow.embedded.wire.signals import Signal
@@ -41,17 +42,14 @@ __all__ = ("Answering", "Host", "Servable", "ServableConnection", "no_host")
 
 Taken = TypeVar("Taken", "Got | None", list[Got])
 
+# Whoever has not said who it is makes nobody keep megabytes for it.
+_HELLO_BYTES_MAX: Final = 64 * 1024
 #: Stands for a number that is no handle's where None would mean something.
 _NO_HANDLE: Final = object()
 
 
 class ServableConnection(InlineConnection, BatchConnection, Protocol):
     """A connection whose application may die."""
-
-    @property
-    def user(self) -> str:
-        """As whom the application connected."""
-        ...
 
     def browse_back(self, handle: Any, count: int) -> None:
         """Put the cursor back by so many of the messages that the last `get_many` browsed, to their place if they are gone."""
@@ -114,7 +112,12 @@ class Answering:
         over: Callable[["Answering"], None],
         arrived: Signal,
         pulses: Pulses,
+        *,
+        hello_s: float,
+        full: MQIError | None = None,
     ) -> None:
+        #: What everybody is told but an administrator, where there is no place for one more.
+        self._full = full
         self._pulses = pulses
         # The number of its pulse, if it lives by one.
         self._pulse = 0
@@ -125,8 +128,8 @@ class Answering:
         self._entrance = entrance
         self._host = host
         self._frames = Frames(raw, silence_s=heart.silence_s, clock=clock)
-        #: When it came, until it has said hello; then None.
-        self.unknown_since: float | None = clock.monotonic()
+        #: By when it has to have said who it is; None once it has.
+        self.unknown_until: float | None = clock.monotonic() + hello_s
         self._clock = clock
         self._heart = heart
         self._over = over
@@ -149,7 +152,7 @@ class Answering:
             self._frames.beating = False
             self._heart.add(self._frames)
             connection = self._welcome()
-            self.unknown_since = None
+            self.unknown_until = None
             while connection is not None and not self._ending and (frame := self._frames.receive()) is not None:
                 request = self._decoded(frame)
                 if isinstance(request, calls.Interrupt):
@@ -181,17 +184,25 @@ class Answering:
             self._raw.shutdown(socket.SHUT_RD)
 
     def _welcome(self) -> ServableConnection | None:
+        self._frames.bytes_max = _HELLO_BYTES_MAX
         frame = self._frames.receive()
+        self._frames.bytes_max = FRAME_BYTES_MAX
         hello = None if frame is None else calls.decode_request(frame)
+        if isinstance(hello, calls.Hello) and hello.administers:
+            self._administer(hello)
+            return None
+        if self._full is not None:
+            if isinstance(hello, calls.Hello | calls.Pulse):  # an answer to nothing may get lost
+                self._say_no(self._full)
+            return None
         if isinstance(hello, calls.Pulse) and hello.version == calls.PROTOCOL_VERSION and self._entrance.same_machine:
             self._beat()
         if not isinstance(hello, calls.Hello):
             return None
         try:
             connection = self._connected(hello)
-            self._live_by(hello.pulse, connection)
         except MQIError as error:
-            self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
+            self._say_no(error)
             return None
         try:
             self._frames.send(calls.encode(calls.Reply(None, connection.queue_manager_name)))
@@ -204,7 +215,7 @@ class Answering:
         """Be a pulse, for as long as it is heard."""
         number = self._pulses.begin()
         self.is_pulse = True
-        self.unknown_since = None
+        self.unknown_until = None
         try:
             self._frames.send(calls.encode(calls.Reply(None, number)))
             self._frames.beating = True
@@ -212,18 +223,63 @@ class Answering:
         finally:
             self._pulses.end(number)
 
-    def _live_by(self, pulse: int, connection: ServableConnection) -> None:
+    def _administer(self, hello: calls.Hello) -> None:
+        """Do what an administrator asks for and orders, as long as it does.
+
+        That is no application: it has no unit of work, takes no application's place, and no quiescing keeps it out.
+        """
+        try:
+            user = self._known(hello)
+            self._queue_manager.administration_of(user)  # refuses who may not
+            self._live_by(hello.pulse)
+        except MQIError as error:
+            self._say_no(error)
+            return
+        self._frames.send(calls.encode(calls.Reply(None, self._queue_manager.name)))
+        self.unknown_until = None
+        while not self._ending and (frame := self._frames.receive()) is not None:
+            request = calls.decode_request(frame)
+            self._frames.beating = True
+            answer = calls.encode(self._administered(user, request))
+            self._frames.beating = False
+            self._frames.send(answer)
+
+    def _administered(self, user: str, request: calls.Request) -> calls.Reply[object]:
+        try:
+            administration = self._queue_manager.administration_of(user)  # a user may lose what it had
+            if isinstance(request, calls.HostOrder):
+                self._host(request)
+                return calls.Reply(None)
+            if isinstance(request, calls.AdministrationRequest):
+                return calls.Reply(None, administered(administration, request))
+        except MQIError as error:
+            return calls.Reply(calls.failure_of(error))
+        raise FrameError("an administrator's connection is for administration only")
+
+    def _say_no(self, error: MQIError) -> None:
+        self._frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
+
+    def _live_by(self, pulse: int) -> None:
         """Wait for the application for ever, where a pulse says that it is alive. Raises 2009 where there is none any more."""
         if not pulse:
             return
         if not self._pulses.join(pulse, self):
-            connection.abandon()
             raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self._queue_manager.name, detail="No such pulse")
         self._pulse = pulse
         self._heart.remove(self._frames)
         self._frames.have_patience()
 
     def _connected(self, hello: calls.Hello) -> ServableConnection:
+        connection = self._queue_manager.connect(application_name=hello.application_name, user=self._known(hello))
+        try:
+            self._live_by(hello.pulse)
+        except MQIError:
+            connection.abandon()
+            raise
+        return connection
+
+    def _known(self, hello: calls.Hello) -> str:
+        """Return the user that says hello. Raises `MQIError` for who is not let in."""
         name = self._queue_manager.name
         if hello.version != calls.PROTOCOL_VERSION:
             detail = f"The owner speaks version {calls.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
@@ -231,8 +287,7 @@ class Answering:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        user = self._entrance.user_of(hello, self._queue_manager.owner)
-        return self._queue_manager.connect(application_name=hello.application_name, user=user)
+        return self._entrance.user_of(hello, self._queue_manager.owner)
 
     def _answered(self, connection: ServableConnection, request: calls.Request) -> calls.Reply[object]:
         try:
@@ -248,13 +303,7 @@ class Answering:
         if isinstance(request, calls.VerbOrder):
             self._order(connection, request)
             return None
-        if isinstance(request, calls.HostOrder):
-            self._queue_manager.administration_of(connection.user)  # refuses who may not
-            self._host(request)
-            return None
-        if isinstance(request, calls.Hello | calls.Pulse | calls.Interrupt):
-            raise FrameError("a connection says hello once")
-        return administered(self._queue_manager.administration_of(connection.user), request)
+        raise FrameError("a connection says hello once, and that of an application administers nothing")
 
     def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
         match request:

@@ -91,7 +91,7 @@ __all__ = (
     "in_runs",
 )
 
-PROTOCOL_VERSION: Final = 3
+PROTOCOL_VERSION: Final = 4
 NO_HANDLE: Final = -1
 """Stands for something that is no handle of the connection; the queue manager says what that is called."""
 
@@ -105,7 +105,7 @@ T = TypeVar("T")
 
 
 class Hello(Struct, frozen=True, tag=True):
-    """MQCONNX; the first request. The reply is the queue manager's name."""
+    """MQCONNX, or the beginning of administration; the first request. The reply is the queue manager's name."""
 
     version: int
     #: The name asked for; empty for whichever it is.
@@ -116,6 +116,8 @@ class Hello(Struct, frozen=True, tag=True):
     password: str = ""
     #: The pulse that beats for this connection; 0 where it beats for itself.
     pulse: int = 0
+    #: Whether the connection is for `AdministrationRequest` and `HostOrder` only; otherwise it is for verbs only.
+    administers: bool = False
 
     def __repr__(self) -> str:
         return f"Hello({self.version}, {self.queue_manager!r}, {self.application_name!r}, {self.user!r})"

@@ -64,6 +64,8 @@ class Frames:
         self.socket: Final = stream
         self._clock = clock
         self.silence_s: Final = silence_s
+        #: The longest frame that is taken.
+        self.bytes_max = FRAME_BYTES_MAX
         self._received = bytearray()
         self._sending = threading.Lock()
         self._unsent = b""
@@ -216,8 +218,8 @@ class Frames:
 
     def _end_of_frame(self) -> int:
         end = _LENGTH_BYTES + int.from_bytes(self._received[:_LENGTH_BYTES])
-        if end > _LENGTH_BYTES + FRAME_BYTES_MAX:
-            raise FrameError(f"a frame of {end - _LENGTH_BYTES} bytes was announced; the most is {FRAME_BYTES_MAX}")
+        if end > _LENGTH_BYTES + self.bytes_max:
+            raise FrameError(f"a frame of {end - _LENGTH_BYTES} bytes was announced; the most is {self.bytes_max}")
         return end
 
     def _read_up_to(self, wanted_bytes: int, pace_s: float) -> bool:

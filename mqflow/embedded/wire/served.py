@@ -129,7 +129,7 @@ class ServedQueueManager:
     @property
     def administration(self) -> "ServedAdministration":
         """Its definitions and status, over a connection of their own. Close it when done."""
-        return ServedAdministration(self._line("mqflow administration", self._user))
+        return ServedAdministration(self._line("mqflow administration", self._user, administers=True))
 
     def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
         """Return a new connection (MQCONNX).
@@ -145,24 +145,24 @@ class ServedQueueManager:
         for line in tuple(self._lines):
             line.close()
 
-    def _line(self, application_name: str, user: str) -> Line:
+    def _line(self, application_name: str, user: str, *, administers: bool = False) -> Line:
         *others, last = self._addresses
         said: MQIError | None = None
         for address in others:
             try:
-                return self._line_to(address, application_name, user)
+                return self._line_to(address, application_name, user, administers=administers)
             except MQIError as error:
                 if error.reason not in _ELSEWHERE:
                     raise
                 said = said or (error if error.reason != Reason.Q_MGR_NOT_AVAILABLE else None)
         try:
-            return self._line_to(last, application_name, user)
+            return self._line_to(last, application_name, user, administers=administers)
         except MQIError as error:
             if said is not None and error.reason == Reason.Q_MGR_NOT_AVAILABLE:
                 raise said from error  # a queue manager's own word says more than that nobody is there
             raise
 
-    def _line_to(self, address: Address, application_name: str, user: str) -> Line:
+    def _line_to(self, address: Address, application_name: str, user: str, *, administers: bool) -> Line:
         try:
             stream = self._dial(address, self._tls, self._heart.silence_s)
         except OSError as error:
@@ -174,7 +174,9 @@ class ServedQueueManager:
         line = Line(stream, self._name, self._heart, self._over)
         self._lines.add(line)
         pulse = self._pulse_for(line, address)
-        hello = calls.Hello(calls.PROTOCOL_VERSION, self._name, application_name, user, self._password, pulse)
+        hello = calls.Hello(
+            calls.PROTOCOL_VERSION, self._name, application_name, user, self._password, pulse, administers=administers
+        )
         try:
             line.queue_manager_name = line.call(hello, "MQCONNX")
             if pulse:

@@ -3,7 +3,6 @@
 Takes connections and gives each a thread (`answering`). Knows the seam; knows no verb and no rule of MQ.
 """
 
-import contextlib
 import os
 import socket
 import ssl
@@ -14,15 +13,14 @@ from typing import Final, Self
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 from mqflow.embedded.storage.folder import prepare_folder
-from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.addresses import Address, TcpAddress, UnixAddress, is_loopback
 from mqflow.embedded.wire.answering import Answering, Host, Servable, ServableConnection, no_host
 from mqflow.embedded.wire.entrances import Entrance, Passwords, SameUser, WithPassword
-from mqflow.embedded.wire.frames import SILENCE_S, FrameError, Frames
+from mqflow.embedded.wire.frames import SILENCE_S
 from mqflow.embedded.wire.heart import Heart
 from mqflow.embedded.wire.pulse import Pulses
 from mqflow.embedded.wire.signals import Signal, SocketSignal
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("CONNECTIONS_MAX", "Room", "Servable", "ServableConnection", "Server", "ServingError", "serve", "serve_tcp")
@@ -33,10 +31,11 @@ _BACKLOG: Final = 2_048
 # What the system has room for in the address of a Unix socket: 108 on Linux, 104 on macOS, one for the end.
 _PATH_BYTES_MAX: Final = 103
 _ACCEPT_AGAIN_S: Final = 0.1
-# How long an application that is refused may take to say hello.
-_REFUSAL_S: Final = 1.0
 _HELLO_S: Final = 10.0
 """How long a peer may take to shake hands and say who it is."""
+_BEYOND_MAX: Final = 16
+"""So many peers beyond the limit are heard at each address: administrators are served, others told that they are too many."""
+_BEYOND_HELLO_S: Final = 2.0
 
 
 class ServingError(Exception):
@@ -91,10 +90,13 @@ class Server:
         self._runner = runner
         self._clock = clock
         self._room = room
+        # Of each address by itself: strangers who say nothing at a port keep no operator from the socket in the folder.
+        self._beyond = Room(_BEYOND_MAX)
         self._signals = signals
         self._closing = signals()
         self._guard = threading.Lock()
-        self._served: dict[Answering, Running] = {}
+        #: Each with its thread, and the room in which it has its place.
+        self._served: dict[Answering, tuple[Running, Room]] = {}
         self._heart = Heart(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
@@ -123,7 +125,7 @@ class Server:
         with self._guard:
             served = dict(self._served)
         # Pulses last: an application that hears its pulse stop waits for no answer any more.
-        for connection, running in sorted(served.items(), key=lambda each: each[0].is_pulse):
+        for connection, (running, _) in sorted(served.items(), key=lambda each: each[0].is_pulse):
             connection.end()
             running.join()
         self._closing.close()
@@ -146,20 +148,22 @@ class Server:
                 self._closing.heard_within(_ACCEPT_AGAIN_S)
 
     def _let_in(self, stream: socket.socket) -> None:
-        """Serve the peer, or refuse it. Raises `OSError` or `RuntimeError` where there is no room; the peer is let go then."""
+        """Have the peer served or refused. Raises `OSError` or `RuntimeError` where there is no thread; it is let go then."""
         try:
             if not self._entrance.admits(stream):
                 stream.close()
             elif self._room.take():
-                self._answer(stream)
+                self._answer(stream, self._room, _HELLO_S)
+            elif self._beyond.take():
+                self._answer(stream, self._beyond, _BEYOND_HELLO_S, self._too_many())
             else:
-                self._refuse(stream)
+                stream.close()
         except BaseException:
             stream.close()
             raise
 
-    def _answer(self, stream: socket.socket) -> None:
-        """Serve the peer, whose place is taken."""
+    def _answer(self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None) -> None:
+        """Serve the peer, whose place in the room is taken."""
         try:
             connection = Answering(
                 self._queue_manager,
@@ -171,37 +175,32 @@ class Server:
                 self._forget,
                 self._signals(),
                 self._pulses,
+                hello_s=hello_s,
+                full=full,
             )
             try:
                 with self._guard:
-                    self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection")
+                    self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection"), room
             except BaseException:
                 connection.let_go()
                 raise
         except BaseException:
-            self._room.give_back()
+            room.give_back()
             raise
 
-    def _refuse(self, stream: socket.socket) -> None:
-        """Say that there are too many already, and end. The hello is heard first: an answer to nothing may get lost."""
+    def _too_many(self) -> MQIError:
         detail = f"The limit of {self._room.connections_max:,} served connections is reached; --max-connections changes it"
-        error = error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
-        frames = Frames(stream, silence_s=_REFUSAL_S)
-        with stream, contextlib.suppress(OSError, FrameError):
-            frames.receive()
-            frames.send(calls.encode(calls.Reply[None](calls.failure_of(error))))
+        return error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
 
     def _patience_s(self) -> float | None:
         """How long to wait for the next peer: not long while one that is here has not said who it is."""
         with self._guard:
-            return 1.0 if any(connection.unknown_since is not None for connection in self._served) else None
+            return 1.0 if any(connection.unknown_until is not None for connection in self._served) else None
 
     def _end_silent_strangers(self) -> None:
         now = self._clock.monotonic()
         with self._guard:
-            strangers = [
-                each for each in self._served if each.unknown_since is not None and now - each.unknown_since > _HELLO_S
-            ]
+            strangers = [each for each in self._served if each.unknown_until is not None and now > each.unknown_until]
         for stranger in strangers:
             stranger.end()
 
@@ -209,7 +208,7 @@ class Server:
         with self._guard:
             known = self._served.pop(connection, None)
         if known is not None:
-            self._room.give_back()
+            known[1].give_back()
 
 
 def serve(
