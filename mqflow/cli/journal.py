@@ -31,7 +31,10 @@ def command() -> None:
 @_folder
 @json_option
 def show(folder: Path, *, as_json: bool) -> None:
-    """Say for each lane of the journal in FOLDER what it holds, and how far its consumers are behind."""
+    """Say for each lane of the journal in FOLDER what it holds, and how far its consumers are behind.
+
+    A row is a message; in a lane of kind disposition, a record of a decision, of which up to 64 share a message.
+    """
     journal = Journal.open(folder)
     consumers = Consumers(journal).all()
     rows = []
@@ -57,7 +60,7 @@ def show(folder: Path, *, as_json: bool) -> None:
         total = sum(segment.rows for segment in segments)
         rows.append((lane.name, lane.kind, f"{total:,}", f"{len(segments):,}", f"{size:,.1f}", f"{lane.last}", held))
     if not as_json:
-        columns = ("lane", "kind", "messages", "segments", "MB", "last", "messages still to read, by consumer")
+        columns = ("lane", "kind", "rows", "segments", "MB", "last", "rows still to read, by consumer")
         show_table(columns, rows, numbers=frozenset({2, 3, 4, 5}))
 
 
@@ -73,7 +76,8 @@ def verify(folder: Path) -> None:
         segments = lane.all_segments()
         for segment in segments:
             read_table(segment, lane.kind)
-        click.echo(f"{safe(lane.name)}: {len(segments):,} segments, {sum(each.rows for each in segments):,} messages, sound.")
+        rows = sum(each.rows for each in segments)
+        click.echo(f"{safe(lane.name)}: {len(segments):,} segments, {rows:,} {lane.kind.rows}, sound.")
 
 
 @command.command("trim")
@@ -132,7 +136,7 @@ def _told(lane: Lane, doubt: Doubt) -> str:
         return f"{last}, and no other one is whole. Nothing was committed that is not published: --drop."
     found = (
         f"{last}; {safe(doubt.pending.name if doubt.pending else '')} is whole, and {doubt.on_queue:,} of its "
-        f"{doubt.written.rows:,} {'records' if lane.kind is Kind.DISPOSITION else 'messages'} are on {safe(lane.queue)}."
+        f"{doubt.written.rows:,} {lane.kind.rows} are on {safe(lane.queue)}."
     )
     match doubt.advice:
         case "publish":

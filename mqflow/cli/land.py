@@ -181,15 +181,18 @@ class _Landing:
             THREADS.start(partial(self._keep_landing, number, lane), f"lane {lane.name}")
             for number, lane in enumerate(self._lanes)
         ]
+        what = " and ".join(sorted({lane.kind.rows for lane in self._lanes}))
         told, next_at = 0, SYSTEM_CLOCK.monotonic() + _TELL_EVERY_S
         while any(thread.is_alive() for thread in running):
             for thread in running:
                 thread.join(_LOOK_S / len(running))
             if SYSTEM_CLOCK.monotonic() >= next_at and sum(self._rows) != told:
                 told, next_at = sum(self._rows), SYSTEM_CLOCK.monotonic() + _TELL_EVERY_S
-                note(f"{told:,} messages in {sum(self._segments):,} segments.")
+                note(f"{told:,} {what} in {sum(self._segments):,} segments.")
         for number, lane in enumerate(self._lanes):
-            click.echo(f"{safe(lane.name)}: {self._rows[number]:,} messages in {self._segments[number]:,} segments landed.")
+            click.echo(
+                f"{safe(lane.name)}: {self._rows[number]:,} {lane.kind.rows} in {self._segments[number]:,} segments landed."
+            )
         if self._errors:
             raise self._errors[0]
 

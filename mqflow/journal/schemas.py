@@ -22,12 +22,17 @@ Type: TypeAlias = Literal["int", "long", "string", "boolean", "timestamp", "bina
 
 
 class Kind(StrEnum):
-    """What a lane's messages are, and so which columns its segments have."""
+    """What is landed in a lane, and so which columns its segments have."""
 
     DISPOSITION = "disposition"
     DEAD_LETTER = "dead_letter"
     BACKOUT_MESSAGE = "backout_message"
     PAYLOAD = "payload"
+
+    @property
+    def rows(self) -> str:
+        """What its rows are: records of decisions are not messages, of which up to 64 of them share one."""
+        return "records" if self is Kind.DISPOSITION else "messages"
 
 
 class Column(Struct, frozen=True, array_like=True):

@@ -120,6 +120,21 @@ def test_a_lane_that_only_a_person_can_settle_is_named_and_holds_nothing_up(run:
 
 
 @pytest.mark.usefixtures("state")
+def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -> None:
+    run("mqsc", stdin="DEFINE QLOCAL('MQFLOW.DISPOSITION') DEFPSIST(YES)")
+    record = '{"disp_id": "QM1/a/1", "event_ts": 1, "qmgr": "QM1", "queue": "IN", "outcome": "committed"}'
+    run("put", "MQFLOW.DISPOSITION", stdin=f"[{record}, {record}, {record}]")
+
+    landed = run("land", "MQFLOW.DISPOSITION", "--journal", "j", "--once", "--linger", "0ms")
+    shown = run("journal", "show", "j")
+    verified = run("journal", "verify", "j")
+
+    assert "MQFLOW.DISPOSITION: 3 records in 1 segments landed.\n" == landed.stdout
+    assert "messages" not in shown.stdout
+    assert "1 segments, 3 records, sound" in verified.stdout
+
+
+@pytest.mark.usefixtures("state")
 @pytest.mark.parametrize(
     ("arguments", "said", "exit_code"),
     [
