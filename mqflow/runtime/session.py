@@ -183,11 +183,12 @@ class InlineSession:
                 try:
                     if withdraw is not None:
                         await self._waiting.wait()
+                    # Before the wait is withdrawn: one that has not got its message wakes another for it.
+                    got = self.connection.get(handle, at_once)
                 finally:
                     self._waiting = None
                     if withdraw is not None:
                         withdraw()
-                got = self.connection.get(handle, at_once)
                 if got is not None:
                     return got
         return None

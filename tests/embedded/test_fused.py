@@ -3,13 +3,19 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from mqflow.ambient import THREADS
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.frames import Frames
@@ -312,3 +318,85 @@ async def test_a_session_that_waits_is_interrupted_at_once(owner: EmbeddedQueueM
             await anyio.to_thread.run_sync(until_it_waits, owner)
             session.interrupt()
         await session.close()
+
+
+def test_a_call_that_was_left_before_its_answer_ends_the_connection(
+    owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in a backout: its answer would have been taken for that of the commit after it, before that was durable."""
+    handle = connection.open(QUEUE, BOTH)
+    connection.put(handle, MessageDescriptor(), b"an order", PutOption.SYNCPOINT)
+    monkeypatch.setattr(connection._line._frames, "answer", _interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        connection.backout()
+    monkeypatch.undo()
+
+    with pytest.raises(MQIError) as told:
+        connection.commit()
+
+    assert told.value.reason == Reason.CONNECTION_BROKEN
+
+
+def test_an_exchange_that_was_left_between_its_answers_ends_the_connection(
+    owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = connection.open(QUEUE, BOTH)
+    replied = connection._line.reply
+
+    def first_only(request: calls.Exchange, frame: bytes | None, *args: Any, **options: Any) -> object:
+        return _interrupted() if frame is None else replied(request, frame, *args, **options)
+
+    monkeypatch.setattr(connection._line, "reply", first_only)
+    with pytest.raises(KeyboardInterrupt):
+        connection.exchange(handle, BRIEF, commit=None, most=1)
+    monkeypatch.undo()
+    put(owner, b"for the next call")
+
+    error = connection.exchange(handle, AT_ONCE, commit=True, most=1).settle_error
+
+    assert error is not None
+    assert error.reason == Reason.CONNECTION_BROKEN
+
+
+def _interrupted() -> bytes:
+    raise KeyboardInterrupt
+
+
+def test_a_message_wakes_one_of_two_connections_that_wait(
+    owner: EmbeddedQueueManager, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Withdrawn before the get, the wait of the first would pass the message on, and wake the second in vain."""
+    waits = count()
+    waited = EmbeddedConnection.on_arrival
+    queue = owner._machine.queues[QUEUE]
+    assert isinstance(queue, LocalQueue)
+
+    def counted(*args: Any) -> Callable[[], None] | None:
+        next(waits)
+        return waited(*args)
+
+    def both_wait() -> None:
+        while len(queue.waiters) < 2 or queue.depth:
+            threading.Event().wait(0.001)
+
+    monkeypatch.setattr(EmbeddedConnection, "on_arrival", counted)
+    with serve(owner, folder / "qm") as server:
+        consumers = [threading.Thread(target=_consume, args=(server.path,)) for _ in range(2)]
+        for consumer in consumers:
+            consumer.start()
+        both_wait()
+        for _ in range(5):
+            put(owner, b"for one")
+            both_wait()
+    for consumer in consumers:
+        consumer.join()
+
+    assert next(waits) == 2 + 5
+
+
+def _consume(path: Path) -> None:
+    connection = ServedQueueManager(path).connect()
+    handle = connection.open(QUEUE, BOTH)
+    with suppress(MQIError):  # it is served no more
+        while connection.get(handle, replace(PATIENT, options=GetOption.NO_SYNCPOINT | GetOption.WAIT)):
+            pass

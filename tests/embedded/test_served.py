@@ -31,7 +31,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, NotAuthorizedError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions
 from tests.embedded.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
@@ -528,6 +528,33 @@ def test_a_message_of_many_frames_length_arrives_whole(owner: EmbeddedQueueManag
     assert body == got.body
 
 
+def test_an_answer_is_bounded_whatever_is_asked_for(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    """An answer is in memory whole, and too long for a frame it would end the connection, with its unit of work."""
+    owner.administration.alter(QUEUE, {"max_depth": 2 * calls.MANY_MAX})
+    local = owner.connect()
+    output = local.open(QUEUE, OpenOption.OUTPUT)
+    for many in (calls.MANY_MAX // 2, calls.MANY_MAX // 2 + 1):
+        local.put_many(output, [(MessageDescriptor(), b"")] * many, PutOption.SYNCPOINT)
+        local.commit()
+    browse = GetOptions(options=GetOption.BROWSE_NEXT)
+    handle = connection.open(QUEUE, OpenOption.BROWSE)
+
+    unit = connection.get_many(handle, browse, 10**9, bytes_max=2**62)
+
+    assert len(unit) == calls.MANY_MAX
+
+
+@pytest.mark.parametrize("bound", [{"most": calls.MANY_MAX + 1}, {"bytes_max": UNIT_BYTES_MAX + 1}], ids=str)
+def test_who_asks_for_more_than_an_answer_may_hold_is_let_go(connection: ServedConnection, bound: dict[str, int]) -> None:
+    handle = connection.open(QUEUE, OpenOption.BROWSE)
+    browse = GetOptions(options=GetOption.BROWSE_NEXT)
+
+    with pytest.raises(MQIError) as told:
+        connection._line.call(calls.GetMany(handle.number, browse, **({"most": 1} | bound)), "MQGET")
+
+    assert Reason.CONNECTION_BROKEN == told.value.reason
+
+
 def test_a_frame_that_is_too_long_is_refused_before_it_is_sent(connection: ServedConnection) -> None:
     with pytest.raises(MQIError) as told:
         connection.put1(QUEUE, PERSISTENT, bytes(FRAME_BYTES_MAX), PutOption.NO_SYNCPOINT)
@@ -562,6 +589,17 @@ def test_the_socket_of_a_killed_server_is_in_nobodys_way(owner: EmbeddedQueueMan
 
     with serve(owner, folder / "qm") as server:
         ServedQueueManager(server.path).connect().disconnect()
+
+
+def test_a_server_that_ends_leaves_the_socket_of_another_where_it_is(owner: EmbeddedQueueManager, folder: Path) -> None:
+    """Its folder was moved away while it ran, another one is there and served: whoever owns that must stay reachable."""
+    with serve(owner, folder / "data" / "qm"):
+        (folder / "data").rename(folder / "moved")
+        other = serve(owner, folder / "data" / "qm")
+
+    ServedQueueManager(other.path).connect().disconnect()
+    other.close()
+    assert not other.path.exists()
 
 
 def test_something_else_at_the_path_is_not_removed(owner: EmbeddedQueueManager, folder: Path) -> None:

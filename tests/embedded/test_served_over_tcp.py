@@ -4,6 +4,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.reconnection import Class, classify
 from mqflow.verbs import GetOptions
 from tests.embedded.disk import memory_folder
 
@@ -152,6 +154,69 @@ def test_a_certificate_is_for_its_hosts_only(owner: EmbeddedQueueManager, users:
         pytest.raises(MQIError, match="not one that is trusted"),
     ):
         alice(server, client_context(files.authority)).connect()
+
+
+def test_a_queue_manager_that_ends_in_the_middle_of_tls_is_tried_again(certificates: CertificateFiles) -> None:
+    """As one that is switched over does. A reason of TLS means settings, and would end the application for good."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ending = threading.Thread(target=_hear_and_end, args=(listener,))
+        ending.start()
+        address = TcpAddress("127.0.0.1", listener.getsockname()[1])
+        with pytest.raises(MQIError) as told:
+            ServedQueueManager(address, user="alice", password=SECRET, tls=client_context(certificates.authority)).connect()
+        ending.join()
+
+    assert classify(told.value.reason) is Class.RECONNECT
+
+
+def _hear_and_end(listener: socket.socket) -> None:
+    stream, _ = listener.accept()
+    with stream:
+        stream.recv(64 * 1024)
+
+
+def test_few_passwords_are_looked_at_at_a_time(owner: EmbeddedQueueManager) -> None:
+    """Each look takes 16 megabytes, and whoever can reach the port may ask for one."""
+    passwords = _Slow()
+    with serve_tcp(owner, HERE, passwords) as server:
+        asking = [threading.Thread(target=_ask, args=(server,)) for _ in range(8)]
+        for each in asking:
+            each.start()
+        assert passwords.four.wait(30)
+        while server.connection_count < len(asking):
+            threading.Event().wait(0.001)
+        passwords.go_on.set()
+        for each in asking:
+            each.join()
+
+    assert passwords.most == 4
+
+
+class _Slow:
+    """Knows nobody, and takes its time to say so."""
+
+    def __init__(self) -> None:
+        self.four = threading.Event()
+        self.go_on = threading.Event()
+        self.most = 0
+        self._now = 0
+        self._guard = threading.Lock()
+
+    def knows(self, user: str, password: str) -> bool:  # noqa: ARG002 - as `Passwords`
+        with self._guard:
+            self._now += 1
+            self.most = max(self.most, self._now)
+            if self.most == 4:
+                self.four.set()
+        self.go_on.wait()
+        with self._guard:
+            self._now -= 1
+        return False
+
+
+def _ask(server: Server) -> None:
+    with suppress(MQIError):
+        alice(server).connect()
 
 
 def test_who_speaks_no_tls_gets_no_word(secure: Server) -> None:

@@ -2,9 +2,11 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
+from anyio import wait_all_tasks_blocked
 
 from mqflow.ambient import THREADS
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -14,7 +16,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime.session import InlineSession, Session, ThreadedSession, open_session
-from mqflow.verbs import Connection, GetOptions, ObjectHandle
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
 pytestmark = pytest.mark.anyio
 
@@ -176,3 +178,32 @@ async def test_a_queue_manager_that_cannot_be_reached_raises_what_it_said(behind
     for queue_manager in (behind, Blocking(behind)):
         with pytest.raises(MQIError, match="2059"):
             await open_session(queue_manager, THREADS)
+
+
+async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Withdrawn before the get, the wait of the first would pass the message on, and wake the second in vain."""
+    gets: list[Session] = []
+    units: list[int] = []
+
+    async def consume() -> None:
+        session = await open_session(behind, THREADS)
+        handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+        get = session.connection.get
+
+        def counted(*args: Any) -> Got | None:
+            gets.append(session)
+            return get(*args)
+
+        monkeypatch.setattr(session.connection, "get", counted)
+        units.append(len((await session.exchange(None, handle, FOR_EVER, most=1)).unit))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(consume)
+        group.start_soon(consume)
+        await wait_all_tasks_blocked()
+        gets.clear()
+        put(behind, b"for one")
+        await wait_all_tasks_blocked()
+
+        assert (len(gets), units) == (1, [1])
+        group.cancel_scope.cancel()

@@ -414,11 +414,12 @@ class Answering:
                 continue
             try:
                 arrived = self._arrives_within(ends_at)
+                got = get(at_once)  # before the wait is withdrawn: one that has not got its message wakes another for it
             finally:
                 withdraw()
                 self._arrived.clear()
-            if not arrived:
-                return get(at_once)
+            if got or not arrived:
+                break
         return got
 
     def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> calls.Exchanged:

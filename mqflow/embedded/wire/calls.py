@@ -4,10 +4,10 @@ Shared by both ends of a served queue manager. Knows no socket and no rule of MQ
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from mqflow.embedded.administration import QueueStatus
 from mqflow.embedded.defined_kinds import DefinedObject
@@ -29,6 +29,7 @@ from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, Inquired
 from mqflow.verbs import Put as PutAnswer
 
 __all__ = (
+    "MANY_MAX",
     "NO_HANDLE",
     "PROTOCOL_VERSION",
     "AdministrationOrder",
@@ -100,6 +101,10 @@ _DESCRIPTOR_BYTES: Final = 1024
 # A request for a message has some 300 bytes.
 _REPEATED_BYTES_MAX: Final = 512
 _REPEATED_MAX: Final = 16
+
+MANY_MAX: Final = 10_000
+"""How many messages are got at a time, whatever is asked for: an answer is a frame, and a frame is in memory."""
+_Many = Annotated[int, Meta(le=MANY_MAX)]
 
 T = TypeVar("T")
 
@@ -235,8 +240,8 @@ class GetMany(Struct, frozen=True, tag=True):
 
     handle: int
     options: GetOptions
-    most: int
-    bytes_max: int = UNIT_BYTES_MAX
+    most: _Many
+    bytes_max: Annotated[int, Meta(le=UNIT_BYTES_MAX)] = UNIT_BYTES_MAX
 
 
 class BrowseBack(Struct, frozen=True, tag=True):
@@ -256,7 +261,7 @@ class Exchange(Struct, frozen=True, tag=True):
     handle: int
     options: GetOptions
     commit: bool | None
-    most: int
+    most: _Many
 
 
 class Exchanged(Struct, frozen=True, omit_defaults=True):

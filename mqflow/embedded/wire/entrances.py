@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 import struct
+import threading
 from typing import ClassVar, Final, Protocol
 
 from mqflow.embedded.wire import calls
@@ -18,6 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("Entrance", "Passwords", "SameUser", "WithPassword")
 
 _CREDENTIALS: Final = struct.Struct("3i")
+_ASKED_AT_ONCE: Final = 4
 
 
 class Passwords(Protocol):
@@ -77,6 +79,8 @@ class WithPassword:
     def __init__(self, passwords: Passwords, tls: ssl.SSLContext | None) -> None:
         self._passwords = passwords
         self._tls = tls
+        # A hash takes 16 megabytes, on purpose, and anybody may ask for one.
+        self._asking = threading.BoundedSemaphore(_ASKED_AT_ONCE)
 
     def admits(self, raw: socket.socket) -> bool:  # noqa: ARG002 - who it is, the hello says
         """Anybody may try."""
@@ -95,7 +99,11 @@ class WithPassword:
         """The one that the hello names and has the password of. Which of the two was wrong is not said."""
         if hello.user and (said := why_no_user(hello.user)):
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
-        if not hello.user or not self._passwords.knows(hello.user, hello.password):
+        if not hello.user or not self._knows(hello.user, hello.password):
             said = f"No user {hello.user!r} with that password: `mqflow qmgr user QMGR USER` gives one"
             raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX", detail=said)
         return hello.user
+
+    def _knows(self, user: str, password: str) -> bool:
+        with self._asking:
+            return self._passwords.knows(user, password)

@@ -75,9 +75,16 @@ class Line:
             self._end(Reason.CONNECTION_BROKEN)
             reason = Reason.CALL_INTERRUPTED if unknown else Reason.CONNECTION_BROKEN
             raise error_for(reason, verb, object_name, self.queue_manager_name, f"The owner is gone: {error}") from error
+        except BaseException:
+            self.break_off()
+            raise
         if reply.failure is not None:
             raise calls.error_of(reply.failure)
         return reply.value
+
+    def break_off(self) -> None:
+        """End the connection because a call was left before its answer came (Ctrl-C): the next would take it for its own."""
+        self._end(Reason.CONNECTION_BROKEN)
 
     def interrupt(self) -> None:
         """Have no get wait any more, not even the one under way. From any thread; never raises."""

@@ -320,7 +320,9 @@ class ServedConnection:
         """Return up to `most` messages, one way there and back; waits for the first one only."""
         number = self._number(handle)
         self._go_back(handle, number)
-        return self._got(self._call, handle, calls.GetMany(number, options, most, bytes_max))
+        return self._got(
+            self._call, handle, calls.GetMany(number, options, min(most, calls.MANY_MAX), min(bytes_max, UNIT_BYTES_MAX))
+        )
 
     def _got(self, call: Callable[..., Any], handle: object, request: calls.GetMany) -> list[Got]:
         answer: tuple[Got, ...] | None = call(request, "MQGET", _name_of(handle))
@@ -373,6 +375,9 @@ class ServedConnection:
                 line.give_back()
         except MQIError as error:
             return Exchange(get_error=error) if settled else Exchange(settle_error=error)
+        except BaseException:
+            line.break_off()
+            raise
         return Exchange(
             settle_error=None if answer.settle is None else calls.error_of(answer.settle),
             unit=answer.unit,
@@ -380,7 +385,7 @@ class ServedConnection:
         )
 
     def _prepared(self, handle: object, options: GetOptions, commit: bool | None, most: int) -> "_Prepared":  # noqa: FBT001
-        request = calls.Exchange(self._number(handle), options, commit, most)
+        request = calls.Exchange(self._number(handle), options, commit, min(most, calls.MANY_MAX))
         verb = "MQGET" if commit is None else "MQCMIT" if commit else "MQBACK"
         return _Prepared(handle, request, made(calls.encode(request)), verb, _name_of(handle))
 
@@ -467,6 +472,8 @@ def _refusal(error: OSError) -> tuple[Reason, str]:
     match error:
         case ssl.SSLCertVerificationError():
             return Reason.SSL_INITIALIZATION_ERROR, "The certificate is not one that is trusted,"
+        case ssl.SSLEOFError():  # no question of settings: it is tried again
+            return Reason.Q_MGR_NOT_AVAILABLE, "The connection was ended before TLS was agreed on, as one that stops does,"
         case ssl.SSLError():
             return Reason.SSL_INITIALIZATION_ERROR, "TLS could not be agreed on"
         case socket.gaierror():

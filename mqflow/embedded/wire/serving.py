@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
-from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.storage.folder import file_identity, prepare_folder
 from mqflow.embedded.wire.addresses import Address, TcpAddress, UnixAddress, is_loopback
 from mqflow.embedded.wire.answering import Answering, Host, Servable, ServableConnection, no_host
 from mqflow.embedded.wire.entrances import Entrance, Passwords, SameUser, WithPassword
@@ -87,6 +87,8 @@ class Server:
         self._entrance = entrance
         self._host = host
         self._listener = listener
+        #: Which file its socket is.
+        self._socket = file_identity(address.path) if isinstance(address, UnixAddress) else None
         self._runner = runner
         self._clock = clock
         self._room = room
@@ -121,7 +123,7 @@ class Server:
         self._accepting.join()
         self._listener.close()
         if isinstance(self.address, UnixAddress):
-            self.address.path.unlink(missing_ok=True)
+            self._remove_socket(self.address.path)
         with self._guard:
             served = dict(self._served)
         # Pulses last: an application that hears its pulse stop waits for no answer any more.
@@ -129,6 +131,11 @@ class Server:
             connection.end()
             running.join()
         self._closing.close()
+
+    def _remove_socket(self, path: Path) -> None:
+        """Remove its socket; not another one that is there by now, of whoever owns the folder now."""
+        if file_identity(path) == self._socket:
+            path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
