@@ -15,10 +15,11 @@ import anyio
 from anyio.abc import TaskStatus
 from msgspec import Struct
 
-from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+from mqflow.ambient import THREADS
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.app.signals import stop_signals
 from mqflow.cli import rehearsal
+from mqflow.cli.delay_processor import delay_processor
 from mqflow.cli.descriptors import allow_all_descriptors, too_few
 from mqflow.cli.exits import sentence_of
 from mqflow.cli.lifeline import until_alone
@@ -35,12 +36,7 @@ from mqflow.embedded.wire.serving import CONNECTIONS_MAX, Room, Server, ServingE
 from mqflow.embedded.wire.users_file import UsersFile
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.runtime.broadcast import Broadcast, LogEvents
-from mqflow.runtime.connection_recorder import ConnectionRecorder
-from mqflow.runtime.delay_processor import DelayProcessor
 from mqflow.runtime.handover import Handover
-from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE
-from mqflow.runtime.supervisor import Supervisor
 
 __all__ = ("Hosting", "StoppedByItselfError", "host")
 
@@ -242,7 +238,7 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
         ]
         say(f"{wanted.name} is active, at {', '.join(str(server.address) for server in servers)}.")
         async with anyio.create_task_group() as group:
-            processor = _delay_processor(queue_manager, wanted.disposition_queue)
+            processor = delay_processor(queue_manager, wanted.disposition_queue)
             group.start_soon(processor.run)
             group.start_soon(_end_after_applications, servers, ended, wanted.alone_s)
             await ended.wait(lambda: queue_manager.stopped, _LOOK_S)
@@ -307,23 +303,6 @@ def _serve_at(
     if isinstance(address, TcpAddress):
         return serve_tcp(queue_manager, address, wanted.users, tls=wanted.tls, host=obey, room=room)
     return serve(queue_manager, address.path, host=obey, room=room)
-
-
-def _delay_processor(queue_manager: EmbeddedQueueManager, disposition_queue: str) -> DelayProcessor:
-    broadcast = Broadcast((LogEvents(),))
-    supervisor = Supervisor(
-        queue_manager,
-        broadcast=broadcast,
-        clock=SYSTEM_CLOCK,
-        random=SYSTEM_RANDOM,
-        runner=THREADS,
-        name="mqflow delay processor",
-    )
-    records = None
-    if disposition_queue:
-        who = "mqflow qmgr/delay processor"
-        records = ConnectionRecorder(disposition_queue, consumer=who, clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM)
-    return DelayProcessor(EMBEDDED_STAGING_QUEUE, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK, records=records)
 
 
 async def _end(queue_manager: EmbeddedQueueManager, servers: Sequence[Server], ended: _Ending) -> None:

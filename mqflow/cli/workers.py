@@ -22,6 +22,7 @@ from mqflow.app.decision_ledger import ledger_file
 from mqflow.app.locate import SERVED_SOCKET, Location, locate, served_url
 from mqflow.app.settings import Settings
 from mqflow.app.signals import stop_signals
+from mqflow.cli.delay_processor import delay_processor
 from mqflow.cli.exits import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.hosts import Hosts
 from mqflow.cli.lifeline import lifeline
@@ -41,14 +42,17 @@ def run_workers(target: str, count: int, url: str, settings: Settings, backend: 
     An embedded queue manager that nobody serves is served to them by two processes, of which one stands by. Raises
     `ConfigurationError` for a URL that leads nowhere, and a `FolderError` for a folder that cannot be had.
     """
-    environment = {**os.environ, "MQFLOW_DRAIN_S": f"{settings.drain_s:g}"}
+    # For the processes that serve the queue manager, and never see the application.
+    said = {"MQFLOW_DRAIN_S": f"{settings.drain_s:g}", "MQFLOW_DISPOSITION_QUEUE": settings.disposition_queue}
+    environment = {**os.environ, **said}
     if ledger := ledger_file(url, settings.ledger):
         environment["MQFLOW_LEDGER_FILE"] = str(ledger)
     location = locate(url)
     owner = _owner(location)
-    words = [sys.executable, "-m", "mqflow.cli", "run", target, "--backend", backend]
+    # As arguments: an application that has its settings in its source reads no environment.
+    words = [sys.executable, "-m", "mqflow.cli", "run", target, "--backend", backend, "--drain", f"{settings.drain_s:g}"]
     with lifeline() as descriptor:
-        workers = _Workers([*words, "--lifeline", str(descriptor)], environment, descriptor)
+        workers = _Workers([*words, "--lifeline", str(descriptor)], environment, descriptor, settings.disposition_queue)
         return anyio.run(workers.run, count, url, location, owner, backend="asyncio")
 
 
@@ -72,10 +76,11 @@ class _Served(Struct, frozen=True):
 class _Workers:
     """The processes, and whether they are to stop."""
 
-    def __init__(self, words: list[str], environment: dict[str, str], descriptor: int) -> None:
+    def __init__(self, words: list[str], environment: dict[str, str], descriptor: int, disposition_queue: str) -> None:
         self._words: Final = words
         self._environment: Final = environment
         self._lifeline: Final = descriptor
+        self._disposition_queue: Final = disposition_queue
         self._running: Final[dict[int, Process]] = {}
         self._worst = 0
 
@@ -87,7 +92,7 @@ class _Workers:
                 async with self._served(url, location, owner) as served, anyio.create_task_group() as workers:
                     if served is not None:
                         note(f"{count} workers on {url}{served.how}; Ctrl-C drains and stops.")
-                        self._environment["MQFLOW_URL"] = served.url
+                        self._words.extend(("--url", served.url))
                         for number in range(1, count + 1):
                             workers.start_soon(self._keep, number)
                 listening.cancel_scope.cancel()
@@ -115,9 +120,19 @@ class _Workers:
                     closing(serve(queue_manager, Path(scratch) / SERVED_SOCKET)) as server,
                 ):
                     at = f"embedded+unix:{server.path}?qmgr={name}"
-                    yield _Served(at, ", in the memory of this process: nobody takes over")
+                    async with self._delivering_delayed(queue_manager):
+                        yield _Served(at, ", in the memory of this process: nobody takes over")
             case _:  # another process, or IBM MQ, serves it
                 yield _Served(url)
+
+    @asynccontextmanager
+    async def _delivering_delayed(self, queue_manager: EmbeddedQueueManager) -> AsyncIterator[None]:
+        """Have delayed messages delivered inside: the workers do not have the queue manager in their processes."""
+        processor = delay_processor(queue_manager, self._disposition_queue)
+        async with anyio.create_task_group() as group:
+            group.start_soon(processor.run)
+            yield
+            processor.stop()
 
     async def _pass_on(self, signals: AsyncIterator[signal.Signals]) -> None:
         """Stop at a signal: every worker gets a SIGTERM for each that came here, but for another SIGHUP: those come in twos."""

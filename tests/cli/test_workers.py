@@ -27,6 +27,35 @@ async def book(order: dict[str, int]) -> None:
     os.write(1, f"booked {order['n']} by {os.getpid()}\\n".encode())  # one write: workers share the pipe
 """
 
+APP_WITH_SETTINGS = """
+import os
+from contextlib import suppress
+from mqflow import App, MQIError
+from mqflow.app.settings import Settings
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.options import OpenOption
+from mqflow.policy.disposition_record import many_from_bytes
+from mqflow.verbs import GetOptions
+app = App(settings=Settings(disposition_queue="DISPOSED", drain_s=20.0))
+
+@app.on_start
+async def begin() -> None:
+    for name in ("ORDERS.IN", "DISPOSED"):
+        with suppress(MQIError):  # the other worker was quicker
+            app.queue_manager.administration.define(QueueAttributes(name=name))
+    await app.put("ORDERS.IN", {"n": 7}, delay=0.01)
+
+@app.listener("ORDERS.IN")
+async def book(order: dict[str, int]) -> None:
+    connection = app.queue_manager.connect()
+    queue = connection.open("DISPOSED", OpenOption.INPUT_SHARED)
+    while got := connection.get(queue, GetOptions()):
+        for record in many_from_bytes(got.body):
+            if record.delay_req_ms:
+                os.write(1, f"booked {order['n']}, which was {record.outcome}\\n".encode())
+    connection.disconnect()
+"""
+
 
 _MARK = "MQFLOW_WORKERS_OF_TEST={}"
 """In the environment of every process that a test here starts: by which they are found."""
@@ -188,11 +217,21 @@ def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run)
         run("qmgr", "stop", "QM1", "--data", "data", "-i")
 
 
-def test_a_queue_manager_in_memory_is_served_by_the_command_which_says_that_nobody_takes_over() -> None:
-    with workers("--url", "embedded::memory:") as running:
-        running.until("in the memory of this process: nobody takes over")
+@pytest.mark.parametrize(
+    ("url", "by"),
+    [("embedded::memory:", "in the memory of this process: nobody takes over"), ("embedded:./new?qmgr=QM1", "with a standby")],
+    ids=["in memory", "in a folder"],
+)
+def test_what_an_application_says_in_its_source_holds_for_who_serves_it_too(url: str, by: str) -> None:
+    Path("orders_app.py").write_text(APP_WITH_SETTINGS)
+    with workers("--url", url) as running:
+        running.until(by)
+        running.until("booked 7, which was released")
         running.process.send_signal(signal.SIGTERM)
-        running.rest()
+        rest = running.rest()
+        code = running.process.wait()
+
+    assert 0 == code, rest
 
 
 def test_where_the_folder_cannot_be_served_nothing_is_started_again_and_the_reason_is_said(tmp_path: Path) -> None:
