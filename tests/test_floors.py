@@ -32,7 +32,7 @@ SEAMS = {
     "concurrent": (),
     "multiprocessing": (),
     "anyio.to_thread": ("app/handler.py",),
-    "asyncio": ("testing/virtual_time.py",),
+    "asyncio": ("runtime/attempt.py", "testing/virtual_time.py"),
     "trio": ("testing/virtual_trio.py",),
     "socket": ("embedded/wire/*.py",),
     "sqlite3": ("embedded/storage/*.py", "app/decision_ledger.py"),

@@ -1,6 +1,5 @@
 """The one place that catches whatever a user's code raises, and reads it as an outcome."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -30,7 +29,9 @@ async def attempt(
         return outcome_of(error, never_retry)
     except anyio.get_cancelled_exc_class() as error:
         await checkpoint_if_cancelled()  # raises where it is ours
-        task = asyncio.current_task()
+        import asyncio  # noqa: PLC0415 - `import mqflow` loads no event loop; who is here on asyncio has loaded it
+
+        task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
         if task is None or task.cancelling():
             raise
         # Let through, it would end the task of the worker without a word, and its listener would get nothing any more.
