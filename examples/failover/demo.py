@@ -4,6 +4,7 @@ In a temporary folder, with nothing left running. Exits with 1 where an order is
 """
 
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -53,7 +54,7 @@ def prepare(orders: int) -> None:
 
 def mqflow(*arguments: str) -> None:
     """Run a command of mqflow, and show it as one would type it."""
-    print(f"$ mqflow {' '.join(arguments)}", flush=True)
+    print(f"$ mqflow {shlex.join(arguments)}", flush=True)
     cli([*arguments], standalone_mode=False)
 
 

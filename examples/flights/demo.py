@@ -5,6 +5,7 @@ Runs the commands a newcomer would type, then counts: none may be lost, none may
 
 import logging
 import os
+import shlex
 import shutil
 import sys
 from collections import Counter
@@ -63,7 +64,7 @@ def main() -> int:
 
 def command(*arguments: str) -> None:
     """Run a command of mqflow, and show it as one would type it."""
-    note(f"\n$ mqflow {' '.join(arguments)}")
+    note(f"\n$ mqflow {shlex.join(arguments)}")
     mqflow([*arguments, "--url", URL], standalone_mode=False)
 
 

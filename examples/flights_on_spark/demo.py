@@ -6,6 +6,7 @@ and ends with what Python counts over the file beside what tables, queues and re
 
 import logging
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ from examples.flights_on_spark.oracle import Expected, expected, read
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.locate import open_queue_manager
 from mqflow.cli import main as mqflow
-from mqflow.cli.terminal import note, progress, show_table
+from mqflow.cli.terminal import counted, note, progress, show_table
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
@@ -94,7 +95,7 @@ def run_demo(demo: Demo) -> list[Check]:
         change = planted.gates_change(list(days))
         wanted = expected(days, change)
     with clocked.part("queues and handlers"):
-        command(demo, "mqsc", str(HERE / "queues.mqsc"))
+        command(demo, "mqsc", near("queues.mqsc"))
         consume(demo, [Night(day, records) for day, records in days.items()], change, repaired=False)
         strays(demo)
     with clocked.part("landing"):
@@ -104,14 +105,14 @@ def run_demo(demo: Demo) -> list[Check]:
             command(demo, "spark", step, "--tables", str(demo.tables), *more)
     checks = [*check_messages(demo.tables, wanted.before, wanted.poison_before, "before"), *check_gold(demo.tables, wanted)]
     with clocked.part("triage and redrive"):
-        command(demo, "spark", "triage", str(HERE / "rules.txt"), "--tables", str(demo.tables))
+        command(demo, "spark", "triage", near("rules.txt"), "--tables", str(demo.tables))
         redrive(demo, change)
     with clocked.part("queues and handlers, repaired"):
         consume(demo, [Night(max(days) + timedelta(days=1), ())], change, repaired=True)
     with clocked.part("report"):
         command(
             demo, "spark", "report", *LANDED, "--journal", str(demo.folder / "journal"), "--tables", str(demo.tables),
-            "--rules", str(HERE / "rules.txt"), "--output", str(demo.page),
+            "--rules", near("rules.txt"), "--output", str(demo.page),
         )  # fmt: skip
     checks += check_messages(demo.tables, wanted.after, wanted.poison_after, "after")
     checks += check_history(demo.tables, wanted, change)
@@ -121,10 +122,15 @@ def run_demo(demo: Demo) -> list[Check]:
     return checks
 
 
+def near(name: str) -> str:
+    """Return the way to a file of this example from here, as one would type it."""
+    return os.path.relpath(HERE / name)
+
+
 def command(demo: Demo, *arguments: str) -> None:
     """Run a command of mqflow, and show it as one would type it. Raises where it fails."""
     where = ("--url", demo.url) if arguments[0] != "spark" or arguments[1] in {"redrive", "report"} else ()
-    note(f"\n$ mqflow {' '.join(arguments)}")
+    note(f"\n$ mqflow {shlex.join(arguments)}")
     if code := mqflow([*arguments, *where], standalone_mode=False):
         raise CommandFailedError(f"mqflow {' '.join(arguments[:2])} ended with {code}.")
 
@@ -132,7 +138,7 @@ def command(demo: Demo, *arguments: str) -> None:
 def consume(demo: Demo, nights: Sequence[Night], change: date, *, repaired: bool) -> None:
     """Run the application, night by night, until everything that was put is settled."""
     total = sum(len(night.records) for night in nights)
-    note(f"\n# The application{', repaired,' if repaired else ''} runs {len(nights)} nights of virtual time")
+    note(f"\n# The application{', repaired,' if repaired else ''} runs {counted(len(nights), 'nights')} of virtual time")
     with progress("Flights", total) as bar:
 
         def reached(day: date, put: int) -> None:

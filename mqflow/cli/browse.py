@@ -33,7 +33,7 @@ _NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | _AS_IT_IS)
 @json_option
 @url_option
 def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
-    r"""Look at the messages on QUEUE: descriptor, headers, body, and why each is here.
+    """Look at the messages on QUEUE: descriptor, headers, body, and why each is here.
 
     \b
     --where takes the names that --json prints:
@@ -41,7 +41,7 @@ def command(queue: str, limit: int, where: tuple[str, ...], as_json: bool, url: 
       --where usr.customer='A*'      a message property
       --where priority=9             a field of the descriptor
       --where body='*LHR*'           the body
-    """
+    """  # noqa: D301 - a backspace asks click to leave the lines below it as they are
     wanted = [condition(text) for text in where]
     number = 0
     with connected(url) as connection:

@@ -12,7 +12,7 @@ from mqflow.cli.browse import condition, matches, messages
 from mqflow.cli.exits import EXIT_NOTHING
 from mqflow.cli.message_view import view
 from mqflow.cli.target import connected, url_option
-from mqflow.cli.terminal import note, safe
+from mqflow.cli.terminal import counted, note, safe
 
 __all__ = ("command",)
 
@@ -53,4 +53,5 @@ def command(
     if not count:
         note(f"There is no {'such ' if where else ''}message on {safe(queue)}.")
         sys.exit(EXIT_NOTHING)
-    note(f"{count:,} messages of {safe(queue)} captured; they are still there.")
+    still = "it is still there" if count == 1 else "they are still there"
+    note(f"{counted(count, 'messages')} of {safe(queue)} captured; {still}.")

@@ -7,7 +7,7 @@ import msgspec
 
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.cli.target import json_option, opened, url_option
-from mqflow.cli.terminal import note, safe, show_table
+from mqflow.cli.terminal import counted, note, safe, show_table
 from mqflow.journal.consumers import Consumers
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import SCHEMA_VERSION, Kind, columns_of
@@ -77,7 +77,7 @@ def verify(folder: Path) -> None:
         for segment in segments:
             read_table(segment, lane.kind)
         rows = sum(each.rows for each in segments)
-        click.echo(f"{safe(lane.name)}: {len(segments):,} segments, {rows:,} {lane.kind.rows}, sound.")
+        click.echo(f"{safe(lane.name)}: {counted(len(segments), 'segments')}, {counted(rows, lane.kind.rows)}, sound.")
 
 
 @command.command("trim")
@@ -88,7 +88,8 @@ def trim(folder: Path, *, dry_run: bool) -> None:
     for done in Consumers(Journal.open(folder)).trim(dry_run=dry_run):
         size = sum(segment.size_bytes for segment in done.segments) / 1_000_000
         said = "would be deleted" if dry_run else "deleted"
-        click.echo(f"{safe(done.lane)}: {len(done.segments):,} segments, {size:,.1f} MB {said}; {done.why}.")
+        segments = counted(len(done.segments), "segments")
+        click.echo(f"{safe(done.lane)}: {segments}, {size:,.1f} MB {said}; {done.why}.")
 
 
 @command.command("forget")

@@ -17,7 +17,7 @@ from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import OpenQueueManager
 from mqflow.cli.target import duration_s, opened, url_option
-from mqflow.cli.terminal import note, safe
+from mqflow.cli.terminal import counted, note, safe
 from mqflow.journal.consumers import Consumers
 from mqflow.journal.errors import JournalError
 from mqflow.journal.journal import Journal, Lane
@@ -89,7 +89,7 @@ def command(queues: tuple[str, ...], journal: Path, url: str | None, **options: 
         _Landing(there, lanes, queue_manager, how, stopping, once=options["once"]).run()
     if options["trim"]:
         for trimmed in Consumers(there).trim():
-            note(f"{safe(trimmed.lane)}: {len(trimmed.segments):,} segments trimmed; {trimmed.why}.")
+            note(f"{safe(trimmed.lane)}: {counted(len(trimmed.segments), 'segments')} trimmed; {trimmed.why}.")
 
 
 def _lanes(
@@ -188,11 +188,10 @@ class _Landing:
                 thread.join(_LOOK_S / len(running))
             if SYSTEM_CLOCK.monotonic() >= next_at and sum(self._rows) != told:
                 told, next_at = sum(self._rows), SYSTEM_CLOCK.monotonic() + _TELL_EVERY_S
-                note(f"{told:,} {what} in {sum(self._segments):,} segments.")
+                note(f"{told:,} {what} in {counted(sum(self._segments), 'segments')}.")
         for number, lane in enumerate(self._lanes):
-            click.echo(
-                f"{safe(lane.name)}: {self._rows[number]:,} {lane.kind.rows} in {self._segments[number]:,} segments landed."
-            )
+            rows, segments = counted(self._rows[number], lane.kind.rows), counted(self._segments[number], "segments")
+            click.echo(f"{safe(lane.name)}: {rows} in {segments} landed.")
         if self._errors:
             raise self._errors[0]
 

@@ -13,7 +13,7 @@ from mqflow.app.publishing import framed, outgoing
 from mqflow.cli.bodies import READ_ERRORS, Bodies, bodies
 from mqflow.cli.exits import EXIT_FAILED, sentence_of
 from mqflow.cli.target import connected, duration_s, json_option, stager_for, url_option
-from mqflow.cli.terminal import Progress, note, progress
+from mqflow.cli.terminal import Progress, counted, note, progress
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.runtime.staging import Stager
@@ -101,9 +101,9 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[
                 if len(unit) == _UNIT_OF_WORK:
                     commit()
                     next_number = number + 1
-                    bar.reached(reached, f"{result.committed:,} messages")
+                    bar.reached(reached, counted(result.committed, "messages"))
             commit()
-            bar.reached(source.total, f"{result.committed:,} messages")
+            bar.reached(source.total, counted(result.committed, "messages"))
     except MQIError as error:
         result.stopped = f"{_place(source, number)}{error}{_rest(source, result.committed, next_number)}"
     except READ_ERRORS as error:

@@ -14,7 +14,7 @@ from mqflow.cli.applications import application
 from mqflow.cli.exits import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.story_view import sentences
 from mqflow.cli.target import connected, url_option
-from mqflow.cli.terminal import note, safe
+from mqflow.cli.terminal import counted, note, safe
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Settled
@@ -58,20 +58,14 @@ def command(
         sys.exit(EXIT_NOTHING)
     if to is None:
         failed = _to_handlers(application(target or ""), captures, define)
-        note(f"{len(captures) - failed:,} of {_messages(len(captures))} handled, {failed:,} failed.")
+        note(f"{len(captures) - failed:,} of {counted(len(captures), 'messages')} handled, {failed:,} failed.")
         sys.exit(EXIT_FAILED if failed else 0)
     hidden = sum(bool(captured.redacted) for captured in captures)
     if hidden and not allows_redacted:
-        raise click.UsageError(
-            f"{hidden} of these messages are redacted, and no message like that ever was: --redacted puts them."
-        )
+        raise click.UsageError(f"Redacted: {hidden} of these messages. No message like that ever was; --redacted puts them.")
     with connected(url) as connection:
         _put(connection, to, captures)
-    note(f"{_messages(len(captures))} put on {safe(to)}.")
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count:,} messages"
+    note(f"{counted(len(captures), 'messages')} put on {safe(to)}.")
 
 
 def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from mqflow.cli.spark import spark_options, started, tables_there_option, told
-from mqflow.cli.terminal import safe, show_table
+from mqflow.cli.terminal import counted, safe, show_table
 
 __all__ = ("command",)
 
@@ -28,10 +28,15 @@ def command(tables: Path, rules: Path, against: Path | None, *, retries: bool, *
     with started("triage", **options) as spark, told():
         other = against.read_text("utf-8") if against else None
         found = jobs.triage(spark, tables, rules.read_text("utf-8"), other, retries=retries)
-    rows = [(f"line {use.line}", use.action, f"{use.first:,}", f"{use.matching:,}", use.note) for use in found.triage.rules]
-    show_table(("rule", "action", "messages", "would match", ""), rows, numbers=frozenset({2, 3}))
+    rows = [
+        (str(use.number), str(use.line), use.action, f"{use.first:,}", f"{use.matching:,}", use.note)
+        for use in found.triage.rules
+    ]
+    show_table(("rule", "line", "action", "messages", "would match", ""), rows, numbers=frozenset({0, 1, 3, 4}))
     click.echo(f"{found.triage.unmatched:,} match no rule and {found.triage.strays:,} have no MQDLH: they would stay.")
+    if found.unmatched:
+        click.echo(f"Of those that match no rule, {'the oldest' if found.triage.unmatched > len(found.unmatched) else 'all'}:")
     for one in found.unmatched:
         click.echo(safe("  " + "  ".join(f"{name}={value}" for name, value in one.columns.items() if value)))
     for each in found.differences:
-        click.echo(safe(f"{each.messages:,} messages: {each.before} becomes {each.after} (as {each.example.hex()})"))
+        click.echo(safe(f"{counted(each.messages, 'messages')}: {each.before} becomes {each.after} (as {each.example.hex()})"))

@@ -14,7 +14,7 @@ import click
 
 from mqflow.cli.message_view import MessageView
 
-__all__ = ("Progress", "note", "progress", "safe", "show_message", "show_table")
+__all__ = ("Progress", "counted", "note", "progress", "safe", "show_message", "show_table")
 
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Control, format (bidirectional overrides among them), lone surrogates, line and paragraph separators."""
@@ -25,6 +25,11 @@ def safe(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(_escaped(letter) if unicodedata.category(letter) in _UNSAFE else letter for letter in text)
+
+
+def counted(number: int, things: str) -> str:
+    """Return how many of these things there are, in words: ``1 message``, ``2,000 messages``."""
+    return f"{number:,} {things.removesuffix('s') if number == 1 else things}"
 
 
 def note(text: str) -> None:

@@ -63,7 +63,9 @@ class RuleUse(Struct, frozen=True, kw_only=True):
         if self.never_fires:
             return "matches nothing"
         if self.shadowed:
-            return f"never first: rules {', '.join(str(at) for at, _ in self.taken_by)} take all it matches"
+            by = [str(at) for at, _ in self.taken_by]
+            said = f"rule {by[0]} takes" if len(by) == 1 else f"rules {', '.join(by)} take"
+            return f"never first: {said} all it matches"
         return ""
 
 

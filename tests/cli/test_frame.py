@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -25,6 +26,19 @@ def test_every_command_has_help(run: Run, name: str) -> None:
 
     assert 0 == result.exit_code
     assert f"Usage: main {name}" in result.stdout
+
+
+def test_what_a_help_page_sets_in_columns_stays_in_columns(run: Run) -> None:
+    shown = run("browse", "--help").stdout
+
+    assert "\n    --where priority=9             a field of the descriptor\n" in shown
+    assert "\\b" not in shown
+
+
+def test_python_m_mqflow_is_the_command() -> None:
+    shown = subprocess.run([sys.executable, "-m", "mqflow", "--version"], capture_output=True, text=True, check=True).stdout
+
+    assert f"mqflow {version('mqflow')}," in shown
 
 
 def test_help_imports_neither_an_engine_nor_a_command() -> None:

@@ -36,12 +36,12 @@ def test_a_queue_is_landed_shown_verified_and_trimmed(run: Run, tmp_path: Path) 
     behind = run("journal", "show", "j")
     trimmed = run("journal", "trim", "j")
 
-    assert (0, "ORDERS.IN: 3 messages in 1 segments landed.\n") == (landed.exit_code, landed.stdout), landed.stderr
+    assert (0, "ORDERS.IN: 3 messages in 1 segment landed.\n") == (landed.exit_code, landed.stdout), landed.stderr
     assert {"lane": "ORDERS.IN", "kind": "payload", "rows": 3, "segments": 1}.items() <= json.loads(shown.stdout).items()
-    assert "1 segments, 3 messages, sound" in verified.stdout
+    assert "1 segment, 3 messages, sound" in verified.stdout
     assert (1, True) == (too_early.exit_code, "no registered consumer" in too_early.stderr)
     assert "bronze 0" in behind.stdout
-    assert "1 segments" in trimmed.stdout
+    assert "1 segment, " in trimmed.stdout
     assert "bronze" in trimmed.stdout
     assert () == journal.lane("ORDERS.IN").all_segments()
 
@@ -88,7 +88,7 @@ def test_rows_are_to_be_read_by_those_who_read_their_lane(run: Run, tmp_path: Pa
     trimmed = run("journal", "trim", "j").stdout
 
     assert [{}, {"letters": 0}] == shown
-    assert "A: 0 segments, 0.0 MB deleted; nobody reads it.\nDLQ: 1 segments" in trimmed
+    assert "A: 0 segments, 0.0 MB deleted; nobody reads it.\nDLQ: 1 segment" in trimmed
 
 
 @pytest.mark.usefixtures("state")
@@ -129,9 +129,9 @@ def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -
     shown = run("journal", "show", "j")
     verified = run("journal", "verify", "j")
 
-    assert "MQFLOW.DISPOSITION: 3 records in 1 segments landed.\n" == landed.stdout
+    assert "MQFLOW.DISPOSITION: 3 records in 1 segment landed.\n" == landed.stdout
     assert "messages" not in shown.stdout
-    assert "1 segments, 3 records, sound" in verified.stdout
+    assert "1 segment, 3 records, sound" in verified.stdout
 
 
 @pytest.mark.usefixtures("state")
@@ -212,4 +212,4 @@ def test_what_every_consumer_has_read_may_be_trimmed_on_the_way_out(run: Run, tm
     second = run("land", "ORDERS.IN", "--journal", "j", "--once", "--trim")
 
     assert "ORDERS.IN: 0 segments trimmed; bronze is the slowest" in first.stderr
-    assert "ORDERS.IN: 1 segments trimmed" in second.stderr
+    assert "ORDERS.IN: 1 segment trimmed" in second.stderr

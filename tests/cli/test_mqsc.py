@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from mqflow.cli.mqsc import _typed
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.subscription_attributes import SUBSCRIPTION_ATTRIBUTES
+from mqflow.mqi.topic_attributes import TOPIC_ATTRIBUTES
 from tests.cli.conftest import Run
 
 
@@ -54,6 +56,16 @@ def test_the_documentation_lists_every_attribute() -> None:
     keywords = {spec.keyword for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES)} - {"TYPE", "QUEUE"}
 
     assert [] == sorted(keyword for keyword in keywords if f"| `{keyword}` |" not in page)
+
+
+@pytest.mark.parametrize(("noun", "attributes"), [("TOPIC", TOPIC_ATTRIBUTES), ("SUB", SUBSCRIPTION_ATTRIBUTES)])
+def test_the_documentation_lists_every_attribute_of_topics_and_subscriptions(
+    noun: str, attributes: tuple[AttributeSpec, ...]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mqsc.md").read_text()
+    keywords = {spec.keyword for spec in attributes} - {noun}
+
+    assert [] == sorted(keyword for keyword in keywords if f"| {noun} | `{keyword}` |" not in page)
 
 
 def test_a_prompt_waits_for_the_rest_of_a_continued_command_and_not_of_a_comment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
 
     assert (0, 0) == (first.exit_code, every.exit_code), every.stderr
     assert "becomes" not in first.stdout
-    assert "1 messages: RETRY" in every.stdout
+    assert "1 message: RETRY" in every.stdout
     assert "becomes RETRY" in every.stdout
 
 
