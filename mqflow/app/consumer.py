@@ -5,8 +5,8 @@ with it. Decides nothing itself.
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Unpack
 
 import anyio
@@ -77,6 +77,8 @@ class Consumer:
         #: What is in the open unit of work.
         self._received: list[bytes] = []
         self._sent: list[bytes] = []
+        #: Why what was in the unit of work is backed out already, until whoever would go on with it is told.
+        self._undone = ""
         self.queue: Final = queue
 
     async def open(self) -> None:
@@ -97,8 +99,10 @@ class Consumer:
         message is moved on the way, in the same unit of work, and the next one is returned.
 
         A connection that is lost meanwhile is got again, and the wait begins again; where there was something in the unit of
-        work, 2003 is raised for it once: it was backed out.
+        work, 2003 is raised for it once: it was backed out. A message that was got and could not be returned is on its queue
+        again, whatever is raised for it.
         """
+        self._raise_undone("MQGET")
         as_it_is = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
         wanted = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | as_it_is, wait_ms=wait_ms)
         waited_ms = 0
@@ -108,7 +112,8 @@ class Consumer:
             if self._records is not None:
                 step_ms = await self._step_ms(self._records, session, wait_ms, waited_ms)
                 step = replace(wanted, wait_ms=step_ms)
-            exchange = await session.exchange(None, mover.handle, step, most=1)
+            async with self._heard(session):
+                exchange = await session.exchange(None, mover.handle, step, most=1)
             if exchange.get_error is not None:
                 await self._lose_or_raise(exchange.get_error)
                 waited_ms = 0
@@ -122,7 +127,7 @@ class Consumer:
             self._received.append(got.descriptor.message_id)
             if self._records is not None:
                 self._records.got(got)
-            delivered = not got.descriptor.backout_count or await self._deliver(got, session, mover)
+            delivered = not got.descriptor.backout_count or await self._deliver_or_undo(got, session, mover)
             if not self._transacted:
                 await self.commit()
             if delivered:
@@ -136,11 +141,14 @@ class Consumer:
 
     async def send(self, message: Outgoing) -> Put:
         """Put a message that is made already; without a transaction, at once."""
+        self._raise_undone("MQPUT")
         session, _ = await self._opened()
         try:
-            put = await self._sender(session)(message)
+            async with self._heard(session):
+                put = await self._sender(session)(message)
         except MQIError as error:
-            await self._lasting.lose(error)
+            if await self._lasting.lose(error):
+                self._forget_unit(str(error), others=bool(self._received or self._sent))
             raise
         self._sent.append(put.descriptor.message_id)
         if not self._transacted:
@@ -159,6 +167,11 @@ class Consumer:
         await self._settle(Settlement.BACKOUT)
 
     async def _settle(self, settlement: Settlement) -> None:
+        if settlement is Settlement.COMMIT:
+            self._raise_undone("MQCMIT")
+        elif self._undone:
+            self._undone = ""
+            return
         session, _ = await self._opened()
         received, sent = tuple(self._received), tuple(self._sent)
         self._received.clear()
@@ -199,13 +212,52 @@ class Consumer:
         """Let go of a session that is lost; raise where it is not, and 2003 where a unit of work went with it."""
         if not await self._lasting.lose(error):
             raise error
+        said = f"The connection was lost ({reason_name(int(error.reason))}), and the unit of work with it"
+        self._forget_unit(said, others=bool(self._received or self._sent))
+        self._raise_undone("MQGET", error)
+
+    def _forget_unit(self, why: str, *, others: bool) -> None:
+        """Note that the unit of work is backed out. With `others` the caller thinks that something is in it, and is told."""
+        self._received.clear()
+        self._sent.clear()
         if self._records is not None:
             self._records.ended()
-        if self._received or self._sent:
-            self._received.clear()
-            self._sent.clear()
-            said = f"The connection was lost ({reason_name(int(error.reason))}), and the unit of work with it"
-            raise error_for(Reason.BACKED_OUT, "MQGET", self.queue, detail=said) from error
+        self._undone = why if others else ""
+
+    def _raise_undone(self, verb: str, error: MQIError | None = None) -> None:
+        """Raise 2003, once, where what is in the unit of work was backed out without the caller's doing."""
+        why, self._undone = self._undone, ""
+        if why:
+            raise error_for(Reason.BACKED_OUT, verb, self.queue, detail=why) from error
+
+    @asynccontextmanager
+    async def _heard(self, session: Session) -> AsyncIterator[None]:
+        """Back the unit of work out where the verb inside goes on without its caller: nobody knows what it does there."""
+        try:
+            yield
+        except BaseException as error:
+            if session.unheard:
+                await self._undo(session, error, others=bool(self._received or self._sent))
+            raise
+
+    async def _deliver_or_undo(self, got: Got, session: Session, mover: Mover) -> bool:
+        """As `_deliver`; what ends in an exception is backed out, since the caller has not been given the message."""
+        others = len(self._received) > 1 or bool(self._sent)
+        try:
+            return await self._deliver(got, session, mover)
+        except BaseException as error:
+            await self._undo(session, error, others=others)
+            raise
+
+    async def _undo(self, session: Session, error: BaseException, *, others: bool) -> None:
+        with anyio.CancelScope(shield=True):
+            if not (isinstance(error, MQIError) and await self._lasting.lose(error)):
+                try:
+                    await session.settle(Settlement.BACKOUT)
+                except MQIError:  # a connection that cannot even back out is dead
+                    await self._lasting.close()
+                session.unheard = False
+        self._forget_unit(f"A receive or a put that did not end took the unit of work along. {error}", others=others)
 
     async def _deliver(self, got: Got, session: Session, mover: Mover) -> bool:
         """Decide about a message that was backed out before: True delivers it, else it has been moved."""

@@ -54,6 +54,9 @@ class Session(Protocol):
 
     #: Which return of the connection it belongs to, as its supervisor counts them.
     generation: int
+    #: A caller went away before its verb had ended (asyncio's own cancellation goes through a shield): nobody knows what that
+    #: verb did in the unit of work, so it is to be backed out.
+    unheard: bool
 
     @property
     def connection(self) -> Connection:
@@ -126,6 +129,7 @@ class InlineSession:
         self.connection: Final = connection
         self.openings: Final = opening(connection)
         self.generation = 0
+        self.unheard = False
         self._handover = Handover()
         self._waiting: Baton | None = None
         self._answer: Baton | None = None
@@ -230,6 +234,7 @@ class ThreadedSession:
         self._interrupted = False
         self._closed = False
         self.generation = 0
+        self.unheard = False
         runner.start(self._serve, "mqflow session")
 
     @classmethod
@@ -262,7 +267,11 @@ class ThreadedSession:
         self._requests.put((work, answer))
         reply: tuple[Any, BaseException | None] = (None, None)
         with anyio.CancelScope(shield=True):
-            reply = await answer.wait()
+            try:
+                reply = await answer.wait()
+            except BaseException:
+                self.unheard = True
+                raise
         result, error = reply
         if error is not None:
             raise error
