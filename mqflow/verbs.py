@@ -36,6 +36,7 @@ from mqflow.mqi.options import (
 )
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.policy.reason_classes import Class, classify
 
 __all__ = (
     "UNIT_BYTES_MAX",
@@ -426,7 +427,10 @@ def put_many(
 
 
 def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptions, most: int) -> list[Got]:
-    """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last."""
+    """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last.
+
+    A get that is refused ends it too: the next one meets that again. Raises `MQIError` where the connection is lost.
+    """
     unit = [first]
     if len(unit) >= most or ends_unit(first, options):
         return unit
@@ -436,7 +440,12 @@ def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptio
     left_bytes = UNIT_BYTES_MAX - len(first.body)
     get = connection.get
     while len(unit) < most and left_bytes > 0:
-        got = get(handle, options)
+        try:
+            got = get(handle, options)
+        except MQIError as error:
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            break
         if got is None:
             break
         unit.append(got)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Final, TypeVar, Unpack
 
@@ -60,6 +61,10 @@ class App:
         #: A plugin is given by its name.
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
+        for hook in self.hooks:
+            if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
+                said = "it is told with a plain call, and async code would never run. Let it start a task, or use middleware"
+                raise ConfigurationError(f"Hook {hook!r} is async: {said}.")
         self.codec: Final = codec
         #: The backout decision: another function changes it, no subclass.
         self.decide: Final = decide

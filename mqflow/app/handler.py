@@ -36,6 +36,10 @@ class Handler:
         self.name: Final = f"{named.__module__}.{named.__qualname__}"
         #: The last part of it.
         self.short_name: Final[str] = named.__name__
+        if where is not None and any(map(inspect.iscoroutinefunction, _faces(where))):
+            raise ConfigurationError(
+                f"{self.name}: `where` is async, and is asked as a plain function: it would always say yes."
+            )
         self.where: Final = where
         self.is_async: Final = any(map(inspect.iscoroutinefunction, _faces(function)))
         wanted = _wanted(function, self.name)

@@ -18,6 +18,9 @@ from mqflow.app.handler import Handler
 from mqflow.app.message import Message
 from mqflow.app.middleware import Incoming, around_handler, around_put
 from mqflow.app.publishing import Outgoing, Send, outgoing, put_in_unit_of_work
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Persistence
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import OUTCOMES, Outcome
 from mqflow.policy.outcomes import UndecodableError
 from mqflow.policy.reply import reply_descriptor
@@ -240,7 +243,15 @@ class _Chain:
         if publishers or not request.reply_to_queue:
             return
         reply = outgoing(request.reply_to_queue, result, codec=self._codec, descriptor=reply_descriptor(request))
-        await context.send(replace(reply, queue_manager=request.reply_to_queue_manager))
+        reply = replace(reply, queue_manager=request.reply_to_queue_manager)
+        try:
+            await context.send(reply)
+        except MQIError as error:
+            if error.reason != Reason.PERSISTENT_NOT_ALLOWED:
+                raise
+            # A temporary dynamic queue, as most who ask make one: nothing on it survives anyway, and the put had no effect.
+            lasting_no_longer = replace(reply.descriptor, persistence=Persistence.NOT_PERSISTENT)
+            await context.send(replace(reply, descriptor=lasting_no_longer))
 
     def _sender(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:

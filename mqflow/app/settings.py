@@ -108,7 +108,7 @@ class ListenerSettings(Struct, frozen=True, kw_only=True):
     backout_threshold: Annotated[int, Meta(ge=0)] | Literal["queue"] | None = None
     #: The backout requeue queue, instead of BOQNAME.
     backout_requeue_queue: str | None = None
-    time_limit_s: _Seconds | None = None
+    time_limit_s: Annotated[float, Meta(gt=0)] | None = None
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -392,7 +392,7 @@ def _words(info: inspect.Type) -> Iterator[str]:
         case inspect.IntType():
             yield "a whole number" + _from(info.ge)
         case inspect.FloatType():
-            yield "a number" + _from(info.ge)
+            yield "a number" + (_from(info.ge) if info.gt is None else f" above {info.gt:g}")
         case inspect.BoolType():
             yield "true or false"
         case inspect.NoneType():

@@ -20,6 +20,8 @@ FOLDER: Final = "mqflow_delivery"
 """The folder that says how often a message was backed out before it waited: property `backouts`."""
 
 _BACKOUTS: Final = "backouts"
+# Anybody can write a folder, and the count goes into fields of four bytes.
+_BACKOUTS_MAX: Final = 999_999_999
 _MARK: Final = b"<" + FOLDER.encode()
 _UTF_8: Final = 1208
 _LOOK_BYTES: Final = 4_096
@@ -59,7 +61,7 @@ def counted(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescript
         kept = rfh2.to_bytes(replace(header, folders=others), encoding=descriptor.encoding) if others else b""
     except MQIError:
         return descriptor, body
-    if not isinstance(said, int) or said < 0:
+    if not isinstance(said, int) or not 0 <= said <= _BACKOUTS_MAX:
         return descriptor, body
     own = replace(descriptor, backout_count=descriptor.backout_count + said)
     if not others:

@@ -90,7 +90,12 @@ class Mover(Struct, frozen=True):
                 raise error_for(Reason.INVALID_DESTINATION, "MQPUT", queue, connection.queue_manager_name, said)
             await call(connection.put, target, descriptor, body, _MOVE, context=self.handle)
         finally:
-            await call(connection.close, target)
+            try:
+                await call(connection.close, target)
+            except MQIError as error:
+                if _lost(error):
+                    raise
+                # The put is done, or refused for reasons of its own. Taken for its refusal, this would put a second copy.
 
     async def _reports(self, got: Got, attempts: Sequence[Attempt]) -> tuple[ReportSent, ...]:
         """Send the exception report that is owed, in the same unit of work; to the dead-letter queue where it cannot go home.

@@ -207,7 +207,7 @@ class InlineSession:
         if self.connection.begin_commit(answer.pass_on):
             self._answer = answer  # nobody will pass it on: it is as new for the next commit
             return
-        await _in_time(answer, self.connection.queue_manager_name)
+        await _in_time(answer, settlement, self.connection.queue_manager_name)
 
     def interrupt(self) -> None:
         """Let a waiting `exchange` return."""
@@ -296,7 +296,10 @@ class ThreadedSession:
             wanted = _with_wait(options, wait_ms) if wait_ms else without_wait(options)
             reply = await self._run(partial(self._exchange, settlement, handle, wanted, most))
             if reply.unit and linger_ms:
-                return Exchange(unit=await self._linger(list(reply.unit), handle, options, most, linger_ms))
+                try:
+                    return Exchange(unit=await self._linger(list(reply.unit), handle, options, most, linger_ms))
+                except MQIError as error:
+                    return Exchange(get_error=error)
             if reply.unit or reply.settle_error or reply.get_error or self._interrupted:
                 return reply
             settlement = None
@@ -341,7 +344,7 @@ class ThreadedSession:
         """End the unit of work, shielded and bounded."""
         answer = Baton(self._handover)
         self._requests.put((lambda: self._settle(settlement), answer))
-        await _in_time(answer, self.connection.queue_manager_name)
+        await _in_time(answer, settlement, self.connection.queue_manager_name)
 
     def interrupt(self) -> None:
         """Let a waiting `exchange` return: at once where the connection can, otherwise within a second."""
@@ -361,11 +364,19 @@ class ThreadedSession:
 async def _lingering(
     unit: list[Got], most: int, linger_ms: int, wait: Callable[[int], Awaitable[Got | None]]
 ) -> AsyncIterator[Got]:
-    """Give what arrives while the unit has room and the linger, counted from its first message, is not over."""
+    """Give what arrives while the unit has room and the linger, counted from its first message, is not over.
+
+    A get that is refused ends it: what is in the unit was got, and the next get meets that again. A lost connection is raised.
+    """
     until = anyio.current_time() + linger_ms / 1_000
     while len(unit) < most and not unit[-1].descriptor.backout_count:
         left_ms = round((until - anyio.current_time()) * 1_000)
-        more = await wait(left_ms) if left_ms > 0 else None
+        try:
+            more = await wait(left_ms) if left_ms > 0 else None
+        except MQIError as error:
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            return
         if more is None:
             return
         yield more
@@ -376,10 +387,11 @@ def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
     return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
 
 
-async def _in_time(answer: Baton, queue_manager: str) -> None:
+async def _in_time(answer: Baton, settlement: Settlement, queue_manager: str) -> None:
     """Wait for a settlement to end, shielded. Raises the error it ended with; 2549, outcome unknown, where no answer came."""
+    verb = "MQCMIT" if settlement is Settlement.COMMIT else "MQBACK"
     error: BaseException | None = MQIError(
-        Reason.CALL_INTERRUPTED, "MQCMIT", "", queue_manager, f"No answer came within {SETTLE_DEADLINE_S:g} s"
+        Reason.CALL_INTERRUPTED, verb, "", queue_manager, f"No answer came within {SETTLE_DEADLINE_S:g} s"
     )
     with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
         reply = await answer.wait()

@@ -208,7 +208,7 @@ class Worker:
         settings = await self._settings() if culprit is not None else None
         if culprit is None or settings is None:
             if culprit is not None:
-                await self._pause(1, outcome)
+                await self._pause(self._counted(culprit, 1).backout_count, outcome)
             await self._back_out(deliveries, culprit, outcome)
             return
         self._state.note_failure(culprit.got.descriptor.message_id, outcome)

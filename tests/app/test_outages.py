@@ -341,11 +341,11 @@ async def test_settings_that_cannot_be_inquired_are_warned_about_and_the_message
     mq.faults.add(Fault(verb="MQINQ", reason=Reason.NOT_AUTHORIZED, times=10**6))
     async with mq.run(app):
         await mq.put("IN", {"number": -1})
-        await anyio.sleep(60)
+        await anyio.sleep(600)
 
     assert "2035" in mq.told(Warned)[0].text
     [still] = mq.browse("IN")
-    assert still.backout_count > 3
+    assert 10 < still.backout_count < 60  # the pauses grow, as with a threshold
 
 
 async def test_a_put_outside_deliveries_that_fails_leaves_the_next_one_working(mq: QueueManagerKit) -> None:

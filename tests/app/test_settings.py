@@ -79,6 +79,7 @@ REFUSED = [
     pytest.param("ledger.record = 5", "ledger.record", '"all" or "nothing" or "troubled"', id="in a group"),
     pytest.param("telemetry = 1", "telemetry", "true or false", id="a number for a truth value"),
     pytest.param("listeners.X.speed = 1", "listeners.X.speed", "A listener takes concurrency", id="of a listener"),
+    pytest.param("listeners.X.time_limit_s = 0", "listeners.X.time_limit_s", "takes a number above 0", id="no time at all"),
     pytest.param("listeners = 5", "listeners", "there is no such setting", id="a value where a table belongs"),
     pytest.param('password = "hunter2"', "password", "use password_file, or MQFLOW_PASSWORD", id="a password in a file"),
     pytest.param("x = [", "(all)", "cannot be read as TOML", id="no TOML"),

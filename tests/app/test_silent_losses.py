@@ -8,10 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from mqflow import App, ConfigurationError, Context
+from mqflow import App, Batch, ConfigurationError, Context, Message, Reject
 from mqflow.app.errors import DeliveryOverError
-from mqflow.events import HookFailed, Settled
+from mqflow.events import Delivered, HookFailed, Settled
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Failed, Settlement
+from mqflow.testing.faults import Fault
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -212,3 +214,63 @@ async def test_a_handler_that_was_cut_off_puts_in_nobody_elses_unit_of_work(mq: 
     assert [] == mq.browse("OUT")
     assert f"Nothing was put on OUT: the handling of message {dead.message_id.hex()} is over" in refused[0]
     assert Settlement.COMMIT is mq.told(Settled)[-1].settlement
+
+
+@pytest.mark.parametrize("hook", [noted, Handle([])])
+def test_a_hook_that_nobody_would_await_is_refused(hook: Any) -> None:
+    with pytest.raises(ConfigurationError, match="it is told with a plain call, and async code would never run"):
+        App(hooks=[hook])
+
+
+def test_a_filter_that_would_always_say_yes_is_refused() -> None:
+    async def where(message: Message) -> bool:
+        return False
+
+    with pytest.raises(ConfigurationError, match="`where` is async"):
+        App().listener("IN", where=where)(noted)  # type: ignore[arg-type]  # the mistake that is tested
+
+
+async def test_a_move_whose_handle_does_not_close_puts_one_copy(mq: QueueManagerKit) -> None:
+    mq.mqsc("ALTER QMGR DEADQ(OUT)")
+    mq.faults.add(Fault(verb="MQCLOSE", object_name="BOQ", reason=Reason.OBJECT_DAMAGED))
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> None:
+        raise Reject("no")
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        await mq.drain("BOQ")
+
+    assert (0, 0) == (mq.depth("IN"), mq.depth("OUT"))
+
+
+async def test_a_batch_that_waits_for_more_while_its_queue_is_inhibited_is_delivered(mq: QueueManagerKit) -> None:
+    app, seen = App(), []
+
+    @app.listener("IN", batch=Batch(max=10, wait_ms=5_000))
+    async def handle(bodies: list[bytes]) -> None:
+        seen.append(bodies)
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        await anyio.sleep(1)
+        mq.mqsc("ALTER QLOCAL(IN) GET(DISABLED)")
+        await anyio.sleep(60)
+
+    assert [[b"one"]] == seen
+    assert [0] == [event.backout_count for event in mq.told(Delivered)]
+
+
+async def test_a_persistent_request_is_answered_on_a_temporary_queue(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> bytes:
+        return b"answer"
+
+    async with mq.run(app):
+        assert b"answer" == await app.request("IN", b"?", reply=bytes, timeout_s=5, persistent=True)
+
+    assert [1] == [len(event.message_ids) for event in mq.told(Settled)]

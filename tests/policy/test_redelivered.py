@@ -35,6 +35,13 @@ def test_a_count_comes_off_as_it_went_on_and_adds_up(descriptor: MessageDescript
     assert (replace(descriptor, backout_count=before + now), body) == counted(got, data)
 
 
+@pytest.mark.parametrize("said", [-1, 10**9, 2**31, 2**63 - 1])
+def test_a_count_that_no_queue_manager_reaches_is_none_of_ours(said: int) -> None:
+    put, data = with_count(ORDER, b"text", said)
+
+    assert (put, data) == counted(put, data)
+
+
 def test_a_message_with_properties_keeps_them_byte_for_byte() -> None:
     descriptor, body = join(ORDER, (USR,), b"text")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -12,8 +12,9 @@ from mqflow.ambient import THREADS
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime.session import InlineSession, Session, ThreadedSession, open_session
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
@@ -35,6 +36,31 @@ class Blocking:
 
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
         return self.behind.connect(application_name=application_name, user=user)
+
+
+class TwoGets:
+    """A connection without verbs for many messages, whose gets are refused from the third on: somebody inhibits the queue."""
+
+    def __init__(self, behind: Connection) -> None:
+        self._behind, self._gets = behind, 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"get_many", "on_arrival", "begin_commit"}:
+            raise AttributeError(name)
+        return getattr(self._behind, name)
+
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
+        self._gets += 1
+        if self._gets > 2:
+            raise error_for(Reason.GET_INHIBITED, "MQGET", "Q")
+        return self._behind.get(handle, options)
+
+
+class Refusing(Blocking):
+    """A queue manager of such connections."""
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        return cast("Connection", TwoGets(super().connect(application_name=application_name, user=user)))
 
 
 @pytest.fixture
@@ -142,6 +168,22 @@ async def test_a_unit_lingers_for_more_no_longer_than_it_may(behind: EmbeddedQue
         group.start_soon(anyio.to_thread.run_sync, put, behind, b"2", b"3")
         exchange = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20_000)
         assert [b"1", b"2", b"3"] == [got.body for got in exchange.unit]
+
+
+@pytest.mark.parametrize("linger_ms", [0, 10_000])
+async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_nothing(linger_ms: int) -> None:
+    behind = EmbeddedQueueManager("QM1")
+    behind.administration.define(QueueAttributes(name="Q"))
+    put(behind, b"1", b"2")
+    session = await open_session(Refusing(behind), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    unit = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=linger_ms)
+    refused = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=3)
+    await session.close()
+
+    assert ([b"1", b"2"], None) == ([got.body for got in unit.unit], unit.get_error)
+    assert (None, 2016) == (refused.settle_error, refused.get_error and refused.get_error.reason)
 
 
 async def test_closing_backs_out_what_is_open(behind: EmbeddedQueueManager, opened: Opened) -> None:
