@@ -12,9 +12,9 @@ from mqflow.pipeline.joins import joined
 from mqflow.pipeline.silver import KEY
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ("LANE", "concerned", "lasts", "new_since", "others")
+__all__ = ("LANE", "concerned", "known_to", "lasts", "new_since", "others")
 
 LANE: Final = "lane:"
 """How a lane's last segment is named in the state of a folder of tables."""
@@ -30,13 +30,12 @@ def lasts(landed: "DataFrame") -> dict[str, int]:
 
 def new_since(landed: "DataFrame", state: Mapping[str, int]) -> "DataFrame":
     """Return what was landed after that state."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+    return landed.where(~_had(state))
 
-    had = f.lit(False)
-    for name, last in state.items():
-        if name.startswith(LANE):
-            had |= (f.col("lane") == name.removeprefix(LANE)) & (f.col("segment") <= last)
-    return landed.where(~had)
+
+def known_to(landed: "DataFrame", state: Mapping[str, int]) -> "DataFrame":
+    """Return what had been landed at that state."""
+    return landed.where(_had(state))
 
 
 def concerned(landed: "DataFrame", new: "DataFrame") -> "DataFrame":
@@ -47,3 +46,13 @@ def concerned(landed: "DataFrame", new: "DataFrame") -> "DataFrame":
 def others(table: "DataFrame", new: "DataFrame") -> "DataFrame":
     """Return the rows of a silver table that are about none of those messages."""
     return joined(table, new.select(*KEY).distinct(), KEY, "left_anti")
+
+
+def _had(state: Mapping[str, int]) -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    had = f.lit(False)
+    for name, last in state.items():
+        if name.startswith(LANE):
+            had |= (f.col("lane") == name.removeprefix(LANE)) & (f.col("segment") <= last)
+    return had

@@ -133,8 +133,10 @@ def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFra
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     of = ("qmgr", "dlq", "dlh_reason", "dlh_dest_q", "put_appl_name")
+    # Two clocks: none goes before it came.
+    went = f.when(f.col("snapshot_id").isNull(), f.greatest("landed_ts", "dlh_put_ts"))
     there = letters.where("has_dlh and dlh_put_ts is not null").select(
-        *of, f.col("dlh_put_ts").alias("came"), f.when(f.col("snapshot_id").isNull(), f.col("landed_ts")).alias("went")
+        *of, f.col("dlh_put_ts").alias("came"), went.alias("went")
     )
     none = f.lit(0)
     came = there.select(window_of("came", sizes), *of, f.lit(1).alias("arrived"), none.alias("removed"))

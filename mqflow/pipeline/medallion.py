@@ -2,6 +2,7 @@
 
 A window is closed when the watermark (the latest event, heartbeats included, less `LATENESS`) has passed its end. Closed
 windows are never counted again: what lands for one later is counted in `late_data`. Open ones are counted anew by each run.
+Gold is of what silver was made of: what has landed since is not looked at, or it would close windows without its attempts.
 Knows frames and table sets; knows no journal.
 """
 
@@ -125,30 +126,32 @@ def _fits(tables: TableSet, before: Current, lasts: Mapping[str, int], *, dedupe
 
 
 def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> Ran:
-    """Bring every gold table up to silver and `bronze.disposition`, in one step."""
+    """Bring every gold table up to silver, in one step; `dispositions` may be further than that."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
-    before = tables.current()
+    before, made = tables.current(), silver_tables.current()
     closed_us = before.state.get(_WATERMARK)
-    deduped = bool(silver_tables.current().state.get(_DEDUPE, 0))
-    counted_once = _once(dispositions, Kind.DISPOSITION, dedupe=deduped)
+    dispositions = going_on.known_to(dispositions, made.state)
+    counted_once = _once(dispositions, Kind.DISPOSITION, dedupe=bool(made.state.get(_DEDUPE, 0)))
     told = counted_once.where("event_ts is not null")
     after_us = _watermark_us(told, closed_us)
-    late = told.limit(0) if closed_us is None else going_on.new_since(told, before.state)
+    counted = told.where("outcome <> 'heartbeat'")  # which is counted nowhere, so it is missing nowhere
+    late = counted.limit(0) if closed_us is None else going_on.new_since(counted, before.state)
     ended = silver.ends(counted_once).cache()  # three tables are made of them
     with tables.next() as snapshot:
-        for name, counted in _windowed(spark, silver_tables, counted_once, ended).items():
-            snapshot.write(name, _continued(spark, tables, before, name, counted))
-        letters = silver_tables.read(spark, "dead_letter")
+        attempted = silver_tables.read(spark, "attempt", made)
+        for name, frame in _windowed(attempted, counted_once, ended).items():
+            snapshot.write(name, _continued(spark, tables, before, name, frame))
+        letters = silver_tables.read(spark, "dead_letter", made)
         # When a letter came is known when it is landed, hours later maybe: windows of these two are never closed.
         snapshot.write("dlq_reason", gold.dlq_reason(letters))
         snapshot.write("pipeline_health", gold.pipeline_health(dispositions.where("event_ts is not null")))
         snapshot.write("poison_alert", alerts.poison_alert(snapshot.read(spark, "poison_rate"), ended))
-        snapshot.write("retry_curve", gold.retry_curve(silver_tables.read(spark, "attempt")))
+        snapshot.write("retry_curve", gold.retry_curve(attempted))
         snapshot.write("redrive", gold.redrive(silver.redrives(counted_once)))
         closed = gold.late_data(late).where(f.unix_micros(f.col("window")["end"]) <= (closed_us or 0))
-        counted = tables.read(spark, "late_data", before).unionByName(closed)
-        summed = counted.groupBy("window", "lane").agg(f.sum("rows").alias("rows"))
+        every = tables.read(spark, "late_data", before).unionByName(closed)
+        summed = every.groupBy("window", "lane").agg(f.sum("rows").alias("rows"))
         snapshot.write("late_data", summed)
         snapshot.state |= {name: value for name, value in before.state.items() if name.startswith(going_on.LANE)}
         snapshot.state |= going_on.lasts(dispositions)
@@ -159,9 +162,8 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
     return Ran(watermark=watermark, late=_count_late(late, closed_us))
 
 
-def _windowed(spark: "SparkSession", silver_tables: TableSet, told: "DataFrame", ended: "DataFrame") -> "dict[str, DataFrame]":
+def _windowed(attempted: "DataFrame", told: "DataFrame", ended: "DataFrame") -> "dict[str, DataFrame]":
     """The tables whose windows are closed, of all there is."""
-    attempted = silver_tables.read(spark, "attempt")
     return {
         "poison_rate": gold.poison_rate(attempted, ended),
         "time_to_backout": gold.time_to_backout(ended),
@@ -181,10 +183,11 @@ def _continued(spark: "SparkSession", tables: TableSet, before: Current, name: s
 
 
 def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
-    """The latest event less the lateness; never back."""
+    """The latest event less the lateness; never back. None is later than its landing: a clock that is ahead closes nothing."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    latest: int | None = told.agg(f.max(f.unix_micros("event_ts")).alias("latest")).collect()[0]["latest"]
+    happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))
+    latest: int | None = told.agg(f.max(happened).alias("latest")).collect()[0]["latest"]
     if latest is None:
         return closed_us
     return max(latest - LATENESS // timedelta(microseconds=1), closed_us or 0)
