@@ -163,7 +163,9 @@ def bronze(journal: Path, tables: Path, kind: tuple[str, ...], form: Any, payloa
         raise click.BadParameter(f"{strange[0]!r} is no kind; {', '.join(Kind)} are.", param_hint="--kind")
     kinds = [Kind(each) for each in kind] or there
     consumer = "" if options.pop("no_consumer") else "bronze"
-    tables.mkdir(parents=True, exist_ok=True)  # also where nothing has landed yet: it is a table's folder from now on
+    tables.mkdir(
+        mode=0o700, parents=True, exist_ok=True
+    )  # also where nothing has landed yet: it is a table's folder from now on
     rows = []
     with started("bronze", **options) as spark, told():
         for each in kinds:

@@ -4,19 +4,20 @@ A stream from `mqflow_journal` into Parquet (whose sink remembers its batches) o
 it was landed and by lane. Run again it goes on where it was; between runs nothing is held but a checkpoint.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
 from mqflow.journal import Journal, Kind
+from mqflow.pipeline.checkpoints import check_checkpoint
 from mqflow.pipeline.payload import payload_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ("Bronze", "Written", "bronze", "kinds_of", "table_path")
+__all__ = ("Batches", "Bronze", "Written", "bronze", "kinds_of", "table_path")
 
 Format = Literal["parquet", "delta"]
 _ROWS_PER_BATCH: Final = 500_000
@@ -59,7 +60,8 @@ def table_path(tables: Path, kind: Kind) -> Path:
 def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = lambda _: None) -> Written:
     """Return when everything that was in the journal at the start is in the table; `tell` is given the rows written so far.
 
-    Raises `StreamingQueryException` with the sentence of what is wrong with the journal or the table in it.
+    Raises `StreamingQueryException` with the sentence of what is wrong with the journal or the table in it, and `PipelineError`
+    where the table and its checkpoint are not of one another.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own habit; only who runs it pays
 
@@ -74,19 +76,35 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
         .load(str(asked.journal.absolute()))
         .withColumn("ingest_date", F.to_date("landed_ts"))
     )
-    table = table_path(asked.tables, asked.kind).absolute()
+    table, app_id = table_path(asked.tables, asked.kind).absolute(), f"mqflow-bronze-{asked.kind.value}"
     writer = rows.writeStream.format("mqflow_delta" if asked.format == "delta" else "parquet")
     if asked.format == "delta":
-        writer = writer.option("partitionBy", "ingest_date,lane").option("appId", f"mqflow-bronze-{asked.kind.value}")
+        writer = writer.option("partitionBy", "ingest_date,lane").option("appId", app_id)
     else:
         writer = writer.partitionBy("ingest_date", "lane")
     checkpoint = asked.tables.absolute() / "checkpoints" / "bronze" / asked.kind.value
+    check_checkpoint(table, checkpoint, asked.format, app_id)
+    asked.tables.mkdir(mode=0o700, parents=True, exist_ok=True)  # bodies are in it, as in the journal
     query = writer.option("path", str(table)).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    batches = Batches()
     while not query.awaitTermination(_POLL_S):
-        tell(_rows(query.recentProgress))
-    progress: list[Any] = list(query.recentProgress)
-    return Written(asked.kind, _rows(progress), sum(1 for each in progress if each.numInputRows), table)
+        tell(batches.add(query.recentProgress))
+    batches.add(query.recentProgress)
+    return Written(asked.kind, batches.rows, len(batches.by_number), table)
 
 
-def _rows(progress: Any) -> int:
-    return sum(int(each.numInputRows) for each in progress)
+class Batches:
+    """How many rows each batch had, of a query that forgets its progress beyond the last hundred batches."""
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, int] = {}
+
+    @property
+    def rows(self) -> int:
+        """The rows of all of them."""
+        return sum(self.by_number.values())
+
+    def add(self, progress: Iterable[Any]) -> int:
+        """Add what the query remembers now; return the rows so far."""
+        self.by_number.update({each.batchId: int(each.numInputRows) for each in progress if each.numInputRows})
+        return self.rows

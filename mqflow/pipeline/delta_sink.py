@@ -23,11 +23,12 @@ from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BooleanType, DateType, IntegralType, StringType, StructType, TimestampType
 
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
 from mqflow.pipeline.errors import OptionError, SinkError
 from mqflow.pipeline.options import options_of
+from mqflow.pipeline.queue_sink import QUERY_ID
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,6 +39,8 @@ NAME: Final = "mqflow_delta"
 _KNOWN: Final = ("path", "appId", "partitionBy", "vacuumHours")
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _SAID_BY_RUST: Final = re.compile(r"\(os error (\d+)\)")
+_PARTITIONS: Final = (StringType, IntegralType, BooleanType, DateType, TimestampType)
+"""Types whose values come back from a table's log as they were."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
 
 
@@ -59,10 +62,11 @@ class _File(Struct, frozen=True):
 
 
 class _Files(WriterCommitMessage):
-    """The files that a task wrote."""
+    """The files that a task wrote, and the query it belongs to; empty for a batch job."""
 
-    def __init__(self, files: Sequence[_File]) -> None:
+    def __init__(self, files: Sequence[_File], query: str = "") -> None:
         self.files = tuple(files)
+        self.query = query
 
 
 class DeltaSink(DataSource):
@@ -104,7 +108,8 @@ class _StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
         """Write the rows of one partition into files that belong to no version yet."""
-        return _Files(_write(self._asked, iterator))
+        task = TaskContext.get()
+        return _Files(_write(self._asked, iterator), (None if task is None else task.getLocalProperty(QUERY_ID)) or "")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Add the files to the table, unless a commit of this batch is there."""
@@ -206,7 +211,9 @@ def _commit(asked: _Asked, messages: Sequence[WriterCommitMessage | None], *, ba
         if isinstance(message, _Files)
         for file in message.files
     ]
-    properties = CommitProperties(app_transactions=[Transaction(asked.app_id, batch)] if asked.app_id else None)
+    query = next((message.query for message in messages if isinstance(message, _Files)), "")
+    told = [asked.app_id, *([f"{asked.app_id} {query}"] if query else [])] if asked.app_id else []
+    properties = CommitProperties(app_transactions=[Transaction(name, batch) for name in told] or None)
     mode: Any = "overwrite" if asked.overwrite else "append"
     schema = _delta_schema(asked)
     if not DeltaTable.is_deltatable(asked.path):
@@ -218,6 +225,12 @@ def _commit(asked: _Asked, messages: Sequence[WriterCommitMessage | None], *, ba
     table = DeltaTable(asked.path)
     before = table.transaction_version(asked.app_id) if asked.app_id else None
     if before is not None and before >= batch:
+        if query and table.transaction_version(told[-1]) is None:
+            raise SinkError(
+                f"{NAME}: the table {asked.path} has batches of {asked.app_id} up to {before}, of another query, and is given "
+                f"batch {batch} of a new one (checkpoint): its rows would be taken for rows that are there. Nothing was added. "
+                "Use the former checkpoint, or give this query another appId."
+            )
         return
     _check(asked, table, schema)
     with _room(asked.path):
@@ -265,6 +278,11 @@ def _asked(given: MutableMapping[str, str], schema: StructType, *, overwrite: bo
     partition_by = options.names("partitionBy")
     if strange := [name for name in partition_by if name not in schema.names]:
         raise OptionError(f"{NAME}: partitionBy names {strange[0]}, which is no column; there are {', '.join(schema.names)}.")
+    if odd := [name for name in partition_by if not isinstance(schema[name].dataType, _PARTITIONS)]:
+        raise OptionError(
+            f"{NAME}: a table cannot be partitioned by {odd[0]}, which is {schema[odd[0]].dataType.simpleString()}: its log "
+            "says partitions in words. Text, whole numbers, booleans, dates and timestamps are possible."
+        )
     return _Asked(
         path=str(Path(options.text("path")).absolute()),
         app_id=options.text("appId", ""),

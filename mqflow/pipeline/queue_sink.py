@@ -28,14 +28,14 @@ from mqflow.pipeline.rows import check_columns, in_order, messages
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ("QueueSink", "keyed")
+__all__ = ("QUERY_ID", "QueueSink", "keyed")
 
 NAME: Final = "mqflow_mq"
 MARKER_QUEUE: Final = "MQFLOW.SINK.STATE"
 _KNOWN: Final = ("url", "queue", "mode", "name", "partitions", "markerQueue", "msgIdFrom", "orderBy", "context", "rowsPerUnit")
 _UNIT_ROWS: Final = 1_000
 _BATCH_ID: Final = "streaming.sql.batchId"
-_QUERY_ID: Final = "sql.streaming.queryId"
+QUERY_ID: Final = "sql.streaming.queryId"
 
 
 class _Asked(Struct, frozen=True, kw_only=True):
@@ -100,10 +100,10 @@ class _StreamWriter(DataSourceStreamArrowWriter):
         """
         task = TaskContext.get()
         number = None if task is None else task.getLocalProperty(_BATCH_ID)
-        query = None if task is None else task.getLocalProperty(_QUERY_ID)
+        query = None if task is None else task.getLocalProperty(QUERY_ID)
         if self._asked.exact and (number is None or query is None):
             raise SinkError(
-                f"mqflow_mq: this Spark does not tell its tasks {_BATCH_ID} and {_QUERY_ID}, so no batch can be told from "
+                f"mqflow_mq: this Spark does not tell its tasks {_BATCH_ID} and {QUERY_ID}, so no batch can be told from "
                 "another. Nothing was put. mode=atleastonce puts without knowing."
             )
         return _write(self._asked, iterator, number=int(number or 0), query=query or "")

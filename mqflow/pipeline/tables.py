@@ -1,13 +1,15 @@
 """A folder of Parquet tables that changes all at once: a reader sees one state of all of them, whenever a writer is killed.
 
 Layout: `CURRENT.json` names the snapshot that counts, `snapshot-<n>/<table>/*.parquet` are its tables. A writer makes the next
-snapshot beside it and replaces `CURRENT.json` last. Knows files and versions of schemas; knows nothing of what the tables mean.
-One writer at a time.
+snapshot beside it, syncs it, and replaces `CURRENT.json` last. One writer at a time, who holds `LOCK`. Knows files and
+versions of schemas; knows nothing of what the tables mean.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -106,18 +108,24 @@ class TableSet(Struct, frozen=True):
 
     @contextmanager
     def next(self) -> Iterator[Snapshot]:
-        """Make the next state in the block; it counts when the block ends, and not at all where the block raises."""
-        current = self.current()
-        made = Snapshot(self._folder(current.snapshot + 1), self.tables)
-        shutil.rmtree(made.path, ignore_errors=True)  # what a writer that was killed left
-        made.path.mkdir(parents=True)
-        yield made
-        replace_file(
-            self.path / "CURRENT.json",
-            Current(snapshot=current.snapshot + 1, versions=made.versions, state=made.state),
-        )
-        for old in range(max(1, current.snapshot - _KEPT), current.snapshot + 2 - _KEPT):
-            shutil.rmtree(self._folder(old), ignore_errors=True)
+        """Make the next state in the block; it counts when the block ends, and not at all where the block raises.
+
+        Raises `PipelineError` where somebody else is making one.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with _alone(self.path):
+            current = self.current()
+            made = Snapshot(self._folder(current.snapshot + 1), self.tables)
+            shutil.rmtree(made.path, ignore_errors=True)  # what a writer that was killed left
+            made.path.mkdir()
+            yield made
+            _sync(made.path)  # closed windows are in no other place
+            replace_file(
+                self.path / "CURRENT.json",
+                Current(snapshot=current.snapshot + 1, versions=made.versions, state=made.state),
+            )
+            for old in range(max(1, current.snapshot - _KEPT), current.snapshot + 2 - _KEPT):
+                shutil.rmtree(self._folder(old), ignore_errors=True)
 
     def _folder(self, snapshot: int) -> Path:
         return self.path / f"snapshot-{snapshot}"
@@ -149,3 +157,29 @@ def _as_declared(frame: "DataFrame", table: Table) -> "DataFrame":
         raise PipelineError(f"The table {table.name} lacks {', '.join(missing)}: it has {', '.join(frame.columns)}.")
     declared = cast("StructType", StructType.fromDDL(table.ddl))
     return frame.select(*(f.col(one.name).cast(one.dataType).alias(one.name) for one in declared.fields))
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the folder's lock, which ends with this process at the latest."""
+    with (path / "LOCK").open("a") as file:
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError as error:
+            raise PipelineError(
+                f"Somebody else is writing the tables in {path}, and two would write over each other. Nothing was changed. Run "
+                "it again when the other has ended."
+            ) from error
+        except OSError:  # a file system without locks: whoever runs it sees to it
+            pass
+        yield
+
+
+def _sync(folder: Path) -> None:
+    """Make everything in the folder durable, and the folder's name."""
+    for path in (*folder.rglob("*"), folder, folder.parent):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,5 +1,6 @@
 """Bronze tables and the Delta sink: a journal in a table, each message once, whatever is replayed or fails."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,19 @@ def test_a_journal_is_in_its_table_once_with_its_columns_after_a_kill_before_the
     assert {*(column.name for column in columns_of(Kind.DEAD_LETTER)), "ingest_date"} == set(table.column_names)
 
 
+def test_a_table_whose_checkpoint_is_gone_is_refused_before_its_rows_are_lost(
+    spark: SparkSession, journal: Path, tmp_path: Path
+) -> None:
+    """A new checkpoint begins at batch 0, which the table has: Spark wrote none of its rows, and the journal let go of them."""
+    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
+    bronze(spark, asked)
+    shutil.rmtree(tmp_path / "tables" / "checkpoints")
+    generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ")
+
+    with pytest.raises(PipelineError, match=r"has batches up to 0, and its checkpoint .* knows no batch"):
+        bronze(spark, asked)
+
+
 def test_segments_are_kept_until_they_are_in_the_table(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
     asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
     bronze(spark, asked)
@@ -78,6 +92,7 @@ def test_the_command_writes_every_kind_and_a_second_run_nothing_more(
     assert [0, 0] == [run.exit_code for run in runs], [run.output for run in runs]
     assert ["backout_message 3", "dead_letter 100"] == counts(runs[0].stdout)
     assert ["backout_message 0", "dead_letter 0"] == counts(runs[1].stdout)
+    assert 0o700 == (tmp_path / "tables").stat().st_mode & 0o777  # bodies are in it
 
 
 def counts(shown: str) -> list[str]:
