@@ -3,7 +3,7 @@
 Called under the machine's lock. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 
-from typing import assert_never
+from typing import Final, assert_never
 
 from mqflow.embedded.get_rules import Mark
 from mqflow.embedded.handle import EmbeddedHandle
@@ -12,6 +12,8 @@ from mqflow.embedded.waiting import announce
 from mqflow.mqi.options import OpenOption
 
 __all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", "unlock")
+
+_MARKS_KEPT: Final = 1_000
 
 
 def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle) -> bool:
@@ -48,6 +50,8 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle
     match mark:
         case Mark.HANDLE:
             handle.marks.add(message.key)
+            if len(handle.marks) > 2 * len(queue.messages) + _MARKS_KEPT:  # most are of messages that are gone
+                handle.marks.intersection_update(queue.messages)
         case Mark.CO_OP:
             queue.co_op_marks[message.key] = (handle, lapses_at)
         case Mark.UNMARK_HANDLE:

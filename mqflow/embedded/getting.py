@@ -170,8 +170,9 @@ def _expire(machine: Machine, queue: LocalQueue, message: QueuedMessage, unit: U
 
 
 def _set_aside(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> None:
+    """Take a damaged message off its queue. The storage keeps what there is of it, as of one found at the start."""
     machine.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
-    _discard(machine, queue, message)
+    queue.take(message)
 
 
 def _discard(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> None:

@@ -96,14 +96,12 @@ def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
     for queue, _ in unit.puts.values():
         queue.uncommitted -= 1
     changes: list[Change] = []
-    harden = False
     for queue, message in unit.gets:
         queue.uncommitted -= 1
         if count:
             message.descriptor = replace(message.descriptor, backout_count=message.descriptor.backout_count + 1)
             if message.stored:
                 changes.append(BackoutCounted(message.serial, message.descriptor.backout_count))
-                harden = harden or queue.attributes.harden_get_backout
         release(queue, message)
     for undo in reversed(unit.undo):
         undo()
@@ -111,12 +109,9 @@ def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
     unit.clear()
     if not changes:
         return
-    if harden:
-        # The hardened marks stand for the counts until these are on disk themselves.
-        machine.store.write(changes, lambda _: machine.store.release_in_flight(marks))
-    else:
-        machine.store.write(changes, None)
-        machine.store.release_in_flight(marks)
+    # The marks stand for the counts until these are on disk themselves, which they are behind them.
+    machine.store.write(changes, None)
+    machine.store.release_in_flight(marks)
 
 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:

@@ -15,7 +15,7 @@ from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
 from mqflow.ambient import Mailbox, Runner
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
@@ -155,7 +155,10 @@ class InlineSession:
             except MQIError as error:
                 return Exchange(settle_error=error)
         self._turns += 1
-        if self._turns % _TURNS_BEFORE_YIELD == 0:
+        if settlement is not None and (linger_ms or self._turns >= _TURNS_BEFORE_YIELD):
+            return Exchange()  # told first: who is cancelled further on would not hear that it was settled
+        if self._turns >= _TURNS_BEFORE_YIELD:
+            self._turns = 0
             await checkpoint()
         try:
             return Exchange(unit=await self._take(handle, options, most, linger_ms, wait=settlement is None))
@@ -233,6 +236,8 @@ class ThreadedSession:
         self._requests: Mailbox[tuple[Callable[[], object], Baton] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
+        #: Nobody would answer: its thread has been let go.
+        self._ended = False
         self.generation = 0
         self.unheard = False
         runner.start(self._serve, "mqflow session")
@@ -261,8 +266,13 @@ class ThreadedSession:
             except BaseException as error:  # noqa: BLE001 - handed to the caller, whose task raises it
                 answer.pass_on((None, error))
 
+    def _check_open(self) -> None:
+        if self._ended:
+            raise error_for(Reason.HCONN_ERROR, "A call", detail="The session is closed")
+
     async def _run(self, work: Callable[[], T]) -> T:
         """Run it on the session's thread, to its end: a verb under way cannot be called back, so neither can its caller."""
+        self._check_open()
         answer = Baton(self._handover)
         self._requests.put((work, answer))
         reply: tuple[Any, BaseException | None] = (None, None)
@@ -342,6 +352,7 @@ class ThreadedSession:
 
     async def settle(self, settlement: Settlement) -> None:
         """End the unit of work, shielded and bounded."""
+        self._check_open()
         answer = Baton(self._handover)
         self._requests.put((lambda: self._settle(settlement), answer))
         await _in_time(answer, settlement, self.connection.queue_manager_name)
@@ -358,6 +369,7 @@ class ThreadedSession:
             return
         self._closed = True
         await self._run(lambda: _leave(self.connection))
+        self._ended = True
         self._requests.put(None)
 
 

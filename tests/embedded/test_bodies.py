@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from mqflow.embedded.bodies import Bodies
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.store import Snapshot, StoredMessage
+from mqflow.embedded.storage.store import MessageRemoved, Snapshot, StoredMessage
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
@@ -185,3 +185,4 @@ def test_a_damaged_message_is_set_aside_and_the_next_one_delivered() -> None:
         assert b"2" == got.body
         assert [99, 1] == [serial for serial, _ in queue_manager.quarantined]
         assert 1 == connection.inquire(handle, [3]).values[3]
+    assert MessageRemoved(1) not in store.written  # it is set aside: what there is of it stays

@@ -5,14 +5,16 @@ The faults are made below SQLite, by the preloaded `disk.c`: ENOSPC on a file sy
 
 import random
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mqflow.embedded.storage.folder import DamagedFolderError
 from mqflow.embedded.storage.reserve import BALLAST_BYTES
-from mqflow.embedded.storage.store import MessageAdded, MessageRemoved
+from mqflow.embedded.storage.store import BackoutCounted, MessageAdded, MessageRemoved
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.disk import Disk, build_disk, memory_folder
@@ -141,6 +143,47 @@ def test_what_nobody_waits_for_is_made_when_there_is_room_again(tmp_path: Path) 
         write(store, [])
 
     assert [1] == serials(reopened(tmp_path))
+
+
+def test_a_delivery_is_noted_until_its_backout_is_counted_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk the count has to wait; a process that is killed meanwhile would have forgotten the delivery."""
+
+    def full(*_: object, **__: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    with defined(tmp_path) as store:
+        write(store, added(1))
+        mark = store.mark_in_flight(1, 0, harden=False)
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", full)
+            store.write([BackoutCounted(1, 1)], None)
+            store.release_in_flight([mark])
+            assert write(store, []) is not None
+            noted = store._marks.recorded()
+        assert write(store, []) is None
+
+        assert (noted, store._marks.recorded()) == ({1: 0}, {})
+
+
+def test_a_copy_for_which_there_is_no_room_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+
+    def small(*args: Any, **options: Any) -> sqlite3.Connection:
+        made: sqlite3.Connection = connect(*args, **options)
+        made.execute("PRAGMA max_page_count = 2")
+        return made
+
+    with defined(tmp_path / "data") as store:
+        with monkeypatch.context() as no_room:
+            no_room.setattr("sqlite3.connect", small)
+            with pytest.raises(MQIError) as refused:
+                store.backup(tmp_path / "copy")
+        store.backup(tmp_path / "copy")
+
+    assert refused.value.reason == Reason.STORAGE_MEDIUM_FULL
+    assert len(reopened(tmp_path / "copy").queues) == 2
 
 
 # ---- a sync fails

@@ -156,3 +156,13 @@ def test_who_looks_at_the_owner_keeps_nobody_from_becoming_it(tmp_path: Path) ->
     lock = take_ownership(folder, _Told().forked, pause=lambda: os.close(looking))
 
     assert lock.held
+
+
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever owns a folder may replace what is in it, whatever its mode says of others."""
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 4_711, -1)
+    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
+
+    with pytest.raises(UnsafeFolderError, match="it belongs to another user"):
+        prepare_folder(tmp_path, create=True)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -251,6 +252,20 @@ def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) ->
 
 
 # ---- who gets in
+
+
+def test_a_stopped_process_with_its_backlog_full_keeps_nobody_waiting_for_ever(folder: Path) -> None:
+    """SIGSTOP: whoever connects is taken by the system until the backlog is full, and then by nobody."""
+    with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as others:
+        stopped.bind(str(folder / "qm"))
+        stopped.listen(0)
+        taken = others.enter_context(socket.socket(socket.AF_UNIX))
+        taken.connect(str(folder / "qm"))
+
+        with pytest.raises(MQIError) as told:
+            ServedQueueManager(folder / "qm", silence_s=0.05).connect()
+
+    assert Reason.Q_MGR_NOT_AVAILABLE == told.value.reason
 
 
 def test_only_this_user_can_reach_the_socket(server: Server) -> None:

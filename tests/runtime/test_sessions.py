@@ -249,3 +249,33 @@ async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager
 
         assert (len(gets), units) == (1, [1])
         group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("linger_ms", [0, 1])
+async def test_that_a_unit_was_settled_is_told_to_who_is_cancelled_too(
+    behind: EmbeddedQueueManager, opened: Opened, linger_ms: int
+) -> None:
+    """However many turns it has had: a commit nobody heard of would be in no event, and no ledger."""
+    async with opened() as (session, handle):
+        put(behind, b"an order")
+        heard = 0
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            for _ in range(200):
+                exchange = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=2, linger_ms=linger_ms)
+                assert exchange.settle_error is None
+                heard += 1
+
+    assert heard == 200
+
+
+async def test_a_closed_session_says_so(opened: Opened) -> None:
+    async with opened() as (session, handle):
+        await session.close()
+
+        with pytest.raises(MQIError) as called:
+            await session.call(session.connection.inquire, handle, ())
+        with pytest.raises(MQIError) as settled:
+            await session.settle(Settlement.COMMIT)
+
+    assert called.value.reason == settled.value.reason == Reason.HCONN_ERROR

@@ -143,8 +143,11 @@ def prepare_folder(path: Path, *, create: bool) -> DataFolder:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
         raise ForeignFolderError(path, "it is a file, and a folder is needed") from None
-    if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    found = path.stat()
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnsafeFolderError(path, "other users may write to it", f"chmod go-w {path}")
+    if found.st_uid not in {0, os.geteuid()} and os.geteuid():  # in a container, root may well use what is its user's
+        raise UnsafeFolderError(path, f"it belongs to another user (number {found.st_uid})", "Choose a folder of your own")
     parent = path.parent.stat().st_mode
     if parent & stat.S_IWOTH and not parent & stat.S_ISVTX:
         raise UnsafeFolderError(path, f"every user may rename what is in {path.parent}", "Choose a folder elsewhere")

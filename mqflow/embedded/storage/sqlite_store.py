@@ -79,6 +79,8 @@ class SqliteStore:
         self._unanswered: list[Call] = []
         #: Calls nobody waits for that found the disk full: tried again with the next group.
         self._owed: list[Call] = []
+        #: In-flight marks that are to be forgotten once nothing is owed: they stand for the counts that may be.
+        self._outlived: list[int] = []
         self._log_pages = 0
         #: Set when the writer has closed everything, or has stopped for good.
         self._over = runner.event()
@@ -137,7 +139,8 @@ class SqliteStore:
     def backup(self, folder: Path) -> None:
         """Copy what is durable now into a new folder, which a queue manager can be opened on. Writers wait meanwhile.
 
-        Raises `FileExistsError` where something is there, and `MQIError` 2549 after `close`.
+        Raises `FileExistsError` where something is there, `MQIError` 2192 or 2208 where it cannot be written, and 2549 after
+        `close`.
         """
         target = prepare_folder(folder, create=True)
         if target.database.exists():
@@ -148,6 +151,10 @@ class SqliteStore:
             copy = sqlite3.connect(target.database)
             try:
                 self._database.backup(copy)
+            except sqlite3.Error as error:
+                target.database.unlink(missing_ok=True)  # the half of a copy is none, and would be in the way of the next
+                reason = Reason.STORAGE_MEDIUM_FULL if is_full(error) else Reason.FILE_SYSTEM_ERROR
+                raise error_for(reason, "Copying", str(folder), detail=str(error)) from error
             finally:
                 copy.close()
 
@@ -220,7 +227,6 @@ class SqliteStore:
 
     def _work(self, items: Sequence[Item]) -> bool:
         """Do one mailbox-full: one transaction, one sync, then the answers. Return whether there is more to come."""
-        marks: list[int] = []
         damaged: list[Quarantine] = []
         closing: Close | None = None
         for item in items:
@@ -228,7 +234,7 @@ class SqliteStore:
                 case Call():
                     self._unanswered.append(item)
                 case Release():
-                    marks.extend(item.marks)
+                    self._outlived.extend(item.marks)
                 case Quarantine():
                     damaged.append(item)
                 case Close():
@@ -238,7 +244,7 @@ class SqliteStore:
         if self._unanswered or self._owed or damaged or (closing is not None and closing.write):
             self._check_fence()
         self._make_all()
-        self._marks.release(marks)
+        self._forget_marks()
         if damaged:
             self._set_aside(damaged)
         if self._log_pages > _LOG_PAGES_MAX:
@@ -246,6 +252,11 @@ class SqliteStore:
         if closing is not None:
             self._close_everything(closing)
         return closing is None
+
+    def _forget_marks(self) -> None:
+        if not self._owed:
+            self._marks.release(self._outlived)
+            self._outlived.clear()
 
     def _make_all(self) -> None:
         """Make and answer the calls of the group: together, or one by one where the disk is full."""

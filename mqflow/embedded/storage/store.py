@@ -177,7 +177,7 @@ class Store(Protocol):
         ...
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
-        """Forget these marks, after every earlier `write` is written (not necessarily synced)."""
+        """Forget these marks, after every earlier `write` is written; one that counts a backout is synced by then."""
         ...
 
     def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:

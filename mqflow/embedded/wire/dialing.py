@@ -1,10 +1,11 @@
-"""How to get to where a queue manager is served. Knows sockets and TLS contexts; knows no frame and no verb."""
+"""How to get to where a queue manager is served. Knows sockets and TLS contexts; knows no verb."""
 
 import socket
 import ssl
 from collections.abc import Callable
 
 from mqflow.embedded.wire.addresses import Address, UnixAddress
+from mqflow.embedded.wire.frames import time_limit
 from mqflow.embedded.wire.streams import Stream, TlsStream
 
 __all__ = ("Dial", "dial")
@@ -18,6 +19,8 @@ def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stre
     if isinstance(address, UnixAddress):
         unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            # A process that is stopped takes no more than its backlog: whoever comes after would wait for ever.
+            unix.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(timeout_s))
             unix.connect(str(address.path))
         except BaseException:
             unix.close()

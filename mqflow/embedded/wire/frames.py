@@ -25,6 +25,7 @@ __all__ = (
     "SilenceError",
     "TrickleError",
     "made",
+    "time_limit",
 )
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
@@ -78,12 +79,12 @@ class Frames:
         # By the socket itself, which costs no call more than without.
         self._first_part: Callable[[int], bytes] = Eager(stream.recv).recv if isinstance(stream, socket.socket) else stream.recv
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-            stream.setsockopt(socket.SOL_SOCKET, option, _limit(silence_s))
+            stream.setsockopt(socket.SOL_SOCKET, option, time_limit(silence_s))
 
     def have_patience(self) -> None:
         """Wait for the peer for ever, from now on."""
         self.patient = True
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _limit(0))
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time_limit(0))
 
     def send(self, frame: bytes) -> None:
         """Send it whole. Raises `OSError` where the peer is gone, `FrameError` where it is too long or not taken off."""
@@ -266,6 +267,6 @@ def made(frame: bytes) -> bytes:
     return len(frame).to_bytes(_LENGTH_BYTES) + frame
 
 
-def _limit(seconds: float) -> bytes:
-    """Return it as the socket takes it; 0 is for ever."""
+def time_limit(seconds: float) -> bytes:
+    """Return the seconds as a socket takes them (SO_RCVTIMEO, SO_SNDTIMEO); 0 is for ever."""
     return struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
