@@ -43,6 +43,7 @@ _ALWAYS: Final = {
 # stay where somebody sets `spark.driver.extraJavaOptions`.
 _JAVA_OPTIONS: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 _LOOPBACK: Final = "127.0.0.1"
+_DAEMON: Final = "mqflow.pipeline.worker_daemon"
 
 
 def register(spark: "SparkSession") -> None:
@@ -135,4 +136,6 @@ def _local(master: str | None) -> dict[str, str]:
     }
     if master is not None and not master.startswith("local"):  # a cluster's executors must find the driver
         del settings["spark.driver.bindAddress"], settings["spark.driver.host"]
+    elif os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python need not have it
+        settings["spark.python.daemon.module"] = _DAEMON
     return settings | {"spark.master": master or "local[*]"}

@@ -71,6 +71,16 @@ def test_a_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         check_spark()
 
 
+def test_workers_of_another_python_or_machine_are_not_asked_for_a_module_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(python: str, master: str | None) -> bool:
+        monkeypatch.setenv("PYSPARK_PYTHON", python)
+        return "spark.python.daemon.module" in session._local(master)
+
+    assert asked(sys.executable, None)
+    assert not asked("/usr/bin/python3", None)
+    assert not asked(sys.executable, "spark://host:7077")
+
+
 def test_the_pipeline_and_its_command_load_no_spark_until_they_run() -> None:
     loaded = "{'pyspark', 'pandas', 'pyarrow', 'deltalake'} & set(sys.modules)"
     script = f"import sys, mqflow.pipeline, mqflow.cli.spark\nprint(*{loaded})"
