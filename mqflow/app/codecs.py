@@ -78,6 +78,15 @@ def _guarded(decode: Decode) -> Decode:
         except MQIError as error:
             raise UndecodableError(str(error)) from error
         except (ValueError, TypeError, RecursionError, ArithmeticError, LookupError) as error:
-            raise UndecodableError(f"{error}") from error
+            raise UndecodableError(_told(error)) from error
 
     return guarded
+
+
+def _told(error: Exception) -> str:
+    """Return what is wrong with a body. pydantic would quote what stands there, in logs and headers: it is asked not to."""
+    problems = getattr(error, "errors", None)
+    if not callable(problems):
+        return f"{error}"
+    told: Any = problems(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the body'}: {each['msg']}" for each in told)

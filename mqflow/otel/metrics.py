@@ -31,12 +31,18 @@ from mqflow.events import (
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import SYSTEM, destination_of, disposition_name, outcome_name
 
-__all__ = ("DURATION_BOUNDS_S", "Metrics")
+__all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
 
 #: The bounds that the conventions advise for messaging.process.duration, in seconds.
 DURATION_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
+SERIES_MAX: Final = 1_000
+"""How many combinations of labels one counter keeps: a name in them may be any requester's, of a queue made for one reply."""
+
 _Labels = tuple[tuple[str, str], ...]
+
+#: As the specification calls what is counted beyond that.
+_OVERFLOW: Final[_Labels] = (("otel.metric.overflow", "true"),)
 
 _CONSUMED: Final = "messaging.client.consumed.messages"
 _SENT: Final = "messaging.client.sent.messages"
@@ -189,7 +195,10 @@ class Metrics:
         self._add(_DEAD_LETTERS, (*_queue(event.queue), *rule, ("error.type", _refusal(event.reason))))
 
     def _add(self, name: str, labels: _Labels) -> None:
-        self._counts[name][labels] += 1
+        counts = self._counts[name]
+        if len(counts) >= SERIES_MAX and labels not in counts:
+            labels = _OVERFLOW
+        counts[labels] += 1
 
     def _hand_out(self, meter: Meter) -> None:
         for name, unit, description in _COUNTERS:

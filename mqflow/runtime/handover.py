@@ -56,6 +56,11 @@ class Baton:
             self._value = value
             self._event.set()
 
+    @property
+    def has_come(self) -> bool:
+        """Whether the value is there."""
+        return self._event.is_set()
+
     async def wait(self) -> Any:
         """Return the value once it is there."""
         await self._event.wait()

@@ -238,6 +238,8 @@ class ThreadedSession:
         self._closed = False
         #: Nobody would answer: its thread has been let go.
         self._ended = False
+        #: A settlement has got no answer in time: the thread is in it still.
+        self._stuck = False
         self.generation = 0
         self.unheard = False
         runner.start(self._serve, "mqflow session")
@@ -355,7 +357,10 @@ class ThreadedSession:
         self._check_open()
         answer = Baton(self._handover)
         self._requests.put((lambda: self._settle(settlement), answer))
-        await _in_time(answer, settlement, self.connection.queue_manager_name)
+        try:
+            await _in_time(answer, settlement, self.connection.queue_manager_name)
+        finally:
+            self._stuck = not answer.has_come
 
     def interrupt(self) -> None:
         """Let a waiting `exchange` return: at once where the connection can, otherwise within a second."""
@@ -364,11 +369,14 @@ class ThreadedSession:
             self._interruptible.interrupt()
 
     async def close(self) -> None:
-        """Back out, disconnect, and let the thread go."""
+        """Back out, disconnect, and let the thread go. One stuck in a settlement does that later, and is not waited for."""
         if self._closed:
             return
         self._closed = True
-        await self._run(lambda: _leave(self.connection))
+        if self._stuck:
+            self._requests.put((lambda: _leave(self.connection), Baton(self._handover)))
+        else:
+            await self._run(lambda: _leave(self.connection))
         self._ended = True
         self._requests.put(None)
 

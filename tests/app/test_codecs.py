@@ -1,5 +1,7 @@
 """From body to payload, whatever character set and headers it came with, and back."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -70,6 +72,32 @@ def test_what_does_not_decode_is_one_kind_of_error_with_a_cause(
 
     assert refused.value.__cause__ is not None
     assert str(refused.value)
+
+
+class QuotingError(ValueError):
+    """Says its problems as the errors of pydantic do, which quote what stands in the body unless they are asked not to."""
+
+    def errors(self, *, include_url: bool, include_context: bool, include_input: bool) -> list[dict[str, Any]]:
+        quoted = {"input": "4111 1111 1111 1111"} if include_url or include_context or include_input else {}
+        return [{"loc": ("card", 0), "msg": "Input should be a valid integer", **quoted}, {"loc": (), "msg": "Too long"}]
+
+    def __str__(self) -> str:
+        return "card: Input should be a valid integer, input_value='4111 1111 1111 1111'"
+
+
+class Payment:
+    """A model as those of pydantic."""
+
+    @staticmethod
+    def model_validate_json(_: bytes) -> "Payment":
+        raise QuotingError
+
+
+def test_a_model_says_what_is_wrong_and_quotes_nothing_of_the_body() -> None:
+    with pytest.raises(UndecodableError) as refused:
+        decoder_for(Payment)(message(b'{"card":["4111 1111 1111 1111"]}'))
+
+    assert "card.0: Input should be a valid integer; the body: Too long" == str(refused.value)
 
 
 @given(st.binary(max_size=200), st.sampled_from(["", "MQSTR", "MQHRF2", "MQDEAD", "MQHMDE", "MQIMS"]), st.integers(-4, 2000))

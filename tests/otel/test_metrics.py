@@ -23,7 +23,7 @@ from mqflow.events import (
     Settled,
 )
 from mqflow.mqi.reason_codes import Reason
-from mqflow.otel.metrics import DURATION_BOUNDS_S
+from mqflow.otel.metrics import DURATION_BOUNDS_S, SERIES_MAX
 from mqflow.policy.disposition import Completed, DeadLetter, Failed, Requeue, Settlement
 from tests.otel.harness import MESSAGE_ID, Telemetry, outgoing
 
@@ -79,6 +79,17 @@ def test_each_event_is_counted_once_under_its_queue(event: Event, name: str, att
     telemetry.hook(event)
 
     assert {frozenset({IN, *attributes.items()}): 2} == telemetry.metrics[name]
+
+
+def test_queues_made_for_one_reply_each_take_no_more_memory_than_a_thousand() -> None:
+    telemetry = Telemetry()
+
+    for number in range(SERIES_MAX + 50):
+        telemetry.hook(ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue=f"AMQ.{number:016X}", feedback=1))
+
+    reports = telemetry.metrics["mqflow.reports"]
+    assert SERIES_MAX + 1 == len(reports)
+    assert 50 == reports[frozenset({("otel.metric.overflow", "true")})]
 
 
 @pytest.mark.parametrize(

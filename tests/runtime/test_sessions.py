@@ -1,10 +1,12 @@
 """Both forms of session do the same: inline on the embedded queue manager, and with a thread of their own on anything else."""
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, cast
 
 import anyio
+import anyio.to_thread
 import pytest
 from anyio import wait_all_tasks_blocked
 
@@ -184,6 +186,45 @@ async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_n
 
     assert ([b"1", b"2"], None) == ([got.body for got in unit.unit], unit.get_error)
     assert (None, 2016) == (refused.settle_error, refused.get_error and refused.get_error.reason)
+
+
+class Stuck:
+    """A connection whose commit ends when it is told to."""
+
+    def __init__(self, behind: Connection) -> None:
+        self._behind = behind
+        self.may_end, self.committed, self.left = threading.Event(), threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+    def commit(self) -> None:
+        self.may_end.wait(10)
+        self._behind.commit()
+        self.committed.set()
+
+    def disconnect(self) -> None:
+        self._behind.disconnect()
+        self.left.set()
+
+
+async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
+    behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.runtime.session.SETTLE_DEADLINE_S", 0.01)
+    stuck = Stuck(behind.connect())
+    session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
+
+    with pytest.raises(MQIError, match="2549") as unknown:
+        await session.settle(Settlement.COMMIT)
+    await session.close()
+    committed = stuck.committed.is_set()
+    stuck.may_end.set()
+    left = await anyio.to_thread.run_sync(stuck.left.wait, 30)
+
+    assert "MQCMIT" == unknown.value.verb
+    assert not committed
+    assert left  # it has disconnected, backed out first, when it could
 
 
 async def test_closing_backs_out_what_is_open(behind: EmbeddedQueueManager, opened: Opened) -> None:
