@@ -1,7 +1,9 @@
 """Which messages a handle opened with a selection string sees: gets and browses pass the others over.
 
-Source: IBM, MQOD SelectionString; rc2459, rc2516. For which opens 2516 is the answer was recalled, not read.
+Source: IBM, MQOD SelectionString; rc2459, rc2516. The length, 2519, and for which opens 2516 is the answer were recalled.
 """
+
+from typing import Final
 
 from mqflow.embedded.handle import INPUT, EmbeddedHandle
 from mqflow.embedded.local_queue import QueuedMessage
@@ -13,6 +15,8 @@ from mqflow.mqi.selector import Selector, SelectorError, compile_selector
 
 __all__ = ("check_selection", "compiled", "passes_over")
 
+_CHARS_MAX: Final = 10_240
+
 
 def check_selection(text: str) -> None:
     """Refuse with 2459 a selector that makes no sense."""
@@ -20,9 +24,11 @@ def check_selection(text: str) -> None:
 
 
 def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
-    """Return the selector, None for an empty text. Refuses with 2459, and with 2516 where nothing can be selected."""
+    """Return the selector, None for an empty text. Refuses with 2459, 2519, and with 2516 where nothing can be selected."""
     if not text:
         return None
+    if len(text) > _CHARS_MAX:
+        raise Refusal(Reason.SELECTION_STRING_ERROR, f"{len(text)} characters; a selection string has up to {_CHARS_MAX}")
     if object_type != ObjectType.Q or not bits & (INPUT | OpenOption.BROWSE):
         raise Refusal(Reason.SELECTOR_INVALID_FOR_TYPE, "A selection string goes with a queue opened for input or browse")
     try:

@@ -182,8 +182,8 @@ class _Write:
         """Take the store's answer, from its thread or from within `write`."""
         with self._machine.lock:
             if failure is None:
-                _apply(self._machine, self._unit)
-            else:
+                failure = self._applied()
+            if failure is not None:
                 self._error = self._failed(failure)
             self._over = True
         if self._waiting:
@@ -195,6 +195,14 @@ class _Write:
             raise self._error
         self._waiting = not self._over
         return self._over
+
+    def _applied(self) -> Exception | None:
+        """Have it show. What goes wrong there is a defect, and whoever waits must not wait for ever: return it."""
+        try:
+            _apply(self._machine, self._unit)
+        except Exception as error:  # noqa: BLE001 - durable it is, and what is in memory is not to be trusted any more
+            return error
+        return None
 
     def _failed(self, failure: Exception) -> MQIError:
         if _refused(failure):

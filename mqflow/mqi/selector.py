@@ -136,18 +136,18 @@ class _Parser:
         return tuple(_like(text, escape))
 
     def _sum(self) -> _Part:
-        left = self._product()
-        while (word := self._word).text in {"+", "-"} and word.kind is WordKind.SYMBOL:
-            self._at += 1
-            left = _calculation(word.text, left, self._product())
-        return left
+        return self._chain(self._product, "+-")
 
     def _product(self) -> _Part:
-        left = self._signed()
-        while (word := self._word).text in {"*", "/"} and word.kind is WordKind.SYMBOL:
+        return self._chain(self._signed, "*/")
+
+    def _chain(self, operand: Callable[[], _Part], operators: str) -> _Part:
+        """Parse operands with these operators between; worked out one after the other, however many there are."""
+        first, rest = operand(), []
+        while (word := self._word).kind is WordKind.SYMBOL and word.text in operators:
             self._at += 1
-            left = _calculation(word.text, left, self._signed())
-        return left
+            rest.append((word.text, operand()))
+        return _calculation(first, tuple(rest)) if rest else first
 
     def _signed(self) -> _Part:
         minuses = signs = 0
@@ -156,7 +156,7 @@ class _Parser:
             signs += 1
             self._at += 1
         part = self._primary()
-        return _calculation("-" if minuses % 2 else "+", lambda _: 0, part) if signs else part
+        return _calculation(lambda _: 0, (("-" if minuses % 2 else "+", part),)) if signs else part
 
     def _primary(self) -> _Part:
         word = self._word
@@ -223,18 +223,24 @@ def _compared(operator: str, left: Value, right: Value) -> Value:
     return type(left) is type(right) and operator in {"=", "<>"} and bool(_COMPARISONS[operator](left, right))
 
 
-def _calculation(operator: str, left: _Part, right: _Part) -> _Part:
+def _calculation(first: _Part, rest: tuple[tuple[str, _Part], ...]) -> _Part:
     def calculated(lookup: Lookup) -> Value:
-        first, second = left(lookup), right(lookup)
-        if not (_is_number(first) and _is_number(second)):
-            return None
-        try:
-            value = _ARITHMETIC[operator](first, second)
-        except (ZeroDivisionError, OverflowError):
-            return None
-        return value if isinstance(value, int | float) else None
+        value = first(lookup)
+        for operator, part in rest:
+            value = _calculated(operator, value, part(lookup))
+        return value
 
     return calculated
+
+
+def _calculated(operator: str, first: Value, second: Value) -> Value:
+    if not (_is_number(first) and _is_number(second)):
+        return None
+    try:
+        value = _ARITHMETIC[operator](first, second)
+    except (ZeroDivisionError, OverflowError):
+        return None
+    return value if isinstance(value, int | float) else None
 
 
 def _is_number(value: Value) -> bool:

@@ -152,6 +152,24 @@ def test_a_subscription_that_could_not_be_kept_is_refused(
     assert still_works(queue_manager)
 
 
+def test_whoever_waits_with_a_long_selector_keeps_nobody_from_committing(queue_manager: EmbeddedQueueManager) -> None:
+    """It is asked of each message that becomes available, on the thread of the storage."""
+    connection = queue_manager.connect()
+    waiting = connection.open(QUEUE, OpenOption.INPUT_SHARED, selection="1+" * 5_000 + "1=1")
+    assert connection.on_arrival(waiting, GetOptions(options=GetOption.NO_SYNCPOINT), lambda: None) is not None
+
+    assert still_works(queue_manager)
+
+
+def test_a_selector_that_takes_for_ever_to_read_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+    connection = queue_manager.connect()
+
+    with pytest.raises(MQIError) as refused:
+        connection.open(QUEUE, OpenOption.INPUT_SHARED, selection="a=1 AND " * 10_000 + "a=1")
+
+    assert refused.value.reason == Reason.SELECTION_STRING_ERROR
+
+
 def test_a_temporary_queue_that_was_altered_is_gone_after_a_restart_all_the_same(folder: Path) -> None:
     inhibit_put = 10
     with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:

@@ -373,6 +373,24 @@ def test_a_hardened_queue_hardens_mark_and_count(rig: Rig) -> None:
     assert ([BackoutCounted(1, 1)], [1]) == (rig.store.written, rig.store.released)
 
 
+def test_a_commit_that_cannot_be_shown_is_answered_all_the_same(rig: Rig) -> None:
+    """A defect, here of whoever is woken: what is in memory may be wrong from then on, and nobody is left waiting."""
+    waiting = rig.other.on_arrival(rig.others_handle, OUTSIDE, _defect)
+    rig.put()
+    rig.store.holds = True
+    assert not rig.begin_commit()
+    rig.store.answer()
+
+    assert waiting is not None
+    assert [Reason.CALL_INTERRUPTED] == rig.reasons()
+    assert rig.queue_manager.stopped
+    assert "a defect" in rig.queue_manager.failure
+
+
+def _defect() -> None:
+    raise ValueError("a defect")
+
+
 def test_a_commit_holds_even_where_nobody_can_be_told_any_more(rig: Rig) -> None:
     """The store's thread goes on, too."""
     rig.put()

@@ -127,3 +127,13 @@ def test_like_is_the_plain_reading_of_its_pattern(pattern: str, value: str) -> N
         return bool(found) and wanted[0] in {"_", found[0]} and read(wanted[1:], found[1:])
 
     assert read(pattern, value) == compile_selector(f"p LIKE '{pattern}'")({"p": value}.get)
+
+
+@pytest.mark.parametrize(
+    ("text", "selected"),
+    [("one + " * 5_000 + "1 = 5001", True), ("one * " * 5_000 + "1 = 1", True), ("8 - 4 - 2 - 1 = 1 AND 8 / 4 / 2 = 1", True)],
+    ids=["sum", "product", "from the left"],
+)
+def test_a_calculation_may_be_as_long_as_the_text(text: str, selected: bool) -> None:  # noqa: FBT001 - a table
+    """One inside the other, they went deeper than Python goes, when a message came for whoever had such a selector."""
+    assert compile_selector(text)(lambda _: 1) is selected
