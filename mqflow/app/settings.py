@@ -270,6 +270,8 @@ def _from_text(key: _Key, text: str) -> object:
 def _from_file(environment: Mapping[str, str], folder: Path) -> _Layer:
     named = environment.get(_CONFIG_VARIABLE)
     if named:
+        if not Path(named).is_file():
+            raise SettingsError("(all)", _CONFIG_VARIABLE, f"there is no file {named}.")
         table = _toml(Path(named))
         return _table_layer(Path(named), table.get("tool", {}).get("mqflow", {}) if named.endswith("pyproject.toml") else table)
     for place in (folder.absolute(), *folder.absolute().parents):

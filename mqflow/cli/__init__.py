@@ -4,6 +4,7 @@ Knows the commands' names and one line of each, so that `mqflow --help` is fast;
 """
 
 import importlib
+import os
 import sys
 from typing import Final
 
@@ -54,6 +55,16 @@ class _LazyGroup(click.Group):
             return _plugin(cmd_name)
         return None
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return what click finds. Raises `UsageError`, with what may have been meant, for a command that is none."""
+        name = args[0]
+        if name.isalpha() and self.get_command(ctx, name) is None:
+            from difflib import get_close_matches  # noqa: PLC0415 - only who mistypes pays
+
+            if close := get_close_matches(name, self.list_commands(ctx), n=1):
+                raise click.UsageError(f"No such command {name!r}. Did you mean {close[0]}?", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the table of commands without importing one of them."""
         with formatter.section("Commands"):
@@ -97,9 +108,11 @@ def _plugin(name: str) -> click.Command:
 @click.group(cls=_LazyGroup, epilog=epilog(), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mqflow", message="mqflow %(version)s, Python " + sys.version.split(maxsplit=1)[0])
 @click.option("--debug", is_flag=True, envvar="MQFLOW_DEBUG", help="Show where an error came from (a traceback).")
-def main(debug: bool) -> None:  # noqa: FBT001 - click passes options by name; `invoke` reads it
+def main(debug: bool) -> None:  # noqa: ARG001, FBT001 - click passes options by name; `invoke` reads it
     """Consume IBM MQ from Python, with or without IBM MQ.
 
     Which queue manager a command works on is said by --url, by MQFLOW_URL, or by `url` in mqflow.toml;
     without any of them it is the embedded queue manager QM1 in ./data.
     """
+    if os.environ.get("NO_COLOR"):  # https://no-color.org; rich knows it, click does not
+        click.get_current_context().color = False

@@ -21,6 +21,11 @@ def application(target: str, **arguments: Any) -> App:
     raised as it is.
     """
     module_name, _, name = target.partition(":")
+    if not all(part.isidentifier() for part in module_name.split(".")) or module_name.endswith(".py"):
+        meant = ".".join(part for part in Path(module_name).with_suffix("").parts if part.isidentifier()) or "app"
+        raise ConfigurationError(
+            f"{target!r}: what stands before the colon is a module, as `import` names it, and no file: {meant}:{name or 'app'}?"
+        )
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)

@@ -11,12 +11,24 @@ from typing import BinaryIO, Final, NamedTuple
 import click
 import msgspec
 
-__all__ = ("READ_ERRORS", "Bodies", "Body", "bodies")
+__all__ = ("Bodies", "Body", "UnreadableLineError", "bodies")
 
-READ_ERRORS: Final = (OSError, EOFError, zlib.error, msgspec.DecodeError)
+_READ_ERRORS: Final = (OSError, EOFError, zlib.error)
 """What a file that cannot be read to its end raises."""
 
 _STDIN: Final = "-"
+
+
+class UnreadableLineError(Exception):
+    """A line of the file that no message can be made of."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(number, why)
+        self.number = number
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"Line {self.number:,}: {self.why}"
 
 
 class Body(NamedTuple):
@@ -56,12 +68,26 @@ def bodies(arguments: Sequence[str], jsonl: str | None, from_line: int) -> Itera
 
 
 def _json_lines(lines: Iterator[bytes], file: BinaryIO | None, from_line: int) -> Iterator[Body]:
-    """Yield every line that holds something, from a number on. Raises `msgspec.DecodeError` at one that is no JSON."""
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text and number >= from_line:
-            msgspec.json.decode(text)
-            yield Body(text.decode(), number, file.tell() if file else 0)
+    """Yield every line that holds something, from a number on. Raises `UnreadableLineError` at one that is no JSON."""
+    number = 0
+    try:
+        for number, line in enumerate(lines, 1):
+            text = line.strip()
+            if text and number >= from_line:
+                yield Body(_json(text, number), number, file.tell() if file else 0)
+    except _READ_ERRORS as error:
+        raise UnreadableLineError(number + 1, f"The file cannot be read: {error}.") from error
+
+
+def _json(line: bytes, number: int) -> str:
+    try:
+        text = line.decode()
+        msgspec.json.decode(text)
+    except UnicodeDecodeError as error:
+        raise UnreadableLineError(number, f"It is not UTF-8 at byte {error.start} (0x{line[error.start]:02x}).") from error
+    except msgspec.DecodeError as error:
+        raise UnreadableLineError(number, f"It is no JSON: {error}.") from error
+    return text
 
 
 def _standard_input() -> str | bytes:

@@ -28,7 +28,7 @@ def command() -> None:
     """Look into client channel definition tables (CCDT)."""
 
 
-@command.command("explain")
+@command.command("explain", short_help="Say which entries would be tried, in which order, and why.")
 @click.argument("table", metavar="[FILE]", default="")
 @click.option("--connect", "name", metavar="NAME", default="*", show_default=True, help="The name that is connected with.")
 @click.option("--host", metavar="HOST", default="", help="The host that it would happen on; this one by default.")

@@ -49,7 +49,7 @@ def command() -> None:
     """Messages that wait for their delay to be over."""
 
 
-@command.command("list")
+@command.command("list", short_help="Show what waits, and when it is due.")
 @_queue_option
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many are shown.")
 @json_option
@@ -77,7 +77,7 @@ def show(queue: str, limit: int, url: str | None, **options: Any) -> None:
         note(f"There is more; --limit shows more than {limit}.")
 
 
-@command.command("cancel")
+@command.command("cancel", short_help="Take messages back that wait.")
 @click.argument("message_id", nargs=-1, required=True)
 @_queue_option
 @url_option

@@ -16,7 +16,7 @@ def command() -> None:
     """Handle dead-letter queues by rules tables."""
 
 
-@command.command("run")
+@command.command("run", short_help="Handle a dead-letter queue by a rules table, as runmqdlq does.")
 @click.argument("queue", default="")
 @click.argument("queue_manager", default="", metavar="[QMGR]")
 @click.option("-u", "user", metavar="USER", default="", help="Connect as this user; the first line of stdin is the password.")

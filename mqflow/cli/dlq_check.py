@@ -14,6 +14,7 @@ from mqflow.cli.dlq_run import tell_problems
 from mqflow.cli.exits import EXIT_FAILED
 from mqflow.cli.target import connected
 from mqflow.cli.terminal import note, safe, show_table
+from mqflow.cli.texts import read_text
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
@@ -40,7 +41,7 @@ class _Tally(Struct):
 
 def run_check(rules: Path, against: str | None, url: str | None, *, each: bool) -> int:
     """Check the table and return the exit code: 1 for one with errors."""
-    text = rules.read_text("utf-8")
+    text = read_text(rules)
     table = parse(text)
     if not isinstance(table, RulesTable):
         tell_problems(table)

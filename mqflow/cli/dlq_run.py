@@ -24,6 +24,7 @@ from mqflow.app.reconnecting import client_configuration, reconnection
 from mqflow.app.settings import ReconnectSettings, Secret, load
 from mqflow.cli.link import Link
 from mqflow.cli.terminal import note, safe
+from mqflow.cli.texts import read_text
 from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import reason_name
@@ -82,8 +83,10 @@ def exit_code_of(number: int) -> int:
 
 def run_handler(wishes: Wishes) -> int:
     """Handle messages until the end; return the exit code."""
-    password = sys.stdin.readline().rstrip("\r\n") if wishes.user else ""
-    text = wishes.rules.read_text("utf-8") if wishes.rules else sys.stdin.read()
+    password = sys.stdin.buffer.readline().decode().rstrip("\r\n") if wishes.user else ""
+    if wishes.rules is None and sys.stdin.isatty():
+        note("The rules table, and Ctrl-D at its end (< FILE or --rules FILE reads one):")
+    text = read_text(wishes.rules)
     try:
         with ExitStack() as stack:
             table = read_table(text)

@@ -83,7 +83,9 @@ pythonpath = ["."]
 _CONTAINERFILE: Final = """FROM python:3.12-slim
 WORKDIR /app
 COPY pyproject.toml ./
-RUN pip install --no-cache-dir "mqflow[cli]"
+# What pyproject.toml says it depends on, and not the project: that is the files below.
+RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\\n')" \\
+    > requirements.txt && pip install --no-cache-dir -r requirements.txt
 COPY app.py queues.mqsc mqflow.toml ./
 RUN useradd --create-home mqflow && mkdir data && chown mqflow data
 USER mqflow

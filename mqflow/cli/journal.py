@@ -27,7 +27,7 @@ def command() -> None:
     """Show what is in a journal, who reads it, and trim what all have read."""
 
 
-@command.command("show")
+@command.command("show", short_help="Show what each lane holds, and who is behind.")
 @_folder
 @json_option
 def show(folder: Path, *, as_json: bool) -> None:
@@ -59,7 +59,9 @@ def show(folder: Path, *, as_json: bool) -> None:
         size = sum(segment.size_bytes for segment in segments) / 1_000_000
         total = sum(segment.rows for segment in segments)
         rows.append((lane.name, lane.kind, f"{total:,}", f"{len(segments):,}", f"{size:,.1f}", f"{lane.last}", held))
-    if not as_json:
+    if not rows:
+        note(f"{folder} is a journal, and no lane is in it yet: mqflow land QUEUE --journal {folder} makes one.")
+    elif not as_json:
         columns = ("lane", "kind", "rows", "segments", "MB", "last", "rows still to read, by consumer")
         show_table(columns, rows, numbers=frozenset({2, 3, 4, 5}))
 
@@ -68,7 +70,7 @@ def _behind(lane: Lane, offset: int) -> int:
     return sum(segment.rows for segment in lane.all_segments() if segment.number > offset)
 
 
-@command.command("verify")
+@command.command("verify", short_help="Read every segment; fail at the first that is damaged.")
 @_folder
 def verify(folder: Path) -> None:
     """Read every segment of the journal in FOLDER; fail at the first that is damaged or does not fit."""
@@ -105,7 +107,7 @@ def forget(folder: Path, consumer: str) -> None:
     note(f"{safe(consumer)} is forgotten; `mqflow journal trim` may delete what only it had not read.")
 
 
-@command.command("settle")
+@command.command("settle", short_help="Say what became of a lane whose marker is gone, and mend it.")
 @_folder
 @click.argument("lane")
 @click.option("--publish", "does", flag_value="publish", help="Its last unit of work was committed: its segment counts.")

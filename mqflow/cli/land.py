@@ -56,7 +56,7 @@ def _queue(text: str) -> _Wanted:
 @click.option("--lane", help="The lane's name, for one queue; its queue's name otherwise.")
 @click.option("--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="Lanes, so connections, of each queue.")
 @click.option("--browse-first", is_flag=True, help="Browse, write, then get: BackoutCount stays as it is. One lane only.")
-@click.option("--linger", "linger_s", callback=duration_s, default="200ms", show_default=True, help="A segment waits so long.")
+@click.option("--linger", "linger_s", metavar="TIME", callback=duration_s, default="200ms", show_default=True, help="A segment waits so long.")
 @click.option("--batch", type=click.IntRange(1), default=2_000, show_default=True, help="Messages in a segment at most.")
 @click.option("--once", is_flag=True, help="End when the queues are empty.")
 @click.option("--trim", is_flag=True, help="At the end, delete what every registered consumer has read.")
@@ -76,7 +76,6 @@ def command(queues: tuple[str, ...], journal: Path, url: str | None, **options: 
         raise click.UsageError("--lane names the lane of one queue.")
     if options["browse_first"] and options["lanes"] > 1:
         raise click.UsageError("--browse-first and --lanes exclude each other: two that browse see the same messages.")
-    there = Journal.create(journal)
     how = LanderOptions(
         batch=options["batch"],
         linger_ms=round(options["linger_s"] * 1_000),
@@ -84,6 +83,7 @@ def command(queues: tuple[str, ...], journal: Path, url: str | None, **options: 
         state_queue=options["state_queue"],
     )
     with opened(url) as queue_manager, _signals() as stopping:
+        there = Journal.create(journal)
         lanes = _lanes(there, queue_manager, wanted, options["lane"], options["lanes"])
         _finish_others(there, queue_manager, lanes, how.state_queue)
         _Landing(there, lanes, queue_manager, how, stopping, once=options["once"]).run()

@@ -14,6 +14,7 @@ from mqflow.app.settings import load
 from mqflow.cli.needs import Needs, needs_of, needs_options
 from mqflow.cli.target import json_option, url_option
 from mqflow.cli.terminal import note
+from mqflow.cli.texts import read_text
 from mqflow.embedded.mqsc import Response, Results, Verdict, execute, parse, run
 from mqflow.embedded.mqsc.commands import Command, End
 from mqflow.embedded.mqsc.display import as_json as as_record
@@ -57,7 +58,7 @@ def command(what: str | None, strict: bool, as_json: bool, url: str | None, **ne
                 if any(isinstance(each.command, Command) and isinstance(each.command.action, End) for each in responses):
                     break
             return
-        results = run(_script(file), administration)
+        results = run(read_text(file), administration)
     finally:
         queue_manager.close()
     _print(results.responses, as_json=as_json)
@@ -71,20 +72,6 @@ def _file(name: str) -> Path:
     if not path.is_file():
         raise click.BadParameter(f"there is no file {name!r}, and it is not MODULE:APP either.", param_hint="FILE")
     return path
-
-
-def _script(file: Path | None) -> str:
-    """Return the text of the file, or of stdin. Raises `ClickException`, with the place, for one that is not UTF-8."""
-    data = file.read_bytes() if file else sys.stdin.buffer.read()
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-        raise click.ClickException(
-            f"{file or 'stdin'} is not UTF-8 in line {line}, column {column} (byte 0x{data[error.start]:02x}). "
-            "Nothing was done; save it as UTF-8."
-        ) from error
 
 
 def _typed(queue_manager: str) -> Iterator[str]:

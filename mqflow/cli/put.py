@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct, field
 
 from mqflow.app.publishing import framed, outgoing
-from mqflow.cli.bodies import READ_ERRORS, Bodies, bodies
-from mqflow.cli.exits import EXIT_FAILED, sentence_of
+from mqflow.cli.bodies import Bodies, UnreadableLineError, bodies
+from mqflow.cli.exits import EXIT_FAILED
 from mqflow.cli.target import connected, duration_s, json_option, stager_for, url_option
 from mqflow.cli.terminal import Progress, counted, note, progress
 from mqflow.mqi.errors import MQIError
@@ -106,9 +106,8 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[
             bar.reached(source.total, counted(result.committed, "messages"))
     except MQIError as error:
         result.stopped = f"{_place(source, number)}{error}{_rest(source, result.committed, next_number)}"
-    except READ_ERRORS as error:
-        said = f"It is no JSON: {error}." if isinstance(error, msgspec.DecodeError) else sentence_of(error)
-        result.stopped = f"{_place(source, number + 1)}{said}{_rest(source, result.committed, next_number)}"
+    except UnreadableLineError as error:
+        result.stopped = f"{error}{_rest(source, result.committed, next_number)}"
     return result
 
 

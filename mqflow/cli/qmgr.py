@@ -172,7 +172,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
     note(f"Applications of this user reach it by embedded+unix:{place / SERVED_SOCKET}?qmgr={name}")
 
 
-@command.command("stop")
+@command.command("stop", short_help="End a queue manager and its standbys (endmqm).")
 @_name_argument
 @_data
 @click.option(
@@ -280,7 +280,7 @@ def user_command(name: str, user: str, folder: Path | None, remove: bool, passwo
         return
     if said := why_no_user(user):
         raise ConfigurationError(f"{said}.")
-    password = password_file.read().rstrip("\n") if password_file else getpass.getpass(f"Password of {user}: ")
+    password = password_file.read().rstrip("\n") if password_file else _asked_for(user)
     if not password:
         raise ConfigurationError("An empty password is none.")
     users.set(user, password)
@@ -299,7 +299,8 @@ def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, sai
         code = process.poll()
         said = (place / _LOG).read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
         if code is not None:
-            raise ConfigurationError(f"{name} did not start (exit code {code}): {(said or ['it said nothing'])[-1]}")
+            why = said[-1].removeprefix("mqflow: ") if said else "it said nothing"
+            raise ConfigurationError(f"{name} did not start (exit code {code}): {why}")
         owns = owner_pid(data) == process.pid
         # It says so once it listens at every address, and answers at its own before that.
         active = owns and any(f"{name} is active, at" in line for line in said) and answers(place)
@@ -308,6 +309,13 @@ def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, sai
             return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
         anyio.run(anyio.sleep, 0.05)
     raise ConfigurationError(f"{name} is not ready after {_START_S:g} s; {place / _LOG} says more.")
+
+
+def _asked_for(user: str) -> str:
+    try:
+        return getpass.getpass(f"Password of {user}: ")
+    except EOFError as error:
+        raise ConfigurationError("Nobody is there to ask for the password: --password-file names a file with it.") from error
 
 
 def _say_nothing(_: str) -> None:

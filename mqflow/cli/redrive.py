@@ -168,9 +168,13 @@ def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[Moved]
         yield before, lambda moved: print(f"{moved.identity:016x}", file=lines)
 
 
+def _target(counted: tuple[tuple[str, str], int]) -> str:
+    return counted[0][0]  # of one target, what came first stands first: "as the one before" has one
+
+
 def _tell(counts: Counter[tuple[str, str]], *, dry_run: bool) -> None:
     if not counts:
         return
     done = "would be moved" if dry_run else "moved"
-    rows = [(target, f"{count:,}", why or done) for (target, why), count in sorted(counts.items())]
+    rows = [(target, f"{count:,}", why or done) for (target, why), count in sorted(counts.items(), key=_target)]
     show_table(("to", "messages", "what became of them"), rows, numbers=frozenset({1}))

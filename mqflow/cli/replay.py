@@ -15,6 +15,7 @@ from mqflow.cli.exits import EXIT_FAILED, EXIT_NOTHING
 from mqflow.cli.story_view import sentences
 from mqflow.cli.target import connected, url_option
 from mqflow.cli.terminal import counted, note, safe
+from mqflow.cli.texts import read_text
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Settled
@@ -84,7 +85,7 @@ def _to_handlers(app: App, captures: list[Captured], define: Path | None) -> int
         for attributes in _queues(app):
             queue_manager.administration.define(attributes)
         if define is not None:
-            mqsc.run(define.read_text("utf-8"), queue_manager.administration)
+            mqsc.run(read_text(define), queue_manager.administration)
         listening = {listener.queue for listener in app.listeners}
 
         async def main() -> None:

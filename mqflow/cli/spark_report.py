@@ -8,6 +8,7 @@ import click
 from mqflow.cli import land
 from mqflow.cli.spark import bronze, rules_option, spark_options, started, tables_option, told
 from mqflow.cli.target import url_option
+from mqflow.cli.texts import read_text
 
 __all__ = ("command",)
 
@@ -50,4 +51,4 @@ def command(
     with started("report", **options) as spark, told():
         if journal is not None:
             ctx.invoke(bronze, journal=journal, tables=tables, **options)
-        click.echo(str(jobs.report(spark, tables, output, rules.read_text("utf-8") if rules else None)))
+        click.echo(str(jobs.report(spark, tables, output, read_text(rules) if rules else None)))

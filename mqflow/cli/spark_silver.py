@@ -7,6 +7,7 @@ import click
 
 from mqflow.cli.spark import rules_option, spark_options, started, tables_there_option, told
 from mqflow.cli.terminal import note
+from mqflow.cli.texts import read_text
 
 __all__ = ("command",)
 
@@ -34,6 +35,6 @@ def command(tables: Path, rules: Path | None, *, payload: str | None, dedupe: bo
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
     with started("silver", **options) as spark, told():
-        text = rules.read_text("utf-8") if rules else None
+        text = read_text(rules) if rules else None
         jobs.silver(spark, tables, text, payload=payload, dedupe=dedupe, whole=whole)
     note(f"Silver is up to bronze, in {tables / 'silver'}.")

@@ -7,6 +7,7 @@ import click
 
 from mqflow.cli.spark import spark_options, started, tables_there_option, told
 from mqflow.cli.terminal import counted, safe, show_table
+from mqflow.cli.texts import read_text
 
 __all__ = ("command",)
 
@@ -26,8 +27,8 @@ def command(tables: Path, rules: Path, against: Path | None, *, retries: bool, *
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
     with started("triage", **options) as spark, told():
-        other = against.read_text("utf-8") if against else None
-        found = jobs.triage(spark, tables, rules.read_text("utf-8"), other, retries=retries)
+        other = read_text(against) if against else None
+        found = jobs.triage(spark, tables, read_text(rules), other, retries=retries)
     rows = [
         (str(use.number), str(use.line), use.action, f"{use.first:,}", f"{use.matching:,}", use.note)
         for use in found.triage.rules

@@ -25,7 +25,9 @@ def command() -> None:
     """
 
 
-@command.command("run", context_settings={"ignore_unknown_options": True})
+@command.command(
+    "run", context_settings={"ignore_unknown_options": True}, short_help="Run a program on the embedded queue manager."
+)
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--mqsc", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="MQSC to carry out first.")
 @url_option

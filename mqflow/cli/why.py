@@ -1,6 +1,7 @@
 """`mqflow why`: the story of a message from the decision ledger: each delivery, each decision, each destination tried."""
 
 import sys
+from string import hexdigits
 
 import click
 import msgspec
@@ -28,6 +29,9 @@ def command(message_id: str, as_json: bool, url: str | None) -> None:  # noqa: F
     The ledger beside the data has messages that failed or were decided about; with `record = "all"` below [ledger] in
     mqflow.toml, every message. It may be read while the application runs. Exits with 3 for a message it does not have.
     """
+    if not all(letter in hexdigits for letter in message_id):
+        said = "no message identifier, nor the beginning of one: it has hexadecimal digits, as `mqflow browse` shows it"
+        raise click.BadParameter(f"{message_id!r} is {said}.")
     settings = load({"url": url})
     path = ledger_file(settings.url, settings.ledger)
     if path is None:

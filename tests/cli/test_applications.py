@@ -214,6 +214,16 @@ def test_init_makes_an_application_whose_test_passes(run: Run, tmp_path: Path) -
     assert "2 passed" in tested.stdout, tested.stdout + tested.stderr
 
 
+def test_the_containerfile_of_init_installs_what_the_project_depends_on(run: Run, tmp_path: Path) -> None:
+    run("init", "greeter")
+    lines = (tmp_path / "greeter" / "Containerfile").read_text().splitlines()
+    [command] = [line.removeprefix("RUN python ").removesuffix(" \\") for line in lines if line.startswith("RUN python ")]
+
+    said = subprocess.run(["sh", "-c", f"{sys.executable} {command}"], cwd=tmp_path / "greeter", capture_output=True, text=True, check=True).stdout
+
+    assert "mqflow[cli]\n" == said
+
+
 def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("mine")
 

@@ -315,3 +315,10 @@ def test_a_dry_run_says_rule_by_rule_what_would_happen(run: Run) -> None:
     assert "1 message does not begin with an MQDLH" in said
     assert "put to NOBODY with its MQDLH: it would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in said
     assert 4 == len(on(run, DLQ))
+
+
+def test_a_table_in_another_encoding_is_refused_with_the_place(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rules.tbl").write_bytes(b"* r\xfcckw\xe4rts\nACTION(RETRY)\n")
+
+    for command in (("dlq", "check", "rules.tbl"), ("dlq", "run", "--rules", "rules.tbl")):
+        assert "rules.tbl is not UTF-8 in line 1, column 4 (byte 0xfc)" in run(*command).stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from mqflow.cli import main
 from mqflow.cli.exits import EXIT_CODES
@@ -33,6 +34,42 @@ def test_what_a_help_page_sets_in_columns_stays_in_columns(run: Run) -> None:
 
     assert "\n    --where priority=9             a field of the descriptor\n" in shown
     assert "\\b" not in shown
+
+
+@pytest.mark.parametrize("group", ["ccdt", "delay", "dlq", "journal", "qmgr", "spark", "standin"])
+def test_a_group_says_of_each_command_what_it_does_to_the_end(run: Run, group: str) -> None:
+    assert "...\n" not in run(group, "--help").stdout.partition("\nCommands:\n")[2]
+
+
+def test_a_command_that_is_mistyped_is_guessed(run: Run) -> None:
+    assert "No such command 'gte'. Did you mean get?" in run("gte", "Q").stderr
+    assert "No such command 'wombat'.\n" in run("wombat").stderr
+
+
+def test_a_terminal_that_wants_no_colour_gets_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQFLOW_URL", "embedded::memory:?qmgr=QM1")
+    coloured = CliRunner().invoke(main, ["mqsc"], input="DEFINE QLOCALE(Q)", color=True).output
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = CliRunner().invoke(main, ["mqsc"], input="DEFINE QLOCALE(Q)", color=True).output
+
+    assert "\x1b[31m" in coloured
+    assert "\x1b" not in plain
+
+
+@pytest.mark.parametrize(
+    ("target", "meant"), [("app.py", "app:app"), ("./app.py:orders", "app:orders"), ("shop/app.py:orders", "shop.app:orders")]
+)
+def test_a_file_where_a_module_belongs_is_told_the_module(run: Run, target: str, meant: str) -> None:
+    result = run("run", target)
+
+    assert 2 == result.exit_code
+    assert f"{meant}?" in result.stderr
+
+
+def test_a_settings_file_that_is_not_there_is_said_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQFLOW_CONFIG", "nowhere.toml")
+
+    assert "from MQFLOW_CONFIG: there is no file nowhere.toml." in run("doctor").stderr
 
 
 def test_python_m_mqflow_is_the_command() -> None:

@@ -150,3 +150,30 @@ def test_non_persistent_messages_end_with_the_command_and_it_says_so(run: Run) -
 
     assert "ends with it, and non-persistent messages with both" in result.stderr
     assert 0 == depth(run, "ORDERS.IN")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (b'{"n":1}\n\n\nnope\n', (), "Line 4: It is no JSON"),
+        (b'{"n":1}\n\n\nnope\n', ("--from-line", "4"), "Line 4: It is no JSON"),
+        (b'{"n":1}\n{"n":"gr\xfcn"}\n', (), "Line 2: It is not UTF-8 at byte 8 (0xfc)."),
+    ],
+    ids=["after blank lines", "from a line on", "in another encoding"],
+)
+def test_a_line_that_is_none_is_named_by_its_number(
+    run: Run, queues: None, tmp_path: Path, text: bytes, options: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "orders.jsonl").write_bytes(text)
+
+    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl", *options)
+
+    assert 1 == result.exit_code
+    assert f"mqflow: {said}" in result.stderr
+    assert "Nothing was put." in result.stderr
+
+
+def test_a_file_that_is_called_gz_and_is_none_is_said_so(run: Run, queues: None, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl.gz").write_bytes(b'{"n":1}\n')
+
+    assert "Line 1: The file cannot be read: Not a gzipped file" in run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz").stderr
