@@ -79,7 +79,7 @@ def test_workers_share_the_queue_manager_and_all_drain_at_sigterm(run: Run, orde
 
 def test_a_worker_that_cannot_start_stops_them_all(run: Run, orders: None, tmp_path: Path) -> None:
     (tmp_path / "orders_app.py").write_text(
-        "import os\nfrom mqflow import App\n" + APP + "\nif 'served' in os.environ['MQFLOW_URL']: del app"
+        "import sys\nfrom mqflow import App\n" + APP + "\nif '.sock' in ' '.join(sys.argv): del app"  # in the workers
     )
 
     printed, code = run_until("never", 1, "--workers", "2", "--url", "embedded::memory:")
@@ -219,7 +219,9 @@ def test_the_containerfile_of_init_installs_what_the_project_depends_on(run: Run
     lines = (tmp_path / "greeter" / "Containerfile").read_text().splitlines()
     [command] = [line.removeprefix("RUN python ").removesuffix(" \\") for line in lines if line.startswith("RUN python ")]
 
-    said = subprocess.run(["sh", "-c", f"{sys.executable} {command}"], cwd=tmp_path / "greeter", capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        ["sh", "-c", f"{sys.executable} {command}"], cwd=tmp_path / "greeter", capture_output=True, text=True, check=True
+    ).stdout
 
     assert "mqflow[cli]\n" == said
 
