@@ -56,7 +56,15 @@ def _queue(text: str) -> _Wanted:
 @click.option("--lane", help="The lane's name, for one queue; its queue's name otherwise.")
 @click.option("--lanes", type=click.IntRange(1, 64), default=1, show_default=True, help="Lanes, so connections, of each queue.")
 @click.option("--browse-first", is_flag=True, help="Browse, write, then get: BackoutCount stays as it is. One lane only.")
-@click.option("--linger", "linger_s", metavar="TIME", callback=duration_s, default="200ms", show_default=True, help="A segment waits so long.")
+@click.option(
+    "--linger",
+    "linger_s",
+    metavar="TIME",
+    callback=duration_s,
+    default="200ms",
+    show_default=True,
+    help="A segment waits so long.",
+)
 @click.option("--batch", type=click.IntRange(1), default=2_000, show_default=True, help="Messages in a segment at most.")
 @click.option("--once", is_flag=True, help="End when the queues are empty.")
 @click.option("--trim", is_flag=True, help="At the end, delete what every registered consumer has read.")
