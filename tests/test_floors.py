@@ -28,7 +28,7 @@ SEAMS = {
     "threading.Thread": ("ambient.py",),
     "threading.Timer": (),
     "queue.SimpleQueue": ("ambient.py", "app/decision_ledger.py"),
-    "select": ("embedded/wire/signals.py",),
+    "select": ("embedded/wire/signals.py", "embedded/wire/switchboard.py"),
     "concurrent": (),
     "multiprocessing": (),
     "anyio.to_thread": ("app/handler.py",),

@@ -53,6 +53,8 @@ def get_plain(machine: Machine, handle: EmbeddedHandle, plan: GetPlan, most: int
         )
     queue.take_first(taken)
     own.add_gets(queue, taken)
+    if taken and handle.bits & _SAVE_ALL_CONTEXT:
+        handle.saved_context = taken[-1].descriptor
     return unit
 
 
@@ -75,7 +77,6 @@ def _is_plain_get(handle: EmbeddedHandle, plan: GetPlan) -> bool:
         and handle.logical.get is None
         and handle.selector is None
         and handle.locked is None
-        and not handle.bits & _SAVE_ALL_CONTEXT
     )
 
 

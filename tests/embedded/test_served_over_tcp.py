@@ -99,12 +99,12 @@ def test_a_get_waits_and_hearts_beat_over_tls(
     owner: EmbeddedQueueManager, users: UsersFile, certificates: CertificateFiles
 ) -> None:
     context = server_context(certificates.certificate, certificates.key)
-    with serve_tcp(owner, HERE, users, tls=context, silence_s=0.4) as server:
+    with serve_tcp(owner, HERE, users, tls=context, silence_s=1.5) as server:
         trusting = client_context(certificates.authority)
-        manager = ServedQueueManager(server.address, user="alice", password=SECRET, tls=trusting, silence_s=0.4)
+        manager = ServedQueueManager(server.address, user="alice", password=SECRET, tls=trusting, silence_s=1.5)
         connection = manager.connect()
         handle = connection.open(QUEUE, BOTH)
-        patient = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=1_200)
+        patient = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=2_000)
 
         assert connection.get(handle, patient) is None
         later = threading.Thread(target=lambda: owner.connect().put1(QUEUE, MessageDescriptor(), b"x", PutOption.NO_SYNCPOINT))

@@ -15,13 +15,15 @@ from typing import Final
 
 from msgspec import Struct
 
+from mqflow.ambient import Runner
 from mqflow.embedded.wire.addresses import Address
 from mqflow.embedded.wire.dialing import Dial
 from mqflow.embedded.wire.signals import HasDescriptor, Waited
 from mqflow.embedded.wire.streams import Stream
+from mqflow.embedded.wire.switchboard import QUIET_S, Line
 from tests.simulation.world import Process, Waiters, World
 
-__all__ = ("Act", "Fate", "Judge", "Listener", "Network", "Passing", "Signal", "Where", "Wire")
+__all__ = ("Act", "Fate", "Judge", "Listener", "Network", "Passing", "Signal", "Switchboard", "Where", "Wire")
 
 _TIMEOUT: Final = struct.Struct("ll")
 _WINDOW_BYTES: Final = 256 * 1024
@@ -389,3 +391,49 @@ class Signal:
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+class Switchboard:
+    """Listens to many streams at once, as the one that uses epoll."""
+
+    def __init__(self, world: World, runner: Runner) -> None:
+        self._world = world
+        self._runner = runner
+        #: In the order they came: a simulated run repeats itself.
+        self._lines: dict[Line, None] = {}
+        self._changed: Waiters = deque()
+        self._runs = False
+        self._closing = False
+
+    def connect(self, line: Line) -> None:
+        self._lines[line] = None
+        if not self._runs:
+            self._runs = True
+            self._runner.start(self._run, "switchboard")
+        self._world.wake(self._changed)
+
+    def disconnect(self, line: Line) -> None:
+        self._lines.pop(line, None)
+
+    def close(self) -> None:
+        self._closing = True
+        self._world.wake(self._changed)
+
+    def _run(self) -> None:
+        tick_at = self._world.now + QUIET_S
+        while not self._closing:
+            ready = [line for line in self._lines if _stream_of(line).readable]
+            for line in ready:
+                line.heard()
+            if self._world.now >= tick_at:
+                tick_at = self._world.now + QUIET_S
+                for line in tuple(self._lines):
+                    line.tick()
+            elif not ready:
+                streams = [_stream_of(line).waiters for line in self._lines]
+                self._world.wait((self._changed, *streams), QUIET_S if streams else None)
+
+
+def _stream_of(line: Line) -> _Stream:
+    assert isinstance(line.stream, _Stream)
+    return line.stream

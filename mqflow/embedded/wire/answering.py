@@ -14,15 +14,17 @@ from typing import Any, Final, Protocol, TypeVar, assert_never, cast
 
 import msgspec
 
-from mqflow.ambient import Clock
+from mqflow.ambient import Clock, Runner
 from mqflow.embedded.administration import Administration
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.administering import administered
 from mqflow.embedded.wire.entrances import Entrance
 from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, FrameError, Frames, SilenceError
 from mqflow.embedded.wire.heart import Heart
+from mqflow.embedded.wire.lent_line import Left, LentLine
 from mqflow.embedded.wire.pulse import Pulses
 from mqflow.embedded.wire.signals import Signal
+from mqflow.embedded.wire.switchboard import Switchboard
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -44,6 +46,8 @@ Taken = TypeVar("Taken", "Got | None", list[Got])
 
 # Whoever has not said who it is makes nobody keep megabytes for it.
 _HELLO_BYTES_MAX: Final = 64 * 1024
+#: Stands for an answer that others gave.
+_SAID: Final = object()
 #: Stands for a number that is no handle's where None would mean something.
 _NO_HANDLE: Final = object()
 
@@ -59,6 +63,10 @@ class ServableConnection(InlineConnection, BatchConnection, Protocol):
         self, handle: Any, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
         """Commit where `commit`, and get if what comes first is plain; None where the commit is not over at once."""
+        ...
+
+    def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
+        """Return plain messages that are there; none where the first is special, or a get would be refused."""
         ...
 
     def abandon(self) -> None:
@@ -112,6 +120,8 @@ class Answering:
         over: Callable[["Answering"], None],
         arrived: Signal,
         pulses: Pulses,
+        runner: Runner,
+        switchboard: Switchboard | None,
         *,
         hello_s: float,
         full: MQIError | None = None,
@@ -119,6 +129,11 @@ class Answering:
         #: What everybody is told but an administrator, where there is no place for one more.
         self._full = full
         self._pulses = pulses
+        self._runner = runner
+        self._switchboard = switchboard
+        self._line: LentLine | None = None
+        # What has come while others listened, and is to be done next.
+        self._frame: bytes | None = None
         # The number of its pulse, if it lives by one.
         self._pulse = 0
         #: Whether it is one itself.
@@ -153,15 +168,17 @@ class Answering:
             self._heart.add(self._frames)
             connection = self._welcome()
             self.unknown_until = None
-            while connection is not None and not self._ending and (frame := self._frames.receive()) is not None:
+            while connection is not None and not self._ending and (frame := self._next()) is not None:
                 request = self._decoded(frame)
                 if isinstance(request, calls.Interrupt):
                     self._interrupted = True
                     continue
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
-                answer = calls.encode(self._answered(connection, request))
+                reply = self._answered(connection, request)
+                answer = b"" if reply is None else calls.encode(reply)
                 self._frames.beating = False
-                self._frames.send(answer)
+                if answer:
+                    self._frames.send(answer)
         except (OSError, FrameError, msgspec.MsgspecError):
             pass  # whatever the reason: nobody is there who could be told
         finally:
@@ -289,9 +306,16 @@ class Answering:
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
         return self._entrance.user_of(hello, self._queue_manager.owner)
 
-    def _answered(self, connection: ServableConnection, request: calls.Request) -> calls.Reply[object]:
+    def _next(self) -> bytes | None:
+        """Return the next request: the one that others left, or one that is waited for."""
+        frame, self._frame = self._frame, None
+        return self._frames.receive() if frame is None else frame
+
+    def _answered(self, connection: ServableConnection, request: calls.Request) -> calls.Reply[object] | None:
+        """Return what to say; None where all is said."""
         try:
-            return calls.Reply(None, self._perform(connection, request))
+            result = self._perform(connection, request)
+            return None if result is _SAID else calls.Reply(None, result)
         except MQIError as error:
             return calls.Reply(calls.failure_of(error))
 
@@ -422,7 +446,7 @@ class Answering:
                 break
         return got
 
-    def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> calls.Exchanged:
+    def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> object:
         """Settle, then get: in one step where that is possible."""
         handle, options, commit = self._handle(request.handle), self._without_wait(request), request.commit
         unit: list[Got] | None = None
@@ -431,12 +455,36 @@ class Answering:
             unit = connection.exchange_at_once(handle, options, commit=commit is True, most=most, bytes_max=bytes_max)
             if unit:
                 return calls.Exchanged(unit=tuple(unit))
+        if unit is None and commit and self._switchboard is not None and self._frames.socket is self._raw:
+            left = self._lent(connection, self._switchboard, request)
+            if left is not None:
+                return self._done_with(connection, left)
         if unit is None and commit is not None:
             try:
                 (connection.commit if commit else connection.backout)()
             except MQIError as error:
                 return calls.Exchanged(settle=calls.failure_of(error))
         return self._get_settled(connection, request, handle, options)
+
+    def _lent(self, connection: ServableConnection, switchboard: Switchboard, request: calls.Exchange) -> Left | None:
+        """Sleep while others answer this and what follows; return what they left. None where they cannot."""
+        if self._line is None:
+            handle_of, options_of = self._handle, self._without_wait
+            self._line = LentLine(switchboard, connection, self._frames, self._decoded, handle_of, options_of, self._runner)
+        return self._line.lend(request)
+
+    def _done_with(self, connection: ServableConnection, left: Left) -> object:
+        """Do what others left, and return what is to be said."""
+        if left.unsent:
+            self._frames.send_made(b"")
+        if left.failure is not None:
+            raise left.failure
+        self._interrupted = self._interrupted or left.interrupted
+        self._frame = left.frame
+        if left.settled is None:
+            return _SAID
+        handle, options = self._handle(left.settled.handle), self._without_wait(left.settled)
+        return self._get_settled(connection, left.settled, handle, options)
 
     def _get_settled(
         self, connection: ServableConnection, request: calls.Exchange, handle: object, options: GetOptions

@@ -103,6 +103,20 @@ class Frames:
         if self._to_say:
             self._say()
 
+    def send_at_once(self, frame: bytes) -> bool:
+        """Send what goes without waiting; return whether that is all. If not, `send_made` of nothing sends the rest.
+
+        Raises `FrameError` where it is too long.
+        """
+        if len(frame) > FRAME_BYTES_MAX:
+            raise FrameError(f"a frame of {len(frame)} bytes is longer than {FRAME_BYTES_MAX}")
+        with self._sending:
+            self._send_now(self._unsent + made(frame))
+            whole = not self._unsent
+        if self._to_say:
+            self._say()
+        return whole
+
     def beat(self) -> None:
         """Send a heartbeat, unless something is being sent anyway or nothing is taken off. Never blocks, never raises."""
         if not self.beating or not self._sending.acquire(blocking=False):

@@ -20,6 +20,7 @@ from mqflow.embedded.wire.frames import SILENCE_S
 from mqflow.embedded.wire.heart import Heart
 from mqflow.embedded.wire.pulse import Pulses
 from mqflow.embedded.wire.signals import Signal, SocketSignal
+from mqflow.embedded.wire.switchboard import Switchboard, switchboard_of_system
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 
@@ -80,6 +81,7 @@ class Server:
         silence_s: float,
         room: Room,
         signals: Callable[[], Signal] = SocketSignal,
+        switchboard: Switchboard | None = None,
     ) -> None:
         #: Where it is served; the port is the one it got.
         self.address: Final = address
@@ -101,6 +103,7 @@ class Server:
         self._served: dict[Answering, tuple[Running, Room]] = {}
         self._heart = Heart(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
+        self._switchboard = switchboard
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
 
     @property
@@ -130,6 +133,8 @@ class Server:
         for connection, (running, _) in sorted(served.items(), key=lambda each: each[0].is_pulse):
             connection.end()
             running.join()
+        if self._switchboard is not None:
+            self._switchboard.close()
         self._closing.close()
 
     def _remove_socket(self, path: Path) -> None:
@@ -182,6 +187,8 @@ class Server:
                 self._forget,
                 self._signals(),
                 self._pulses,
+                self._runner,
+                self._switchboard,
                 hello_s=hello_s,
                 full=full,
             )
@@ -259,6 +266,7 @@ def serve(
         clock=clock,
         silence_s=silence_s,
         room=room or Room(),
+        switchboard=switchboard_of_system(runner, clock),
     )
 
 
@@ -300,6 +308,7 @@ def serve_tcp(
         clock=clock,
         silence_s=silence_s,
         room=room or Room(),
+        switchboard=switchboard_of_system(runner, clock),
     )
 
 
