@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.settings import Settings
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.mqi.names import is_object_name
@@ -46,7 +46,7 @@ def where_to(url: str) -> ConnectOptions:
         raise ConfigurationError(f"{parts.scheme}://{parts.netloc}{parts.path}?{'=...&'.join(sorted(query))}=...: {_WHO}")
     said = {key: values[-1] for key, values in query.items()}
     if unknown := sorted(said.keys() - set(_KEYS)):
-        raise ConfigurationError(f"{url!r}: {', '.join(unknown)} is not known in this URL; {', '.join(_KEYS)} are.")
+        raise ConfigurationError(f"{shown_url(url)!r}: {', '.join(unknown)} is not known in this URL; {', '.join(_KEYS)} are.")
     hosts = tuple(_host(url, host) for host in parts.netloc.split(",")) if parts.netloc else ()
     _check_way(url, said, hosts)
     return ConnectOptions(
@@ -94,8 +94,8 @@ def _queue_manager(url: str, path: str) -> str:
     group = name.removeprefix("*")
     if group and not is_object_name(group):
         raise ConfigurationError(
-            f"{url!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %, after an asterisk for "
-            "any of a group; nothing for the default one."
+            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %, after an "
+            "asterisk for any of a group; nothing for the default one."
         )
     return name
 
@@ -111,7 +111,9 @@ def _host(url: str, text: str) -> tuple[str, int]:
     elif ":" in text:
         host, _, port = text.rpartition(":")
     if not host or set(host) & _NOT_IN_HOSTS or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
-        raise ConfigurationError(f"{url!r}: {text!r} is no host and port; write mq.example:1414, and more after commas.")
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {text!r} is no host and port; write mq.example:1414, and more after commas."
+        )
     return host, int(port)
 
 
@@ -119,17 +121,21 @@ def _check_way(url: str, said: Mapping[str, str], hosts: tuple[tuple[str, int], 
     """Refuse what leads nowhere, or to two places at once."""
     channel, ccdt, binding = said.get("channel", ""), said.get("ccdt", ""), said.get("binding", "")
     if hosts and not channel:
-        raise ConfigurationError(f"{url!r}: a host needs a channel: ?channel=APP.SVRCONN.")
+        raise ConfigurationError(f"{shown_url(url)!r}: a host needs a channel: ?channel=APP.SVRCONN.")
     if channel and not hosts:
-        raise ConfigurationError(f"{url!r}: the channel {channel} needs a host: {urlsplit(url).scheme}://mq.example:1414/QMGR.")
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: the channel {channel} needs a host: {urlsplit(url).scheme}://mq.example:1414/QMGR."
+        )
     if channel and not (is_object_name(channel) and len(channel) <= _CHANNEL_CHARS):
-        raise ConfigurationError(f"{url!r}: {channel!r} cannot be the name of a channel: 1 to 20 of A-Z a-z 0-9 . _ / %.")
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {channel!r} cannot be the name of a channel: 1 to 20 of A-Z a-z 0-9 . _ / %."
+        )
     if ccdt and hosts:
-        raise ConfigurationError(f"{url!r}: hosts and ccdt are two ways to say where; give one of them.")
+        raise ConfigurationError(f"{shown_url(url)!r}: hosts and ccdt are two ways to say where; give one of them.")
     if binding and binding not in _BINDINGS:
-        raise ConfigurationError(f"{url!r}: binding={binding} is not known; local and client are.")
+        raise ConfigurationError(f"{shown_url(url)!r}: binding={binding} is not known; local and client are.")
     if binding == "local" and (hosts or ccdt):
-        raise ConfigurationError(f"{url!r}: a local binding has no channel; leave out binding, or the host or CCDT.")
+        raise ConfigurationError(f"{shown_url(url)!r}: a local binding has no channel; leave out binding, or the host or CCDT.")
 
 
 def _password(settings: Settings) -> Callable[[], str] | None:

@@ -1,6 +1,18 @@
-"""What an application can get wrong before any message moves."""
+"""What an application can get wrong, and how it is told: without a secret, whatever was typed."""
 
-__all__ = ("ConfigurationError", "DeliveryOverError", "RequestTimeoutError")
+import re
+from typing import Final
+
+from mqflow.policy.channel_sources import without_password
+
+__all__ = ("ConfigurationError", "DeliveryOverError", "RequestTimeoutError", "shown_url")
+
+_SECRETS: Final = re.compile(r"(?i)\b(passw\w*|pwd|token|user)=[^&]*")
+
+
+def shown_url(url: str) -> str:
+    """Return the URL as an error may show it: a mistyped one may hold a password all the same."""
+    return _SECRETS.sub(r"\1=***", without_password(url))
 
 
 class ConfigurationError(Exception):

@@ -18,6 +18,7 @@ from mqflow.app.handler import Handler
 from mqflow.app.message import Message
 from mqflow.app.middleware import Incoming, around_handler, around_put
 from mqflow.app.publishing import Outgoing, Send, outgoing, put_in_unit_of_work
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
@@ -135,6 +136,10 @@ class Listener:
                 f"{handler.name} would never get a message: {taker.name} takes every message of {self.queue}. "
                 "Declare the one without `where` last."
             )
+        if handler.takes_batch and handler.where is not None:
+            raise ConfigurationError(
+                f"{handler.name}: `where` is asked about single messages, a batch is taken as it comes. Select by `selector`."
+            )
         if handler.takes_batch and self.options.strict_order:
             raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
         self.handlers.append(handler)
@@ -221,7 +226,7 @@ class _Chain:
         result = await handler(payload, messages if handler.takes_batch else message, context, delivery)
         if result is None or isinstance(result, OUTCOMES):
             return result
-        await self._answer(handler, message, delivery, context, result)
+        await self._answer(handler, messages, delivery, context, result)
         return None
 
     def _chosen(self, message: Message) -> Handler:
@@ -232,16 +237,18 @@ class _Chain:
         raise UndecodableError(f"no handler of {self._listener.queue} takes this message (asked: {names})")
 
     async def _answer(
-        self, handler: Handler, message: Message, delivery: Delivery, context: Context | None, result: Any
+        self, handler: Handler, messages: Sequence[Message], delivery: Delivery, context: Context | None, result: Any
     ) -> None:
-        """Put what a handler returned: to its publishers, else to where the message asks for a reply; same unit of work."""
-        context = context or Context(delivery, message, self._sender, self._codec)
+        """Put what a handler returned: to its publishers, else to where each message asks for a reply; same unit of work."""
+        context = context or Context(delivery, messages[0], self._sender, self._codec)
         publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())
         for publisher in publishers:
             await context.send(publisher.outgoing(result))
-        request = message.descriptor
-        if publishers or not request.reply_to_queue:
-            return
+        for message in () if publishers else messages:
+            if message.descriptor.reply_to_queue:
+                await self._reply(context, message.descriptor, result)
+
+    async def _reply(self, context: Context, request: MessageDescriptor, result: Any) -> None:
         reply = outgoing(request.reply_to_queue, result, codec=self._codec, descriptor=reply_descriptor(request))
         reply = replace(reply, queue_manager=request.reply_to_queue_manager)
         try:

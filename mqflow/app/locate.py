@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.app.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client_options, where_to
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.app.reconnecting import client_configuration, mode_by_channel
 from mqflow.app.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
 from mqflow.app.settings import Settings, load
@@ -77,9 +77,11 @@ def locate(url: str) -> Location:
     query = parse_qs(parts.query, keep_blank_values=True)
     name = query.pop("qmgr", [_DEFAULT_NAME])[-1]
     if query:
-        raise ConfigurationError(f"{url!r}: {', '.join(sorted(query))} is not known in a URL; only qmgr=NAME is.")
+        raise ConfigurationError(f"{shown_url(url)!r}: {', '.join(sorted(query))} is not known in a URL; only qmgr=NAME is.")
     if not is_object_name(name):
-        raise ConfigurationError(f"{url!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %.")
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %."
+        )
     where = parts.netloc + parts.path
     match parts.scheme:
         case "embedded" if where == ":memory:":
@@ -89,7 +91,7 @@ def locate(url: str) -> Location:
         case "embedded+unix" if where:
             return Location(kind="served", queue_manager=name, path=Path(where))
         case _:
-            raise ConfigurationError(f"{url!r} leads nowhere. A URL is {_FORMS}.")
+            raise ConfigurationError(f"{shown_url(url)!r} leads nowhere. A URL is {_FORMS}.")
 
 
 def is_client_url(url: str) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
 
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, shown_url
 from mqflow.embedded.wire.addresses import AddressError, TcpAddress, parse_address
 from mqflow.mqi.names import is_object_name
 
@@ -42,14 +42,16 @@ def served_at(url: str) -> ServedAt:
     tls = parts.scheme == "embedded+tls"
     if query or (authority and not tls):
         unknown = ", ".join(sorted(query)) or "ca"
-        raise ConfigurationError(f"{url!r}: {unknown} is not known in such a URL. It is {SERVED_FORMS}.")
+        raise ConfigurationError(f"{shown_url(url)!r}: {unknown} is not known in such a URL. It is {SERVED_FORMS}.")
     name = parts.path.removeprefix("/")
     if not is_object_name(name):
-        raise ConfigurationError(f"{url!r}: {name!r} cannot be the name of a queue manager. A URL is {SERVED_FORMS}.")
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager. A URL is {SERVED_FORMS}."
+        )
     try:
         addresses = tuple(_tcp(text) for text in parts.netloc.split(","))
     except AddressError as error:
-        raise ConfigurationError(f"{url!r}: {error} A URL is {SERVED_FORMS}.") from error
+        raise ConfigurationError(f"{shown_url(url)!r}: {error} A URL is {SERVED_FORMS}.") from error
     return ServedAt(queue_manager=name, addresses=addresses, tls=tls, authority=Path(authority) if authority else None)
 
 

@@ -10,6 +10,7 @@ from mqflow.bindings.errors import ClientPackageError
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.policy.channel_sources import without_password
 
 __all__ = ("BoundQueueManager",)
 
@@ -71,7 +72,7 @@ class BoundQueueManager:
         if options.channel:
             how = f"by {options.channel} to {options.connection_name or 'no host'}"
         elif options.ccdt_url:
-            how = f"by the CCDT {options.ccdt_url}"
+            how = f"by the CCDT {without_password(options.ccdt_url)}"
         else:
             how = "as IBM's client finds it (local bindings, MQSERVER, mqclient.ini)"
         error = error_for(reason, "MQCONNX", self.name, detail=f"{self.package}, {how}")

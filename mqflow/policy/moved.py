@@ -17,7 +17,7 @@ from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import CCSID_INHERIT, CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers import split
-from mqflow.mqi.options import ApplicationType, Encoding, Format
+from mqflow.mqi.options import ApplicationType, Encoding, Format, MessageFlag
 from mqflow.mqi.rfh2 import RFH2, Folder, Property
 
 __all__ = ("FOLDER", "Why", "folder", "to_backout_queue", "to_dead_letter_queue", "why")
@@ -26,6 +26,7 @@ FOLDER: Final = "mqflow"
 """The RFH2 folder in which a moved message says why it was moved."""
 
 _UTF_8: Final = 1208
+_SEGMENT: Final = MessageFlag.SEGMENT | MessageFlag.LAST_SEGMENT
 #: What XML 1.0 has no way to write, not even escaped.
 _NOT_IN_XML: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -58,11 +59,12 @@ def to_backout_queue(
 
     BackoutCount is 0, Expiry stays what was left at the get. A message that has an MQRFH2 keeps its body byte for byte. One
     without gets one in front, and `folders` in it; Format, CCSID and Encoding then describe that header (MQHRF2, 1208, 273),
-    and those in the header what follows it. Which folders IBM MQ classes for JMS write into an added header could not be
+    and those in the header what follows it. A segment is a part of a message, which nothing can be in front of: the offsets of
+    the others would not fit. Which folders IBM MQ classes for JMS write into an added header could not be
     confirmed; here it is `mcd` with the message class, as in any JMS message.
     """
     reset = replace(descriptor, backout_count=0)
-    if _has_rfh2(descriptor, body):
+    if descriptor.message_flags & _SEGMENT or _has_rfh2(descriptor, body):
         return reset, body
     added = RFH2(
         folders=(Folder("mcd", (Property("Msd", _message_class(descriptor, body)),)), *folders),

@@ -99,6 +99,14 @@ def test_a_batch_handler_is_alone_on_its_queue() -> None:
         app.listener("IN")(plain)
 
 
+def test_a_batch_is_not_filtered_message_by_message() -> None:
+    async def batch(orders: list[bytes]) -> None:
+        """Handle nothing."""
+
+    with pytest.raises(ConfigurationError, match="a batch is taken as it comes"):
+        declare(batch, where=lambda _: True)
+
+
 @pytest.mark.parametrize(
     ("build", "said"),
     [
@@ -147,6 +155,23 @@ def test_a_url_says_what_kind_of_queue_manager_where_and_which(url: str, kind: s
     found = locate(url)
 
     assert (kind, path, name) == (found.kind, None if found.path is None else str(found.path), found.queue_manager)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mq://app:hunter2@mq.example/QM1",
+        "embedded:./data?password=hunter2",
+        "embedded+tls://mq.example:1414/QM1?user=app&token=hunter2",
+        "ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/ccdt.json&chanel=X",
+        "ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/ccdt.json&channel=X",
+    ],
+)
+def test_a_url_that_is_refused_shows_no_password(url: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        locate(url)
+
+    assert "hunter2" not in str(refused.value)
 
 
 async def test_an_application_runs_once_at_a_time_and_again_afterwards(mq: QueueManagerKit) -> None:

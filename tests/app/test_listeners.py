@@ -338,6 +338,23 @@ async def test_the_return_value_is_the_reply_with_the_ids_the_request_asked_for(
     assert (passing.descriptor.message_id, b"d" * 24) == (passed.message_id, passed.correlation_id)
 
 
+async def test_each_request_of_a_batch_gets_the_reply(mq: QueueManagerKit) -> None:
+    mq.define("REPLIES")
+    app = App()
+
+    @app.listener("IN", batch=Batch(max=10))
+    async def handle(orders: list[Order]) -> str:
+        return f"{len(orders)} accepted"
+
+    requests = [await mq.put("IN", ORDER, message_type=1, reply_to_queue="REPLIES") for _ in range(3)]
+    await mq.put("IN", ORDER)  # asks for none
+    async with mq.run(app):
+        replies = await mq.drain("REPLIES", at_least=3)
+
+    assert [request.descriptor.message_id for request in requests] == [reply.correlation_id for reply in replies]
+    assert {"4 accepted"} == {reply.text() for reply in replies}
+
+
 async def test_a_request_gets_its_reply(mq: QueueManagerKit) -> None:
     app = App()
 

@@ -14,7 +14,7 @@ from mqflow.mqi import dead_letter_header, rfh2
 from mqflow.mqi.dead_letter_header import DLH_BYTES
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import split
-from mqflow.mqi.options import ApplicationType, Encoding, Format, MessageType, Persistence, Report
+from mqflow.mqi.options import ApplicationType, Encoding, Format, MessageFlag, MessageType, Persistence, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.rfh2 import RFH2, Folder, Property
 from mqflow.policy import moved
@@ -161,6 +161,15 @@ def test_a_message_with_an_mqrfh2_keeps_its_body_and_what_describes_it() -> None
 
     assert RFH2_BODY == body
     assert replace(WITH_RFH2, backout_count=0) == descriptor
+
+
+@pytest.mark.parametrize("flags", [MessageFlag.SEGMENT, MessageFlag.SEGMENT | MessageFlag.LAST_SEGMENT])
+def test_a_segment_is_a_part_of_a_message_and_gets_nothing_in_front(flags: int) -> None:
+    segment = replace(ORDER, message_flags=flags, offset=4_096)
+
+    described, data = to_backout_queue(segment, b"the middle", folders=(moved.folder(Why(queue="ORDERS.IN")),))
+
+    assert (replace(segment, backout_count=0), b"the middle") == (described, data)
 
 
 def test_an_mqrfh2_behind_another_header_is_found() -> None:
