@@ -1,5 +1,7 @@
 """`python -m benchmarks.served`: a queue manager served over a Unix socket (goals 17 and 18), and what idle listeners cost.
 
+`--idle-only` measures the listeners alone, over TCP too.
+
 The server is a process of its own; a client is a plain loop on the served connection that settles a unit of work and gets the
 next in one round trip. Goal 18 compares sixteen, durable, with the same sixteen threads in the process of the queue manager,
 which commit and get: by turns, so that what else the machine does falls on both.
@@ -30,10 +32,13 @@ from benchmarks.machine import describe, wait_for_idle
 from benchmarks.orders import BODY
 from mqflow import App
 from mqflow.app.locate import OpenQueueManager
+from mqflow.cli.descriptors import allow_all_descriptors
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.addresses import TcpAddress, UnixAddress
 from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
-from mqflow.embedded.wire.serving import serve
+from mqflow.embedded.wire.serving import serve, serve_tcp
+from mqflow.embedded.wire.users_file import UsersFile
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
@@ -42,11 +47,13 @@ from mqflow.verbs import Connection, Exchange, FusedConnection, GetOptions, Got,
 __all__ = ("Figure", "Idle", "Rate", "fused", "idle", "render", "shared", "through")
 
 QUEUE: Final = "ORDERS.IN"
+_PASSWORD: Final = "idle"  # noqa: S105 - of a queue manager that lives as long as the measurement
 BEGIN: Final = "<!-- served: begin (python -m benchmarks.served writes what stands between these two lines) -->"
 END: Final = "<!-- served: end -->"
 _PAGE: Final = Path(__file__).parent.parent / "docs" / "performance.md"
 _GET: Final = GetOptions(options=GetOption.SYNCPOINT)
 _FILL_UNIT: Final = 1_000
+_DATE: Final = "%Y-%m-%d %H:%M UTC"
 
 
 class Figure(Struct, frozen=True):
@@ -102,15 +109,17 @@ def _filled(folder: Path, messages: int, *, durable: bool) -> Iterator[EmbeddedQ
 
 
 @contextmanager
-def _server(messages: int, *, durable: bool) -> Iterator[tuple[ServedQueueManager, int]]:
+def _server(messages: int, *, durable: bool, tcp: bool = False) -> Iterator[tuple[ServedQueueManager, int]]:
     """Give a served queue manager with so many messages, and the process it is in."""
     with tempfile.TemporaryDirectory(prefix="mqflow-bench-", dir=Path.cwd()) as folder:
         words = [sys.executable, "-m", "benchmarks.served", "--serve", folder, str(messages), str(int(durable))]
         process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdout is not None
         try:
-            assert process.stdout.readline() == b"ready\n"
-            manager = ServedQueueManager(Path(folder) / "qm")
+            said, port = process.stdout.readline().split()
+            assert said == b"ready"
+            address = TcpAddress("127.0.0.1", int(port)) if tcp else UnixAddress(Path(folder) / "qm")
+            manager = ServedQueueManager(address, user="bench", password=_PASSWORD)
             yield manager, process.pid
             manager.close()
         finally:
@@ -118,8 +127,16 @@ def _server(messages: int, *, durable: bool) -> Iterator[tuple[ServedQueueManage
 
 
 def _serve(folder: Path, messages: int, *, durable: bool) -> None:
-    with _filled(folder, messages, durable=durable) as queue_manager, serve(queue_manager, folder / "qm"):
-        sys.stdout.write("ready\n")
+    users = UsersFile(folder / "users.json", os.urandom)
+    users.set("bench", _PASSWORD)
+    allow_all_descriptors()
+    with (
+        _filled(folder, messages, durable=durable) as queue_manager,
+        serve(queue_manager, folder / "qm"),
+        serve_tcp(queue_manager, TcpAddress("127.0.0.1", 0), users) as server,
+    ):
+        assert isinstance(server.address, TcpAddress)
+        sys.stdout.write(f"ready {server.address.port}\n")
         sys.stdout.flush()
         sys.stdin.read()
 
@@ -210,10 +227,11 @@ def _one_by_one(connection: Connection, handle: ObjectHandle) -> Got | None:
     return connection.get(handle, _GET)
 
 
-def idle(listeners: int, seconds: float, *, served: bool) -> Idle:
+def idle(listeners: int, seconds: float, *, served: bool, tcp: bool = False) -> Idle:
     """Return what so many listeners on empty queues cost."""
+    allow_all_descriptors()
     if served:
-        with _server(0, durable=False) as (manager, pid):
+        with _server(0, durable=False, tcp=tcp) as (manager, pid):
             return anyio.run(_idle, manager, listeners, seconds, pid)
     with EmbeddedQueueManager("QM1") as queue_manager:
         return anyio.run(_idle, queue_manager, listeners, seconds, None)
@@ -291,10 +309,17 @@ def measure(rounds: int, share: float, patience_s: float) -> tuple[list[Figure],
         Figure("18", "the same in the process of the queue manager", tuple(other for _, other in pairs), "messages/s"),
         Figure("18", "ratio, pair by pair", tuple(one / other for one, other in pairs), "", Bar(0.8, 0.95)),
     ]
-    for where, served in (("embedded", False), ("served", True)):
-        found = [idle(scaled(1_000), max(1.0, 120 * share), served=served) for _ in range(max(1, rounds // 5))]
-        figures += _costs(f"{scaled(1_000):,} idle listeners, {where}", found, served=served)
-    return figures, max(busy)
+    return figures + idling(rounds, share), max(busy)
+
+
+def idling(rounds: int, share: float) -> list[Figure]:
+    """Return what a thousand listeners cost that have nothing to do."""
+    figures: list[Figure] = []
+    listeners = max(16, round(1_000 * share))
+    for where, served, tcp in (("embedded", False, False), ("served", True, False), ("served over TCP", True, True)):
+        found = [idle(listeners, max(1.0, 120 * share), served=served, tcp=tcp) for _ in range(max(1, rounds // 5))]
+        figures += _costs(f"{listeners:,} idle listeners, {where}", found, served=served)
+    return figures
 
 
 def _rates(goal: str, what: str, rates: list[Rate], bar: Bar | None = None) -> Iterator[Figure]:
@@ -346,13 +371,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--share", type=float, default=1.0, help="part of a full measurement (1.0)")
     parser.add_argument("--patience", type=float, default=30.0, help="seconds to wait for an idle machine (30)")
     parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+    parser.add_argument("--idle-only", action="store_true", help="only what idle listeners cost")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.serve:
         _serve(Path(given.serve[0]), int(given.serve[1]), durable=given.serve[2] == "1")
         return 0
+    if given.idle_only:
+        busy = wait_for_idle(given.patience)
+        sys.stdout.write(render(idling(given.rounds, given.share), busy, datetime.now(UTC).strftime(_DATE)) + "\n")
+        return 0
     figures, others_busy = measure(given.rounds, given.share, given.patience)
-    text = render(figures, others_busy, datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    text = render(figures, others_busy, datetime.now(UTC).strftime(_DATE))
     if given.write:
         page = _PAGE.read_text()
         before, begin, rest = page.partition(BEGIN)

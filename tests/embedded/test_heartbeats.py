@@ -11,7 +11,7 @@ from mqflow.ambient import THREADS
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.frames import FrameError, Frames, SilenceError, TrickleError, made
-from mqflow.embedded.wire.heart import Heart
+from mqflow.embedded.wire.heart import _AT_ONCE, Heart, _shares
 from mqflow.embedded.wire.served import ServedQueueManager
 from mqflow.embedded.wire.serving import serve
 from mqflow.mqi.attributes import QueueAttributes
@@ -46,6 +46,34 @@ def pair() -> Iterator[tuple[Frames, Frames]]:
     one, other = socket.socketpair()
     with one, other:
         yield Frames(one, silence_s=SHORT_S), Frames(other, silence_s=SHORT_S)
+
+
+def test_many_sockets_beat_in_turn_and_none_is_left_out() -> None:
+    pairs = [socket.socketpair() for _ in range(_AT_ONCE * 2 + 1)]
+    heart = Heart(THREADS, silence_s=SHORT_S)
+    beating = [Frames(here, silence_s=SHORT_S) for here, _ in pairs]
+    for frames in beating:
+        heart.add(frames)
+
+    assert {bytes(8)} == {there.recv(8, socket.MSG_WAITALL) for _, there in pairs}  # two beats of each
+
+    for frames, (here, there) in zip(beating, pairs, strict=True):
+        heart.remove(frames)
+        here.close()
+        there.close()
+
+
+def test_no_more_beat_at_once_than_are_soon_awake() -> None:
+    here, there = socket.socketpair()
+    beating = tuple(Frames(here) for _ in range(1_000))
+
+    shares = _shares(beating)
+
+    assert beating == tuple(frames for share in shares for frames in share)
+    assert {_AT_ONCE, 1_000 % _AT_ONCE} == {len(share) for share in shares}
+    assert [beating[:8]] == _shares(beating[:8])
+    here.close()
+    there.close()
 
 
 def test_who_says_nothing_is_given_up(pair: tuple[Frames, Frames]) -> None:
