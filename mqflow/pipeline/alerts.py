@@ -11,7 +11,7 @@ Source: F. J. Anscombe, Biometrika 35 (1948), for the roots.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from mqflow.pipeline.gold import window_of
+from mqflow.pipeline.gold import length_us, window_of
 from mqflow.pipeline.joins import joined
 from mqflow.pipeline.schemas import TABLES, WINDOWS
 from mqflow.pipeline.silver import POISON
@@ -37,8 +37,7 @@ def poison_alert(rates: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = 
     from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    length = f.col("window")["end"] - f.col("window")["start"]
-    before = Window.partitionBy(*_HANDLER, length).orderBy(f.col("window")["start"]).rowsBetween(-HISTORY_WINDOWS, -1)
+    before = Window.partitionBy(*_HANDLER, length_us()).orderBy(f.col("window")["start"]).rowsBetween(-HISTORY_WINDOWS, -1)
     past = rates.where("exc_class is null").select(
         "window", *_HANDLER, "messages", "poisoned", "poison_rate",
         f.coalesce(f.sum("messages").over(before), f.lit(0)).alias("history_messages"),

@@ -9,16 +9,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.joins import joined
-from mqflow.pipeline.schemas import LENGTHS_US, TABLES, WINDOWS
+from mqflow.pipeline.schemas import DAY_US, LENGTHS_US, TABLES, WINDOWS
 from mqflow.pipeline.silver import KEY, POISON
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = (
+    "day_of",
     "delay_accuracy",
     "dlq_reason",
     "late_data",
+    "length_us",
     "pipeline_health",
     "poison_rate",
     "redrive",
@@ -68,7 +70,7 @@ def retry_curve(attempted: "DataFrame") -> "DataFrame":
     """Return `gold.retry_curve`: what a further attempt is good for."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    counted = attempted.groupBy(f.to_date("event_ts").alias("day"), "queue", "handler", "attempt_no").agg(
+    counted = attempted.groupBy(day_of("event_ts").alias("day"), "queue", "handler", "attempt_no").agg(
         f.count(f.lit(1)).alias("entered"), f.count_if(f.col("outcome") == "committed").alias("succeeded")
     )
     return counted.withColumn("p_success", f.col("succeeded") / f.col("entered")).select(*TABLES["retry_curve"].columns)
@@ -97,7 +99,7 @@ def redrive(redriven: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     outcome = f.col("outcome")
-    return redriven.groupBy(f.to_date("event_ts").alias("day"), "queue", "redrive_id").agg(
+    return redriven.groupBy(day_of("event_ts").alias("day"), "queue", "redrive_id").agg(
         f.count(f.lit(1)).alias("redriven"),
         f.count_if(outcome == "committed").alias("succeeded"),
         f.count_if(outcome.isin("backed_out", "discarded")).alias("poisoned_again"),
@@ -152,7 +154,7 @@ def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFra
     lying = joined(there, ends, of).select(*of, "came", f.explode(still).alias("end"))
     oldest = lying.groupBy(*of, "end").agg(f.min("came").alias("oldest"))
     running = Window.partitionBy(*of, "length").orderBy("end")
-    ended = changes.withColumn("end", f.col("window")["end"]).withColumn("length", f.col("end") - f.col("window")["start"])
+    ended = changes.withColumn("end", f.col("window")["end"]).withColumn("length", length_us())
     deep = ended.withColumn("depth_end", f.sum(f.col("arrived") - f.col("removed")).over(running))
     age = f.floor((f.unix_micros("end") - f.unix_micros("oldest")) / 1_000_000)
     aged = joined(deep, oldest, (*of, "end"), "left").withColumn("oldest_s", age)
@@ -191,10 +193,24 @@ def window_of(column: str, sizes: Sequence[str]) -> "Column":
 
     made = []
     for size in sizes:
-        length_us = LENGTHS_US[size]
-        start = f.floor(f.unix_micros(column) / length_us) * length_us
-        made.append(f.struct(f.timestamp_micros(start).alias("start"), f.timestamp_micros(start + length_us).alias("end")))
+        size_us = LENGTHS_US[size]
+        start = f.floor(f.unix_micros(column) / size_us) * size_us
+        made.append(f.struct(f.timestamp_micros(start).alias("start"), f.timestamp_micros(start + size_us).alias("end")))
     return f.explode(f.array(*made)).alias("window")
+
+
+def length_us() -> "Column":
+    """Return how long the window is; a difference of times is one of local times to Spark, and of another hour twice a year."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.unix_micros(f.col("window")["end"]) - f.unix_micros(f.col("window")["start"])
+
+
+def day_of(column: str) -> "Column":
+    """Return the day (UTC) that the time is in, whatever time zone the session has."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.date_from_unix_date(f.floor(f.unix_micros(column) / DAY_US).cast("int"))
 
 
 def _rank(column: str, share: float) -> "Column":

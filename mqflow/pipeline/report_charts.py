@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from mqflow.pipeline.report_data import Report, Row
+from mqflow.pipeline.report_text import isolated, visible
 
 if TYPE_CHECKING:
     import altair as alt
@@ -108,7 +109,7 @@ def _retries(report: Report, theme: str) -> Any:
     rows = [row for row in report.retry_curve if row["attempt_no"] <= _ATTEMPTS_SHOWN]
     retried = {_who(row) for row in rows if row["attempt_no"] > 1}
     rows = [row for row in rows if _who(row) in retried]
-    if not rows:
+    if not any(row["succeeded"] for row in rows):  # bars of no height; the table says so
         return None
     told, sums = (
         _told_apart(rows, lambda row: row["entered"] if row["attempt_no"] > 1 else 0),
@@ -213,4 +214,7 @@ def _styled(chart: Any, theme: str, *, width: int = _WIDTH, height: Any = _HEIGH
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LABEL_CHARS_MAX else f"{text[: _LABEL_CHARS_MAX - 3]}..."
+    """Return a name as a label has it. What is left out is in its middle: queues of one application begin alike."""
+    text = visible(text)
+    half = _LABEL_CHARS_MAX // 2
+    return isolated(text if len(text) <= _LABEL_CHARS_MAX else f"{text[: half - 1]}...{text[2 - half :]}")

@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from mqflow.pipeline.gold import day_of, length_us
+from mqflow.pipeline.schemas import DAY_US, LENGTHS_US
 from mqflow.pipeline.tables import TableSet
 from mqflow.pipeline.triage import Triage
+from mqflow.policy.dead_letter_rules import Action
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ("ROWS_MAX", "Report", "Row", "gather", "poison_by", "sentences", "step_of")
 
-ROWS_MAX: Final = 2_000
-"""How many rows of one table are drawn at the most; the rest is counted, and the report says so."""
+ROWS_MAX: Final = 20_000
+"""How many rows of one table are in the report at the most: the latest. Totals are of all, and the report says what is cut."""
 _SHOWN: Final = 12
 _BY_MINUTES: Final = timedelta(hours=6)
 _BY_HOURS: Final = timedelta(days=10)
@@ -44,8 +47,14 @@ class Report(Struct, frozen=True, kw_only=True):
     dead_letters: list[Row]
     redrives: list[Row]
     late_rows: int
+    #: How many dead letters there are, of whatever reason; alerts; delays that were over, early ones, and the latest.
+    letters: int = 0
+    alarms: int = 0
+    delayed: int = 0
+    early: int = 0
+    latest_ms: int | None = None
     triage: Triage | None = None
-    #: Tables of which not all rows are shown.
+    #: Tables of which not all rows are here.
     cut: list[str] = []
 
 
@@ -54,13 +63,16 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     current, cut = gold.current(), list[str]()
-    hours = f.expr("window.end - window.start = interval 1 hour")
+    hours = length_us() == LENGTHS_US["1 hour"]
 
     def rows(name: str, frame: "DataFrame") -> list[Row]:
         found = frame.limit(ROWS_MAX + 1).collect()
         if len(found) > ROWS_MAX:
             cut.append(name)
         return [_plain(row.asDict(recursive=True)) for row in found[:ROWS_MAX]]
+
+    def latest(name: str, frame: "DataFrame", *order: str) -> list[Row]:
+        return rows(name, frame.orderBy(f.desc(order[0]), *order[1:]))[::-1]
 
     rates = gold.read(spark, "poison_rate", current).where(hours)
     parts = rates.where("exc_class is not null")
@@ -72,6 +84,9 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         f.min("event_ts").alias("first"), f.max("event_ts").alias("last"), f.count(f.lit(1)).alias("n")
     ).collect()[0]
     step = step_of(span["first"], span["last"])
+    alarms, delays = (gold.read(spark, name, current).where(hours) for name in ("poison_alert", "delay_accuracy"))
+    late_by = f.max("max_error_ms").alias("latest_ms")
+    [delayed] = delays.agg(f.sum("n").alias("n"), f.sum("early").alias("early"), late_by).collect()
     culprits = parts.groupBy("queue", "handler", "exc_class").agg(
         f.sum("deliveries").alias("deliveries"), f.sum("poisoned").alias("poisoned"), f.min("window.start").alias("since")
     )
@@ -84,11 +99,7 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         .groupBy("queue", "handler", "attempt_no")
         .agg(f.sum("entered").alias("entered"), f.sum("succeeded").alias("succeeded"))
     )
-    late = (
-        gold.read(spark, "late_data", current)
-        .where("window.end - window.start = interval 5 minutes")
-        .agg(f.sum("rows").alias("n"))
-    )
+    late = gold.read(spark, "late_data", current).where(length_us() == LENGTHS_US["5 minutes"]).agg(f.sum("rows").alias("n"))
     return Report(
         first=_plain_value(span["first"]) or "",
         last=_plain_value(span["last"]) or "",
@@ -96,7 +107,9 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
         poisoned=totals["poisoned"],
         deliveries=span["n"],
         step=step,
-        poison_over_time=rows("poison_rate", poison_by(gold.read(spark, "poison_rate", current), step)),
+        poison_over_time=latest(
+            "poison_rate", poison_by(gold.read(spark, "poison_rate", current), step), "start", "queue", "handler"
+        ),
         culprits=rows(
             "culprits", culprits.orderBy(f.desc("poisoned"), f.desc("deliveries"), "queue", "exc_class").limit(_SHOWN)
         ),
@@ -104,11 +117,9 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
             "retry_curve",
             curve.withColumn("p_success", f.col("succeeded") / f.col("entered")).orderBy("queue", "handler", "attempt_no"),
         ),
-        alerts=rows(
+        alerts=latest(
             "poison_alert",
-            gold.read(spark, "poison_alert", current)
-            .where(hours)
-            .select(
+            alarms.select(
                 f.col("window.start").alias("hour"),
                 "queue",
                 "handler",
@@ -120,26 +131,33 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
                 "first_msg_id",
                 "first_ts",
                 "exc_class",
-            )
-            .orderBy("hour"),
+            ),
+            "hour",
         ),
-        backout=rows(
+        backout=latest(
             "time_to_backout",
             gold.read(spark, "time_to_backout", current)
             .where(hours)
-            .select(f.col("window.start").alias("hour"), "queue", "n", "p50_ms", "p95_ms", "p99_ms", "max_ms")
-            .orderBy("hour", "queue"),
+            .select(f.col("window.start").alias("hour"), "queue", "n", "p50_ms", "p95_ms", "p99_ms", "max_ms"),
+            "hour",
+            "queue",
         ),
-        delays=rows(
+        delays=latest(
             "delay_accuracy",
-            gold.read(spark, "delay_accuracy", current)
-            .where(hours)
-            .select(f.col("window.start").alias("hour"), "queue", "n", "early", "p50_error_ms", "p99_error_ms", "max_error_ms")
-            .orderBy("hour", "queue"),
+            delays.select(
+                f.col("window.start").alias("hour"), "queue", "n", "early", "p50_error_ms", "p99_error_ms", "max_error_ms"
+            ),
+            "hour",
+            "queue",
         ),
         dead_letters=rows("dead_letter", lettered.orderBy(f.desc("messages"), "reason_name", "dlh_dest_q").limit(_SHOWN)),
-        redrives=rows("redrive", _redrives(gold.read(spark, "redrive", current), told).orderBy("day", "queue")),
+        redrives=latest("redrive", _redrives(gold.read(spark, "redrive", current), told), "day", "queue"),
         late_rows=late.collect()[0]["n"] or 0,
+        letters=letters.count(),
+        alarms=alarms.count(),
+        delayed=delayed["n"] or 0,
+        early=delayed["early"] or 0,
+        latest_ms=delayed["latest_ms"],
         triage=dry_run,
         cut=cut,
     )
@@ -156,15 +174,13 @@ def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
     """Return how much was poison in each step, of `gold.poison_rate`."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    length = "interval 5 minutes" if step == "5 minutes" else "interval 1 hour"
+    length = LENGTHS_US["5 minutes" if step == "5 minutes" else "1 hour"]
     start, end = f.col("window.start").alias("start"), f.col("window.end").alias("end")
     if step == "1 day":
-        start, end = (
-            f.date_trunc("day", "window.start").alias("start"),
-            f.expr("date_trunc('day', window.start) + interval 1 day"),
-        )
+        midnight_us = f.floor(f.unix_micros("window.start") / DAY_US) * DAY_US
+        start, end = f.timestamp_micros(midnight_us).alias("start"), f.timestamp_micros(midnight_us + DAY_US)
     return (
-        rates.where(f"exc_class is null and window.end - window.start = {length}")
+        rates.where(f.col("exc_class").isNull() & (length_us() == length))
         .groupBy(start, end.alias("end"), "queue", "handler")
         .agg(f.sum("messages").alias("messages"), f.sum("poisoned").alias("poisoned"), f.sum("deliveries").alias("deliveries"))
         .withColumn("poison_rate", f.col("poisoned") / f.col("messages"))
@@ -179,7 +195,7 @@ def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
     outcome = f.col("redrive_outcome")
     by_life = (
         told.where("redrives > 0")
-        .groupBy(f.to_date("final_ts").alias("day"), "queue", f.lit("").alias("redrive_id"))
+        .groupBy(day_of("final_ts").alias("day"), "queue", f.lit("").alias("redrive_id"))
         .agg(
             f.count(f.lit(1)).alias("redriven"),
             f.count_if(outcome == "committed").alias("succeeded"),
@@ -195,13 +211,38 @@ def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
 
 def sentences(report: Report) -> list[str]:
     """Return what somebody who reads nothing else should know."""
-    if not report.messages:
-        return ["No message was handled in this time, or no record of one has landed."]
+    nothing = "No message was handled in this time, or no record of one has landed."
+    said = _of_messages(report) if report.messages else [nothing]
+    if report.dead_letters:
+        most = report.dead_letters[0]
+        came, where = _count(report.letters, "dead letter"), most["dlh_dest_q"] or "no queue"
+        said.append(f"{came} came; most often {most['reason_name']} for {where} ({most['messages']:,}).")
+    if report.triage is not None:
+        left, of = report.triage.unmatched + report.triage.strays, report.triage.messages
+        ignored = sum(use.first for use in report.triage.rules if use.action == Action.IGNORE.value)
+        kept = f"IGNORE leaves {ignored:,}, and " if ignored else ""
+        said.append(
+            f"The rules would act on {of - left - ignored:,} of {of:,} dead letters; {kept}no rule takes the other {left:,}."
+        )
+    if report.delayed:
+        said.append(
+            f"{_count(report.delayed, 'delay')} of messages ended, {report.early:,} of them early, the latest "
+            f"{report.latest_ms:,} ms after it was due."
+        )
+    if report.late_rows:
+        records = _count(report.late_rows, "record")
+        said.append(f"{records} landed after the windows of that time were closed: in no count by time.")
+    return said
+
+
+def _of_messages(report: Report) -> list[str]:
     share, retries = report.poisoned / report.messages, max(0, report.deliveries - report.messages)
+    were, are = "was" if report.messages == 1 else "were", "is" if report.poisoned == 1 else "are"
+    handled, delivered = _count(report.messages, "message"), _count(report.deliveries, "delivery", "deliveries")
     said = [
-        f"{report.messages:,} messages were handled, and {report.poisoned:,} of them ({share:.2%}) are poison, and put aside.",
+        f"{handled} {were} handled, and {report.poisoned:,} of them ({share:.2%}) {are} poison, and put aside.",
         (
-            f"{retries:,} of {report.deliveries:,} deliveries ({retries / max(1, report.deliveries):.1%}) were retries: "
+            f"{retries:,} of {delivered} ({retries / max(1, report.deliveries):.1%}) were retries: "
             f"{report.deliveries / report.messages:.2f} deliveries a message."
         ),
     ]
@@ -211,32 +252,20 @@ def sentences(report: Report) -> list[str]:
     if report.culprits and report.culprits[0]["poisoned"]:
         worst = report.culprits[0]
         said.append(
-            f"Most poison, {worst['poisoned']:,} messages, came of {worst['exc_class']} in handler {worst['handler']} on "
-            f"{worst['queue']}, since {_hour(worst['since'])}."
+            f"Most poison, {_count(worst['poisoned'], 'message')}, came of {worst['exc_class']} in handler {worst['handler']} "
+            f"on {worst['queue']}, since {_hour(worst['since'])}."
         )
     if report.alerts:
         first = report.alerts[0]
         said.append(
-            f"{_times(len(report.alerts))} a handler made more poison in an hour than its history lets expect; first "
+            f"{_times(report.alarms)} a handler made more poison in an hour than its history lets expect; first "
             f"{first['handler']} on {first['queue']} at {_hour(first['hour'])}, beginning with message {first['first_msg_id']}."
         )
-    if report.dead_letters:
-        most = report.dead_letters[0]
-        count = sum(row["messages"] for row in report.dead_letters)
-        where = most["dlh_dest_q"] or "no queue"
-        said.append(f"{count:,} dead letters came; most often {most['reason_name']} for {where} ({most['messages']:,}).")
-    if report.triage is not None:
-        left, of = report.triage.unmatched + report.triage.strays, report.triage.messages
-        said.append(f"The rules would act on {of - left:,} of {of:,} dead letters; no rule takes the other {left:,}.")
-    if report.delays:
-        count, early = sum(row["n"] for row in report.delays), sum(row["early"] for row in report.delays)
-        worst_ms = max(row["max_error_ms"] for row in report.delays)
-        said.append(
-            f"{count:,} delays of messages were over, {early:,} of them early, the latest {worst_ms:,} ms after it was due."
-        )
-    if report.late_rows:
-        said.append(f"{report.late_rows:,} records landed after their windows were closed, and are not in the counts by time.")
     return said
+
+
+def _count(count: int, one: str, many: str = "") -> str:
+    return f"1 {one}" if count == 1 else f"{count:,} {many or one + 's'}"
 
 
 def _times(count: int) -> str:
@@ -254,7 +283,7 @@ def _plain(row: Row) -> Row:
 def _plain_value(value: Any) -> Any:
     match value:
         case datetime():
-            return value.replace(tzinfo=UTC).isoformat() if value.tzinfo is None else value.astimezone(UTC).isoformat()
+            return value.astimezone(UTC).isoformat()  # one without a zone is in that of this machine: Spark gives them so
         case bytes() | bytearray():
             return bytes(value).hex()
         case None | int() | float() | str():

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from mqflow.pipeline.report_charts import charts
-from mqflow.pipeline.report_data import Report, Row, sentences
+from mqflow.pipeline.report_charts import PNGS, charts
+from mqflow.pipeline.report_data import ROWS_MAX, Report, Row, sentences
+from mqflow.pipeline.report_text import isolated, shown, visible
 
 __all__ = ("page", "write_report")
 
@@ -35,9 +36,10 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)
 margin:2rem auto;padding:0 1rem}
 h1{font-size:1.7rem}h2{font-size:1.2rem;margin-top:2.5rem;border-bottom:1px solid var(--line);padding-bottom:.3rem}
 p.what{color:var(--soft);margin-top:.2rem}ul.said{background:var(--box);padding:1rem 1rem 1rem 2.2rem;border-radius:8px}
-table{border-collapse:collapse;width:100%;font-size:.9rem;display:block;overflow-x:auto}
-th,td{text-align:left;padding:.35rem .7rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word}
-td.s{white-space:nowrap}td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}
+li,p{overflow-wrap:anywhere}table{border-collapse:collapse;width:100%;font-size:.9rem;display:block;overflow-x:auto}
+th,td{text-align:left;padding:.35rem .7rem;border-bottom:1px solid var(--line);vertical-align:top}
+td.s{white-space:nowrap}td.n,th.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+td.l{overflow-wrap:anywhere;min-width:18ch}.light,.dark{overflow-x:auto}svg{min-width:600px;max-width:100%;height:auto}
 .dark{display:none}@media(prefers-color-scheme:dark){.dark{display:block}.light{display:none}}
 footer{color:var(--soft);font-size:.85rem;margin-top:3rem}
 """
@@ -51,10 +53,15 @@ def write_report(report: Report, folder: Path) -> Path:
     pictures.mkdir(parents=True, exist_ok=True)
     drawn: dict[tuple[str, str], str] = {}
     for theme in ("light", "dark"):
-        for name, chart in charts(report, theme).items():
-            spec = chart.to_dict()
+        made = charts(shown(report, visible), theme)
+        for name in PNGS:
+            picture = pictures / f"{name}-{theme}.png"
+            if name not in made:
+                picture.unlink(missing_ok=True)  # of an earlier report: it would be taken for one of this
+                continue
+            spec = made[name].to_dict()
             drawn[name, theme] = vl_convert.vegalite_to_svg(spec)
-            (pictures / f"{name}-{theme}.png").write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
+            picture.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
     (folder / "report.json").write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
     path = folder / "report.html"
     path.write_text(page(report, drawn), encoding="utf-8")
@@ -63,6 +70,7 @@ def write_report(report: Report, folder: Path) -> Path:
 
 def page(report: Report, drawn: "dict[tuple[str, str], str]") -> str:
     """Return the page. Every text from outside is escaped; drawings are SVG, whose text their maker has escaped."""
+    report = shown(report, lambda text: isolated(visible(text)))
 
     def picture(name: str) -> str:
         return "".join(
@@ -71,7 +79,7 @@ def page(report: Report, drawn: "dict[tuple[str, str], str]") -> str:
 
     body = [
         "<h1>What became of the messages</h1>",
-        f"<p class=what>From {_said(report.first)} to {_said(report.last)}, UTC.</p>",
+        f"<p class=what>From {_said(report.first)} to {_said(report.last)}, UTC.</p>" if report.first else "",
         "<ul class=said>" + "".join(f"<li>{escape(said)}</li>" for said in sentences(report)) + "</ul>",
     ]
     for title, what, chart, table in _sections(report):
@@ -80,7 +88,10 @@ def page(report: Report, drawn: "dict[tuple[str, str], str]") -> str:
         elif not chart and table:
             body.append(f"<h2>{escape(title)}</h2><p class=what>{escape(what)}</p>{table}")
     if report.cut:
-        body.append(f"<p>Not all rows are shown of: {escape(', '.join(report.cut))}.</p>")
+        body.append(
+            f"<p>Only the latest {ROWS_MAX:,} rows are drawn, and counted in the tables, of: {escape(', '.join(report.cut))}. "
+            "The sentences at the top are about all of them.</p>"
+        )
     body.append("<footer>Made by mqflow. The same numbers are in report.json, the pictures in png/.</footer>")
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
@@ -236,23 +247,18 @@ def _by_queue(hours: Sequence[Row], half: str, most: str, longest: str) -> list[
 def _rules(report: Report) -> str:
     if report.triage is None:
         return ""
+    left = report.triage.unmatched + report.triage.strays
+    # First, because a table of many rules is cut on the page.
     rows: list[Row] = [
-        {
-            "number": use.number, "line": use.line, "action": use.action, "first": use.first, "matching": use.matching,
-            "note": use.note,
-        }
-        for use in report.triage.rules
+        {"number": None, "line": None, "action": "no rule: stays", "first": left, "matching": None, "note": ""},
+        *(
+            {
+                "number": use.number, "line": use.line, "action": use.action, "first": use.first, "matching": use.matching,
+                "note": use.note,
+            }
+            for use in report.triage.rules
+        ),
     ]  # fmt: skip
-    rows.append(
-        {
-            "number": None,
-            "line": None,
-            "action": "no rule: stays",
-            "first": report.triage.unmatched + report.triage.strays,
-            "matching": None,
-            "note": "",
-        }
-    )
     number: Callable[[Any], str] = "{:,}".format
     return _table(
         rows,
@@ -286,7 +292,7 @@ def _cell(text: str, *, numeric: bool) -> str:
     """Return a cell; a long name in it has places where a line may end, a short one none."""
     if len(text) <= _UNBROKEN_CHARS_MAX:
         return f"<td class={'n' if numeric else 's'}>{escape(text)}</td>"
-    return f"<td>{'<wbr>'.join(escape(part) for part in _BREAKS.split(text))}</td>"
+    return f"<td class=l>{'<wbr>'.join(escape(part) for part in _BREAKS.split(text))}</td>"
 
 
 def _said(text: str) -> str:

@@ -8,8 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ("GOLD", "LENGTHS_US", "SILVER", "TABLES", "WINDOWS", "Table")
+__all__ = ("DAY_US", "GOLD", "LENGTHS_US", "SILVER", "TABLES", "WINDOWS", "Table")
 
+DAY_US: Final = 86_400_000_000
 LENGTHS_US: Final = {"5 minutes": 300_000_000, "1 hour": 3_600_000_000}
 """Windows by their lengths, in microseconds; each begins at a whole multiple of its length since 1970."""
 WINDOWS: Final = tuple(LENGTHS_US)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from mqflow.pipeline.rules_columns import CompiledRules, numbers_of
+from mqflow.pipeline.schemas import DAY_US
 from mqflow.policy.dead_letter_rules import Action, Rule
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ SAMPLE_MAX: Final = 20
 """How many unmatched messages are shown."""
 _CANNOT_FAIL: Final = frozenset({Action.DISCARD, Action.IGNORE})
 _EPOCH: Final = date(1970, 1, 1)
-_DAY_US: Final = 86_400_000_000
 _SHOWN: Final = ("msg_id", "dlq", "dlh_reason", "dlh_dest_q", "dlh_format", "put_appl_name", "user_id", "dlh_put_ts", "msg_len")
 
 
@@ -196,7 +196,7 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
     # Letter by letter, and not by what letters are alike in: a rule may look at a field that differs in every one of them.
     judged = letters.select("has_dlh", f.col("msg_len").cast("long").alias("msg_len"), "dlh_put_ts", *masks)
     taken = reduce(or_, (f.col(name) != 0 for name in names), f.lit(False))
-    day = f.when(f.col("has_dlh") & ~taken, f.floor(f.unix_micros("dlh_put_ts") / _DAY_US))
+    day = f.when(f.col("has_dlh") & ~taken, f.floor(f.unix_micros("dlh_put_ts") / DAY_US))
     rows = (
         judged.groupBy("has_dlh", *names, day.alias("day"))
         .agg(f.count(f.lit(1)).alias("messages"), f.sum("msg_len").alias("bytes"), f.min("dlh_put_ts").alias("oldest"))
@@ -209,7 +209,7 @@ def _groups(letters: "DataFrame", compiled: CompiledRules) -> list[_Group]:
             None if row["day"] is None else _EPOCH + timedelta(days=row["day"]),
             row["messages"],
             row["bytes"] or 0,
-            row["oldest"],
+            None if row["oldest"] is None else row["oldest"].astimezone(UTC),  # Spark gives it in the zone of this machine
         )
         for row in rows
     ]
@@ -287,6 +287,6 @@ def _text(value: Any) -> str:
         case bytes() | bytearray():
             return value.hex()
         case datetime():
-            return value.isoformat()
+            return value.astimezone(UTC).isoformat()
         case _:
             return str(value)
