@@ -30,6 +30,7 @@ DEVIATIONS: Final = int(os.environ.get("MQFLOW_DEVIATIONS", "2"))
 QUEUE: Final = "Q"
 USE: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 TAKE: Final = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=10)
+AT_ONCE: Final = GetOptions(options=GetOption.SYNCPOINT)
 BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
 
 Schedule = Mapping[int, int]
@@ -260,7 +261,57 @@ def one_leaves_while_it_is_served(play: Play) -> None:
     assert play.there() == {}
 
 
-STORIES = (two_take_one_and_a_wire_is_cut, a_message_comes_when_a_wait_ends, one_leaves_while_it_is_served)
+def two_settle_and_get_and_a_wire_is_cut(play: Play) -> None:
+    """Two take what there is, each commit with the next get, while others answer them; the wire of the first is cut."""
+    world = play.stage.world
+    settled: list[bytes] = []
+    doubtful: list[bytes] = []
+
+    def put_all(connection: ServedConnection) -> None:
+        for number in range(6):
+            put(connection, b"%d" % number)
+
+    def take_all(connection: ServedConnection) -> None:
+        handle = connection.open(QUEUE, USE)
+        unit = connection.exchange(handle, AT_ONCE, commit=None, most=1).unit
+        while unit:
+            held = [got.body for got in unit]
+            exchange = connection.exchange(handle, AT_ONCE, commit=True, most=1)
+            if exchange.settle_error is not None:
+                assert exchange.settle_error.reason == Reason.CALL_INTERRUPTED
+                doubtful.extend(held)
+                return
+            settled.extend(held)
+            unit = exchange.unit
+
+    play.client("putter", put_all)
+    world.sleep(0.2)
+    first = play.client("first", take_all)
+    play.client("second", take_all)
+    cutter = Process(world, "cutter")
+
+    def cut() -> None:
+        world.sleep(0.012)
+        for wire in tuple(play.stage.network.wires):
+            if wire.client.process is first:
+                wire.cut()
+
+    cutter.start(cut, "cutter")
+    world.sleep(1.0)
+    play.client("next", take_all)  # what the first was delivered, and could not commit
+    world.sleep(1.0)
+
+    assert play.there() == {}
+    assert len(settled) == len(set(settled)), "settled twice"
+    assert set(settled) | set(doubtful) == {b"%d" % number for number in range(6)}
+
+
+STORIES = (
+    two_take_one_and_a_wire_is_cut,
+    a_message_comes_when_a_wait_ends,
+    one_leaves_while_it_is_served,
+    two_settle_and_get_and_a_wire_is_cut,
+)
 
 
 @pytest.mark.timeout(0 if DEVIATIONS > 2 else 120)
