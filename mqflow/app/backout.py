@@ -1,6 +1,7 @@
 """How a listener treats messages that fail: the one-line override of what the queue itself says."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -27,10 +28,16 @@ class Backout(Struct, frozen=True, kw_only=True):
     behaviour: Behaviour = Behaviour.JMS_LISTENER
 
     def __post_init__(self) -> None:
-        if self.threshold != "queue" and self.threshold < 0:
-            raise ValueError(
-                f"Backout(threshold={self.threshold!r}): it is 'queue' (BOTHRESH), 0 for never, or a number above."
-            )
+        # Said here: a mistake that shows when the first message fails ends the application then, and at each start again.
+        _check(
+            self,
+            threshold=(_is_threshold, "'queue' (BOTHRESH), 0 for never, or a number above"),
+            queue=(_is_text, "'queue' (BOQNAME), the name of a queue, or '' for none"),
+            pace=(_is_pace, "a Pace"),
+            never_retry=(_are_exceptions, "a tuple of exception classes"),
+            undecodable=(("at-once", "redeliver").__contains__, "'at-once' or 'redeliver'"),
+            behaviour=(_is_behaviour, "a Behaviour"),
+        )
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -42,5 +49,40 @@ class Batch(Struct, frozen=True, kw_only=True):
     wait_ms: int = 500
 
     def __post_init__(self) -> None:
-        if self.max < 1 or self.wait_ms < 0:
-            raise ValueError(f"{self!r}: max is 1 or more messages, wait_ms 0 or more milliseconds.")
+        _check(
+            self,
+            max=(lambda value: _is_count(value, 1), "1 or more messages"),
+            wait_ms=(lambda value: _is_count(value, 0), "0 or more milliseconds"),
+        )
+
+
+def _check(record: Struct, **wanted: tuple[Callable[[Any], bool], str]) -> None:
+    """Raise `ValueError` for the first field that is not what it takes."""
+    for field, (holds, takes) in wanted.items():
+        value = getattr(record, field)
+        if not holds(value):
+            raise ValueError(f"{type(record).__name__}({field}={value!r}): it takes {takes}.")
+
+
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_threshold(value: object) -> bool:
+    return value == "queue" or _is_count(value, 0)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_pace(value: object) -> bool:
+    return isinstance(value, Pace)
+
+
+def _is_behaviour(value: object) -> bool:
+    return isinstance(value, Behaviour)
+
+
+def _are_exceptions(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, type) and issubclass(each, BaseException) for each in value)

@@ -51,8 +51,12 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
     stuck_after_s: float = 60.0
 
     def __post_init__(self) -> None:
+        for name, kind in (("backout", Backout), ("batch", Batch)):
+            given = getattr(self, name)
+            if not isinstance(given, kind) and (given is not None or name == "backout"):
+                raise ConfigurationError(f"{name}={given!r}: it is a {kind.__name__}, {name}={kind.__name__}(...).")
         for name in ("concurrency", "unit_of_work"):
-            if getattr(self, name) < 1:
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
                 raise ConfigurationError(f"{name}={getattr(self, name)!r}: it is 1 or more.")
         if self.time_limit_s is not None and self.time_limit_s <= 0:
             raise ConfigurationError(f"time_limit_s={self.time_limit_s!r}: it is more than 0 seconds, or None for no limit.")

@@ -47,7 +47,7 @@ class Wishes(TypedDict, total=False):
     message_id: bytes | None
     #: The queue for the reply; makes the message a request.
     reply_to: str
-    #: The start, for report options, a message type of one's own, and so on.
+    #: The start, for report options, a message type of one's own, and so on; of bytes it says format and character set too.
     descriptor: MessageDescriptor | None
 
 
@@ -84,6 +84,8 @@ def outgoing(queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Outgoing:
         message_type=MessageType.REQUEST if reply_to else MessageType.DATAGRAM
     )
     fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
+    if not message_format and wishes.get("descriptor") is not None:
+        fields = {}  # bytes: what they are is said by the descriptor, or by nobody
     persistent, expiry = wishes.get("persistent"), wishes.get("expiry")
     if persistent is not None:
         fields["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT

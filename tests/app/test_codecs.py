@@ -123,6 +123,15 @@ def test_a_payload_becomes_body_format_and_character_set(payload: object, expect
     assert expected == encode(payload)
 
 
+def test_what_bytes_are_is_said_by_the_descriptor_that_comes_with_them() -> None:
+    said = MessageDescriptor(format="MQSTR", ccsid=37, encoding=785)
+
+    of_bytes, of_text = (outgoing("Q", payload, descriptor=said).descriptor for payload in (b"\xc1", "A"))
+
+    assert said == of_bytes
+    assert ("MQSTR", 1208) == (of_text.format, of_text.ccsid)
+
+
 def test_what_is_not_wished_for_is_left_to_the_queue() -> None:
     made = outgoing("Q", b"x").descriptor
 

@@ -60,6 +60,9 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
         ({"concurrency": 0}, "concurrency=0: it is 1 or more"),
         ({"unit_of_work": -1}, "unit_of_work=-1: it is 1 or more"),
         ({"time_limit_s": 0}, "time_limit_s=0: it is more than 0 seconds"),
+        ({"backout": 3}, "backout=3: it is a Backout, backout=Backout(...)"),
+        ({"batch": 10}, "batch=10: it is a Batch, batch=Batch(...)"),
+        ({"concurrency": "4"}, "concurrency='4': it is 1 or more"),
         ({"strict_order": True, "concurrency": 2}, "strict_order means one message in flight"),
     ],
 )
@@ -107,14 +110,28 @@ def test_a_batch_is_not_filtered_message_by_message() -> None:
         declare(batch, where=lambda _: True)
 
 
+def mistaken(make: Callable[..., object], **values: object) -> Callable[[], object]:
+    """Return what makes it, whatever a type checker says of the values: not everybody asks one."""
+    return functools.partial(make, **values)
+
+
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (functools.partial(Backout, threshold=-1), "'queue' (BOTHRESH), 0 for never, or a number above"),
-        (functools.partial(Batch, max=0), "max is 1 or more messages"),
-        (functools.partial(Batch, wait_ms=-1), "wait_ms 0 or more milliseconds"),
-        (functools.partial(Retry, after=-1), "not negative and finite"),
-        (functools.partial(Retry, after=float("nan")), "not negative and finite"),
+        (mistaken(Backout, threshold=-1), "'queue' (BOTHRESH), 0 for never, or a number above"),
+        (mistaken(Backout, threshold="3"), "threshold='3'): it takes 'queue' (BOTHRESH)"),
+        (mistaken(Backout, queue=None), "the name of a queue, or '' for none"),
+        (mistaken(Backout, pace=5), "pace=5): it takes a Pace"),
+        (mistaken(Backout, never_retry=[KeyError]), "it takes a tuple of exception classes"),
+        (mistaken(Backout, never_retry=KeyError), "it takes a tuple of exception classes"),
+        (mistaken(Backout, never_retry=(KeyError(),)), "it takes a tuple of exception classes"),
+        (mistaken(Backout, undecodable="requeue"), "it takes 'at-once' or 'redeliver'"),
+        (mistaken(Backout, behaviour="jms-listener"), "it takes a Behaviour"),
+        (mistaken(Batch, max=0), "max=0): it takes 1 or more messages"),
+        (mistaken(Batch, max="9"), "max='9'): it takes 1 or more messages"),
+        (mistaken(Batch, wait_ms=-1), "it takes 0 or more milliseconds"),
+        (mistaken(Retry, after=-1), "not negative and finite"),
+        (mistaken(Retry, after=float("nan")), "not negative and finite"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable[[], object], said: str) -> None:
