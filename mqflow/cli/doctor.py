@@ -20,7 +20,20 @@ from mqflow.verbs import inquire_queue_manager
 
 __all__ = ("command",)
 
-_PACKAGES = ("mqflow", "anyio", "msgspec", "opentelemetry-sdk", "rich", "watchfiles", "pymqi", "ibmmq")
+_PACKAGES = (
+    "mqflow",
+    "anyio",
+    "msgspec",
+    "opentelemetry-sdk",
+    "rich",
+    "watchfiles",
+    "trio",
+    "cryptography",
+    "pyarrow",
+    "pyspark",
+    "pymqi",
+    "ibmmq",
+)
 
 
 @click.command("doctor")

@@ -67,7 +67,11 @@ drain_s = 25        # after SIGTERM; keep it below the grace period of what stop
 concurrency = 2
 """
 
-_PROJECT: Final = """[project]
+_PROJECT: Final = """[build-system]
+requires = ["setuptools>=64"]
+build-backend = "setuptools.build_meta"
+
+[project]
 name = "{name}"
 version = "0.1.0"
 requires-python = ">=3.11"
@@ -75,6 +79,9 @@ dependencies = ["mqflow[cli]"]
 
 [project.optional-dependencies]
 test = ["pytest"]
+
+[tool.setuptools]
+py-modules = ["app"]
 
 [tool.pytest.ini_options]
 pythonpath = ["."]
@@ -101,7 +108,7 @@ _FILES: Final = {
     "mqflow.toml": _SETTINGS,
     "pyproject.toml": _PROJECT,
     "Containerfile": _CONTAINERFILE,
-    ".gitignore": "data/\n__pycache__/\n",
+    ".gitignore": "data/\n__pycache__/\n*.egg-info/\n",
 }
 
 
@@ -119,6 +126,7 @@ def command(folder: Path) -> None:
     click.echo(f"Made {folder} with {', '.join(_FILES)}. Next:\n")
     for line in (
         f"cd {folder}",
+        "pip install -e '.[test]'",
         "pytest",
         "mqflow mqsc queues.mqsc",
         """mqflow put NAMES.IN '{"name": "Ada"}'""",

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -64,6 +65,8 @@ def command(
     """
     if ready_file and (reloads or workers > 1):
         raise ConfigurationError("--ready-file is about one process: leave out --reload, and --workers above 1.")
+    if backend == "trio" and find_spec("trio") is None:
+        raise ConfigurationError("--backend trio needs trio: pip install 'mqflow[trio]'.")
     if reloads:
         _reload(target, drain_s, backend, url)
         return
