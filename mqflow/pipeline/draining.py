@@ -53,6 +53,8 @@ class Drain:
         self._handle = connection.open(lane.queue, options)
         #: How many messages the last `take` browsed: fewer than rows, where a message carries several records.
         self.browsed = 0
+        #: Segments browsed on this connection: it would not be there, if their tokens had died with the queue manager.
+        self._own: set[int] = set()
 
     def take(self, after: int, rows_max: int) -> int:
         """Return the number of the segment after `after`, made of what is on the queue; `after` where the queue is empty.
@@ -78,6 +80,7 @@ class Drain:
         write_durably(self._tokens(number), msgspec.msgpack.encode([_entry(got) for got in unit]))
         sync_folder(self._lane.path)
         publish(self._lane.path, written)
+        self._own.add(number)
         return number
 
     def acknowledge(self, through: int) -> int:
@@ -91,33 +94,36 @@ class Drain:
             if int(path.stem) > through:
                 continue
             entries = msgspec.msgpack.decode(path.read_bytes(), type=list[_Entry])
-            removed += self._remove(entries)
+            removed += self._remove(entries, tokens_live=int(path.stem) in self._own)
             path.unlink()
+            self._own.discard(int(path.stem))
         if through > self._lane.trimmed:
             consumers = Consumers(Journal.open(self._lane.path.parents[1]))
             consumers.commit(_CONSUMER, {self._lane.name: through})
             consumers.trim()
         return removed
 
-    def _remove(self, entries: Sequence[_Entry]) -> int:
+    def _remove(self, entries: Sequence[_Entry], *, tokens_live: bool) -> int:
         tokens = {entry.token for entry in entries}
         removed = 0
         for at in range(0, len(entries), _UNIT_ROWS):
             try:
                 for entry in entries[at : at + _UNIT_ROWS]:
-                    removed += self._remove_one(entry, tokens)
+                    removed += self._remove_one(entry, tokens, token_lives=tokens_live)
                 self._connection.commit()
             except BaseException:
                 self._backout()
                 raise
         return removed
 
-    def _remove_one(self, entry: _Entry, tokens: set[bytes]) -> bool:
+    def _remove_one(self, entry: _Entry, tokens: set[bytes], *, token_lives: bool) -> bool:
         got = self._get(GetOptions(options=_TAKE, match=MatchOption.MSG_TOKEN, message_token=entry.token, buffer_bytes_max=0))
         if got is not None and got.descriptor.message_id == entry.message_id:
             return True
         if got is not None:
             raise PipelineError(f"The token of a message on {self._lane.queue} names another message now. Nothing was removed.")
+        if token_lives:
+            return False  # it is gone: one like it is another, which nobody has drained
         alike = [found for found in self._alike(entry) if found.message_token not in tokens]
         if len(alike) > 1:
             raise PipelineError(

@@ -5,6 +5,7 @@ started again with the same id, it goes on; a unit of work without an answer is 
 verbs; Spark only hands it rows. Positions in a lane never change, so rows that land later are no trouble.
 """
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
@@ -52,6 +53,8 @@ class _Marker(Struct, frozen=True, omit_defaults=True):
     #: By lane: segment and ordinal of the last row that was put.
     done: dict[str, Position] = field(default_factory=dict[str, Position])
     of: str = ""
+    #: By lane: how many rows that was. A marker of before says none.
+    rows: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Unit(Struct, frozen=True, kw_only=True):
@@ -99,7 +102,7 @@ class TableRedriver(Struct, kw_only=True):
 
         Raises `MQIError` where a queue refuses: the unit under way is backed out then, or its commit got no answer; either way
         starting again with the same id goes on rightly. Raises `PipelineError` for rows out of order, and where the id was
-        begun with other rows: what is before its last position would be taken for put.
+        begun with other rows, or with fewer: what is before its last position would be taken for put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:
@@ -114,10 +117,13 @@ class TableRedriver(Struct, kw_only=True):
     def _run(self, state: Any, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
         marker = self._take_marker(state)
         self.connection.backout()  # it was only looked at
-        due, seen = self.clock.monotonic(), dict[str, Position]()
+        due, seen, before = self.clock.monotonic(), dict[str, Position](), marker
+        passed = Counter[str]()
         for chunk in _chunks(rows, self.unit):
             left = [row for row in chunk if not _is_done(marker, row)]
             _in_order(chunk, seen)
+            passed.update(row["lane"] for row in chunk if _is_done(before, row))
+            self._check_passed(before, passed)
             if not left:
                 yield Unit(skipped=len(chunk))
                 continue
@@ -126,10 +132,25 @@ class TableRedriver(Struct, kw_only=True):
                 due = max(due, self.clock.monotonic()) + len(left) / self.rate
             self._take_marker(state)
             refused = [said for row in left if (said := self._put(row))]
-            marker = replace(marker, done=marker.done | {row["lane"]: _position(row) for row in left})
+            put = Counter(row["lane"] for row in left)
+            marker = replace(
+                marker,
+                done=marker.done | {row["lane"]: _position(row) for row in left},
+                rows={lane: marker.rows.get(lane, 0) + put[lane] for lane in {*marker.rows, *put}},
+            )
             self.connection.put(state, self._described(), msgspec.json.encode(marker), _PUT_MARKER)
             self.connection.commit()
             yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
+
+    def _check_passed(self, before: _Marker, passed: Mapping[str, int]) -> None:
+        """Raise where more rows are passed over as put than were: with a condition that asks for the time, say."""
+        for lane, count in passed.items():
+            if lane in before.rows and count > before.rows[lane]:
+                raise PipelineError(
+                    f"Redrive {self.redrive_id} had put {before.rows[lane]:,} rows of lane {lane} when it came to where it "
+                    f"stands, and at least {count:,} are chosen up to there now: some were never put, and which is not known. "
+                    "Nothing more was put. Choose by what does not change (no current_timestamp), under an id of its own."
+                )
 
     def _take_marker(self, state: Any) -> _Marker:
         """Get the marker of this redrive under syncpoint; one that says nothing is done where there is none."""

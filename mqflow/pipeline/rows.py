@@ -93,6 +93,11 @@ def _message(row: Mapping[str, Any], queue: str, *, own_id: bytes, derived: bool
             f"mqflow_mq: the body of a row for {target} is cut (body_truncated), and half a message is not put. Read the "
             "journal with payload=full."
         )
+    if "body" in row and row["body"] is None:
+        raise SinkError(
+            f"mqflow_mq: a row for {target} has no body (null): a table without payloads, say. A message without its data is "
+            "not put. For empty messages select no body, or coalesce(body, x'')."
+        )
     body = row.get("body")
     base = MessageDescriptor() if row.get("mqmd") is None else MessageDescriptor.from_bytes(row["mqmd"])
     if isinstance(body, str):

@@ -172,6 +172,17 @@ def test_a_cut_body_is_never_put_back() -> None:
         list(messages([batch], queue="Q", msg_id_from="", seed=""))
 
 
+def test_a_body_that_is_not_there_is_no_empty_message() -> None:
+    """Of a table with payload=none, where the column that says so was not selected."""
+    gone = pa.record_batch({"body": pa.array([None], pa.binary()), "msg_id": [b"I" * 24]})
+    empty = pa.record_batch({"body": [b""]})
+
+    with pytest.raises(SinkError, match="has no body"):
+        list(messages([gone], queue="Q", msg_id_from="", seed=""))
+    assert [b""] == [each.body for each in messages([empty], queue="Q", msg_id_from="", seed="")]
+    assert [b""] == [each.body for each in messages([gone.select(["msg_id"])], queue="Q", msg_id_from="", seed="")]
+
+
 def test_a_column_that_says_nothing_of_a_message_is_refused() -> None:
     with pytest.raises(OptionError, match="column lane says nothing"):
         check_columns(["body", "lane"], "Q", "")

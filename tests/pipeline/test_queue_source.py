@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
@@ -149,6 +150,13 @@ def test_a_message_that_expired_or_was_stolen_is_not_missed(owner: EmbeddedQueue
     assert [] == on_queue(owner)
 
 
+def taken_and_left(owner: EmbeddedQueueManager, lane: Lane) -> None:
+    """A message was drained on a connection that is no more."""
+    connection = owner.connect()
+    Drain(connection, lane, clock_us=lambda: 0).take(0, rows_max=1)
+    connection.disconnect()
+
+
 def kill_tokens(lane: Lane) -> None:
     """As a queue manager that was restarted does: what a token named is not found by it."""
     import msgspec  # noqa: PLC0415 - one use
@@ -163,12 +171,27 @@ def test_a_token_that_died_with_its_queue_manager_is_replaced_by_what_else_tells
     owner: EmbeddedQueueManager, lane: Lane
 ) -> None:
     put(owner, 0, 1)
-    draining = drain(owner, lane)
-    draining.take(0, rows_max=1)
+    taken_and_left(owner, lane)
     kill_tokens(lane)
 
-    assert 1 == draining.acknowledge(1)
+    assert 1 == drain(owner, lane).acknowledge(1)
     assert [(1, 0)] == on_queue(owner)
+
+
+def test_one_like_a_message_that_is_gone_is_not_removed_in_its_place(owner: EmbeddedQueueManager, lane: Lane) -> None:
+    """The first was drained and expired since; the second was never seen, and would be nowhere."""
+    handle = (writer := owner.connect()).open(QUEUE, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
+    alike = MessageDescriptor(message_id=b"S" * 24, put_date="20240101", put_time="12000000", put_application_name="x")
+    set_all = PutOption.SET_ALL_CONTEXT | PutOption.NO_SYNCPOINT
+    writer.put(handle, replace(alike, expiry_tenths=1), b"1", set_all)
+    draining = drain(owner, lane)
+    assert 1 == draining.take(0, rows_max=1)
+    while on_queue(owner):
+        pass
+    writer.put(handle, alike, b"2", set_all)
+
+    assert 0 == draining.acknowledge(1)
+    assert [(2, 0)] == on_queue(owner)
 
 
 def test_a_queue_manager_that_was_restarted_gives_up_what_was_drained_before(tmp_path: Path) -> None:
@@ -206,12 +229,11 @@ def test_a_removal_whose_commit_is_in_doubt_is_settled_by_looking(
 
 def test_messages_that_look_alike_stop_for_an_operator_once_tokens_are_dead(owner: EmbeddedQueueManager, lane: Lane) -> None:
     put(owner, 0, 1, same_identity=True)
-    draining = drain(owner, lane)
-    draining.take(0, rows_max=1)
+    taken_and_left(owner, lane)
     kill_tokens(lane)
 
     with pytest.raises(PipelineError, match="2 messages on POISON have MsgId"):
-        draining.acknowledge(1)
+        drain(owner, lane).acknowledge(1)
     assert [0, 1] == [number for number, _ in on_queue(owner)]
 
 

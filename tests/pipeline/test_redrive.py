@@ -103,6 +103,19 @@ def test_rows_that_land_later_are_put_whichever_lane_they_are_in() -> None:
     assert 5 == redrive(kit, rows(3, "A") + rows(4, "B"))
 
 
+def test_a_row_that_was_not_chosen_the_first_time_is_not_taken_for_put() -> None:
+    """A condition that asks for the time: "older than a day" chooses more tomorrow, and some before what was put today."""
+    kit, every = kit_with(), rows()
+    assert 4 == redrive(kit, [row for row in every[:5] if row["ordinal"] != 2])
+
+    with pytest.raises(PipelineError, match=r"had put 4 rows of lane DLQ .* and at least 5 are chosen up to there now"):
+        redrive(kit, every)
+
+    assert 4 == len(taken(kit))
+    assert 2 == redrive(kit, [row for row in every if row["ordinal"] not in {0, 2}])  # fewer: some were put already
+    assert 0 == redrive(kit, [row for row in every if row["ordinal"] != 2])
+
+
 def test_what_the_table_does_not_hold_whole_is_refused_and_said() -> None:
     kit = kit_with()
     cut = rows(3)
