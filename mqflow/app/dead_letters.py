@@ -5,10 +5,12 @@ Reads the table when it is declared, so that one with errors never runs. Handles
 
 import logging
 from collections.abc import Callable
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Final
 
 from mqflow.ambient import Clock
+from mqflow.app.errors import ConfigurationError
 from mqflow.policy.dead_letter_actions import DeadLetter, Matcher, matcher, matchers
 from mqflow.policy.dead_letter_rules import Action, PutAuthority, Rule, RulesError, RulesTable, parse
 from mqflow.policy.dead_letter_rules.records import Control
@@ -58,7 +60,8 @@ class DeadLetterRules:
     ) -> Callable[[Predicate], Predicate]:
         """Declare the function below as the pattern of a rule: it is given the `DeadLetter` and says whether the rule matches.
 
-        The action is carried out as the table's would be. Raises `ValueError` for FWD without a queue.
+        The action is carried out as the table's would be. A message that the function raises for stays, and that is told once.
+        Raises `ValueError` for FWD without a queue.
         """
         if (action is Action.FWD) != bool(forward_queue):
             raise ValueError("Action.FWD needs forward_queue, and no other action takes one.")
@@ -72,6 +75,9 @@ class DeadLetterRules:
         )
 
         def declare(function: Predicate) -> Predicate:
+            if iscoroutinefunction(function):
+                said = f"{function.__name__} is async, and asked as a plain function: it would match every dead letter."
+                raise ConfigurationError(said)
             self._functions.append(matcher(rule, function, function.__name__))
             return function
 
@@ -108,7 +114,7 @@ class DeadLetterRules:
             return None
         try:
             self._table = self._read()
-        except (RulesError, OSError) as error:
+        except (RulesError, OSError, UnicodeDecodeError) as error:
             _logger.error("%s has changed, and the rules of before go on: %s", self._path, error)  # noqa: TRY400 - no traceback helps
             return None
         _logger.info("%s has changed, and the new rules apply", self._path)

@@ -36,6 +36,7 @@ __all__ = (
     "Intent",
     "Matcher",
     "Redirect",
+    "UnjudgedError",
     "choose",
     "dead_letter",
     "field_of",
@@ -55,6 +56,18 @@ class DeadLetter(Struct, frozen=True):
     header: DeadLetterHeader
     #: All of the message data, the MQDLH included; or its beginning, where only that was looked at.
     data: bytes
+
+
+class UnjudgedError(Exception):
+    """A function that is the pattern of a rule has raised: whether its rule matches, or a later one may, is not known."""
+
+    def __init__(self, rule: str, error: Exception) -> None:
+        self.rule = rule
+        super().__init__(rule, error)
+
+    def __str__(self) -> str:
+        rule, error = self.args
+        return f"{rule} raised {type(error).__name__}: {error}"
 
 
 class Redirect(Struct, frozen=True, tag=True):
@@ -111,11 +124,11 @@ def dead_letter(descriptor: MessageDescriptor, data: bytes) -> DeadLetter | None
 
 
 def matcher(rule: Rule, where: Callable[[DeadLetter], bool] | None = None, name: str = "") -> Matcher:
-    """Return the rule, ready to be asked; `where` must hold as well as its conditions."""
+    """Return the rule, ready to be asked; `where` must hold as well as its conditions. What it raises is `UnjudgedError`."""
     tests = [_test(condition) for condition in rule.conditions]
-    if where is not None:
-        tests.append(where)
     named = name or f"line {rule.line}"
+    if where is not None:
+        tests.append(_guarded(where, named))
     match tests:
         case []:
             return Matcher(rule, lambda _: True, named, always=True)
@@ -125,6 +138,16 @@ def matcher(rule: Rule, where: Callable[[DeadLetter], bool] | None = None, name:
             return Matcher(rule, lambda letter: test(letter) and other(letter), named)
         case _:
             return Matcher(rule, lambda letter: all(test(letter) for test in tests), named)
+
+
+def _guarded(where: Callable[[DeadLetter], bool], name: str) -> Callable[[DeadLetter], bool]:
+    def guarded(letter: DeadLetter) -> bool:
+        try:
+            return where(letter)
+        except Exception as error:
+            raise UnjudgedError(name, error) from error
+
+    return guarded
 
 
 def takes_everything(matchers: Iterable[Matcher]) -> bool:
@@ -142,6 +165,7 @@ def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Ch
 
     A rule is good for RETRY attempts, and those before it that match come first: with RETRY(2) and then RETRY(3), attempts 1
     and 2 are the first rule's, 3 to 5 the second's. IGNORE is never used up. Where nothing is left, the message is ignored.
+    Raises `UnjudgedError` where a function raised before it was clear.
     Source: IBM, "Processing the rules table".
     """
     total = 0

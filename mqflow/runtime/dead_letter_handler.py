@@ -29,6 +29,7 @@ from mqflow.policy.dead_letter_actions import (
     Intent,
     Matcher,
     Redirect,
+    UnjudgedError,
     choose,
     dead_letter,
     redirected,
@@ -123,6 +124,8 @@ class DeadLetterHandler:
         # Whether the message looked at last is locked, and was left where it is.
         self._holding = False
         self._told_overflow = False
+        #: The rules whose functions have raised.
+        self._stumbled: set[str] = set()
         self._options: dict[Look, GetOptions] = {}
         self._takes_everything = takes_everything(rules.matchers)
         #: Whether the last message was a dead letter, and was dealt with: what is next probably is as well.
@@ -213,7 +216,7 @@ class DeadLetterHandler:
             self._stray(identity, known=known)
             return None
         attempts = self._history.attempts(identity)
-        chosen = choose(self._rules.matchers, letter, attempts)
+        chosen = self._chosen(letter, attempts)
         if isinstance(chosen.intent, Ignore):
             self._ignored(identity, letter, chosen, attempts, known=known)
             return None
@@ -274,10 +277,30 @@ class DeadLetterHandler:
             self._flows = False
             self._stray(identity, known=False)
             return Settlement.BACKOUT
-        settlement = self._act_on(identity, choose(self._rules.matchers, letter, 0), 1, letter)
+        chosen = self._chosen(letter, 0)
+        if isinstance(chosen.intent, Ignore):  # a function stumbled over it
+            self._stayed = identity
+            self._flows = False
+            self._ignored(identity, letter, chosen, 0, known=False)
+            return Settlement.BACKOUT
+        settlement = self._act_on(identity, chosen, 1, letter)
         if settlement is Settlement.BACKOUT:
             self._stayed = identity
         return settlement
+
+    def _chosen(self, letter: DeadLetter, attempts: int) -> Chosen:
+        """Return what the rules say; a message that a function stumbles over stays: the rules behind it may be for others."""
+        try:
+            return choose(self._rules.matchers, letter, attempts)
+        except UnjudgedError as error:
+            if error.rule not in self._stumbled:
+                self._stumbled.add(error.rule)
+                first = letter.descriptor.message_id.hex()
+                text = (
+                    f"A message stays on {self.queue}, because a rule cannot say whether it is for it: {error}. It is {first}."
+                )
+                self._broadcast(Warned(text=f"{text} Said once.", queue=self.queue, details={"message_id": first}))
+            return Chosen(Ignore())
 
     def _carry_out(self, identity: bytes, chosen: Chosen, attempt: int, seen: DeadLetter) -> Settlement | None:
         try:
@@ -398,7 +421,7 @@ class DeadLetterHandler:
 
     def _tell_given_up(self, failed: _Open) -> None:
         """Tell that the message stays from now on, where its last attempt has failed."""
-        left = choose(self._rules.matchers, failed.letter, failed.attempt)
+        left = self._chosen(failed.letter, failed.attempt)
         if isinstance(left.intent, Ignore):
             self._tell(failed.letter, left, failed.attempt, None)
 

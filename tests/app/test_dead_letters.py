@@ -1,5 +1,6 @@
 """A DLQ handler as a task of an application: beside its listeners, over outages, with Python rules and a table that changes."""
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -7,9 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mqflow import App
+from mqflow import App, ConfigurationError
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import DeadLetterActed, Event, Warned
+from mqflow.mqi.dead_letter_header import DLH_BYTES
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_actions import DeadLetter
 from mqflow.policy.dead_letter_rules import Action, RulesError
@@ -224,3 +226,57 @@ def test_a_session_with_a_thread_is_served_too_and_hooks_stay_on_the_loop(tmp_pa
 
         assert {threading.get_ident()} == threads
         assert ["line 2", "line 3", "line 2"] == done
+
+
+@pytest.mark.parametrize("flowing", [0, 3], ids=["looked at first", "taken at once"])
+async def test_a_letter_that_a_function_stumbles_over_stays_and_the_others_are_handled(
+    mq: QueueManagerKit, tmp_path: Path, flowing: int
+) -> None:
+    define(mq)
+    last = tmp_path / "rules.tbl"
+    last.write_text(f"INPUTQ({DLQ}) RETRYINT(5)\nACTION(DISCARD)\n")
+    app = App()
+    rules = app.dead_letter_handler(last)
+
+    @rules.rule(Action.FWD, forward_queue="OTHER", keep_header=False)
+    def is_urgent(letter: DeadLetter) -> bool:
+        return bool(json.loads(letter.data[DLH_BYTES:])["urgent"])
+
+    async with mq.run(app):
+        for _ in range(flowing):
+            put(mq, b'{"urgent":true}')
+        put(mq, b'{"no":"such key"}')
+        put(mq, b'{"urgent":true}')
+        await anyio.sleep(60)
+
+    assert [b'{"urgent":true}'] * (flowing + 1) == [found.body for found in mq.browse("OTHER")]
+    assert [b'{"no":"such key"}'] == [found.body for found in mq.browse(DLQ)]
+    [warning] = mq.told(Warned)
+    assert "is_urgent" in warning.text
+    assert "KeyError: 'urgent'" in warning.text
+
+
+def test_a_function_that_would_match_every_letter_is_refused(table: Path) -> None:
+    async def never(letter: DeadLetter) -> bool:
+        return False
+
+    with pytest.raises(ConfigurationError, match="never is async"):
+        App().dead_letter_handler(table).rule(Action.DISCARD)(never)  # type: ignore[arg-type]  # the mistake that is tested
+
+
+def spoil(table: Path) -> None:
+    table.write_bytes(b"\xff\xfe* another encoding\n")
+
+
+async def test_a_table_that_becomes_unreadable_leaves_the_rules_of_before(mq: QueueManagerKit, table: Path) -> None:
+    define(mq)
+    app = App()
+    app.dead_letter_handler(table, reload=True)
+
+    async with mq.run(app):
+        spoil(table)
+        await anyio.sleep(60)
+        put(mq, b"one")
+        [back] = await mq.drain("ORDERS.IN")
+
+    assert b"one" == back.body
