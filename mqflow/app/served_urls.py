@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from msgspec import Struct
 
 from mqflow.app.errors import ConfigurationError, shown_url
-from mqflow.embedded.wire.addresses import AddressError, TcpAddress, parse_address
+from mqflow.embedded.wire.addresses import AddressError, TcpAddress, is_loopback, parse_address
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("SERVED_FORMS", "SERVED_SCHEMES", "ServedAt", "served_at")
@@ -52,6 +52,11 @@ def served_at(url: str) -> ServedAt:
         addresses = tuple(_tcp(text) for text in parts.netloc.split(","))
     except AddressError as error:
         raise ConfigurationError(f"{shown_url(url)!r}: {error} A URL is {SERVED_FORMS}.") from error
+    if not tls and (others := [address.host for address in addresses if not is_loopback(address.host)]):
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {', '.join(others)} may be another machine, and without TLS passwords and messages go there "
+            f"for all to read: use embedded+tls. A URL is {SERVED_FORMS}."
+        )
     return ServedAt(queue_manager=name, addresses=addresses, tls=tls, authority=Path(authority) if authority else None)
 
 

@@ -22,6 +22,7 @@ from mqflow.embedded.object_definitions import ObjectDefinitions
 from mqflow.embedded.opening import TEMPORARY_DYNAMIC, drop_queue, input_handles, output_handles
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
+from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
 from mqflow.embedded.topic_definitions import TopicDefinitions
 from mqflow.embedded.waiting import wake_all
@@ -281,7 +282,7 @@ def _matters(queue: LocalQueue | Definition, changes: Mapping[str, object]) -> s
 
 
 def _status(machine: Machine, queue: LocalQueue) -> QueueStatus:
-    oldest = min((message.put_at for message in queue.messages.values()), default=None)
+    oldest = _oldest_put_at(queue)
     put_date, put_time = _date_and_time(machine, queue.last_put_at)
     get_date, get_time = _date_and_time(machine, queue.last_get_at)
     return QueueStatus(
@@ -297,6 +298,13 @@ def _status(machine: Machine, queue: LocalQueue) -> QueueStatus:
         last_get_time=get_time,
         handles=tuple(_handle_status(handle) for handle in queue.handles),
     )
+
+
+def _oldest_put_at(queue: LocalQueue) -> float | None:
+    if queue.name == STAGING_QUEUE:  # in the order in which messages are due
+        return min((message.put_at for message in queue.messages.values()), default=None)
+    oldest = queue.oldest()
+    return None if oldest is None else oldest.put_at
 
 
 def _date_and_time(machine: Machine, wall_s: float | None) -> tuple[str, str]:

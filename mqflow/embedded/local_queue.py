@@ -221,6 +221,15 @@ class LocalQueue:
                 return message
         return None
 
+    def oldest(self) -> QueuedMessage | None:
+        """Return the message that has been available for longest: the first of one of the priorities. None where there is none.
+
+        Of a queue that is kept in the order of priority and arrival.
+        """
+        firsts = [self._order.after(order_key(priority, 0) - 1) for priority in range(_PRIORITY_MAX + 1)]
+        found = [self.messages[key] for key in firsts if key is not None]
+        return min(found, key=lambda message: message.serial, default=None)
+
     def next_keys(self, message: QueuedMessage, count: int) -> list[int]:
         """Return the keys of up to `count` available messages in order, from this one on."""
         return self._order.ones_from(message.key, count)

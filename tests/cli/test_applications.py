@@ -119,7 +119,7 @@ def test_why_without_a_ledger_says_what_one_is(run: Run, queues: None) -> None:
 
 
 def test_why_of_a_queue_manager_elsewhere_says_what_to_set(run: Run) -> None:
-    result = run("why", "41", "--url", "embedded+tcp://mq.example:1414/QM1")
+    result = run("why", "41", "--url", "embedded+tls://mq.example:1414/QM1")
 
     assert 2 == result.exit_code
     assert "MQFLOW_LEDGER_FILE" in result.stderr

@@ -1,5 +1,7 @@
 """A queue's index gives what a plain search over everything would give."""
 
+from typing import NoReturn
+
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -101,3 +103,24 @@ def test_clear_gives_everything_back_and_leaves_nothing() -> None:
     assert [put] == queue.clear()
     assert queue.next_match(None, BEFORE_FIRST) is None
     assert queue.next_match(Match(message_id=b"a" * 24), BEFORE_FIRST) is None
+
+
+class _Unwalked(dict[int, QueuedMessage]):
+    """Messages that are not to be looked at one after the other: there may be a million."""
+
+    def values(self) -> NoReturn:
+        raise AssertionError("walked through")
+
+
+@given(puts=st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=40))
+def test_the_oldest_message_is_that_of_the_lowest_serial_and_is_not_searched_for(puts: list[tuple[int, bool]]) -> None:
+    queue = LocalQueue(QueueAttributes(name="Q"))
+    everything = [(message(serial, priority, MessageDescriptor()), stays) for serial, (priority, stays) in enumerate(puts, 1)]
+    for put, _ in everything:
+        queue.add(put)
+    for put, stays in everything:
+        if not stays:
+            queue.take(put)
+    queue.messages = _Unwalked(queue.messages)
+
+    assert queue.oldest() is next((put for put, stays in everything if stays), None)

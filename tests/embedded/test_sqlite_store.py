@@ -65,6 +65,19 @@ def test_what_is_put_to_a_queue_that_was_deleted_meanwhile_is_gone_with_it(tmp_p
     assert serials(reopened(tmp_path / "data")) == [1]
 
 
+def test_a_folder_that_could_not_be_opened_whole_is_let_go_of(tmp_path: Path) -> None:
+    with defined(tmp_path / "data"):
+        pass
+    (tmp_path / "data" / "in_flight").rename(tmp_path / "in_flight")
+    (tmp_path / "data" / "in_flight").mkdir()
+    with pytest.raises(IsADirectoryError) as refused:
+        SqliteStore(tmp_path / "data")
+    (tmp_path / "data" / "in_flight").rmdir()
+
+    assert len(reopened(tmp_path / "data").queues) == 2
+    del refused  # which remembers the store that was not
+
+
 def test_definitions_come_back_as_they_were_last_made(tmp_path: Path) -> None:
     renamed = QueueManagerAttributes(name="QM1", dead_letter_queue="SYSTEM.DEAD.LETTER.QUEUE")
     altered = QueueAttributes(name=QUEUE, backout_threshold=3, backout_requeue_queue=OTHER_QUEUE)

@@ -68,8 +68,12 @@ class SqliteStore:
             #: Held while the connection is used.
             self._connection = runner.lock()
             self._database = open_database(self._folder)
-            self._fence = Fence(self._lock, self._folder)
-            self._marks = InFlightMarks(self._folder.in_flight)
+            try:
+                self._fence = Fence(self._lock, self._folder)
+                self._marks = InFlightMarks(self._folder.in_flight)
+            except BaseException:
+                self._database.close()
+                raise
         except BaseException:
             self._lock.release()
             raise
