@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 __all__ = (
+    "DISPOSITIONS",
     "OUTCOMES",
     "Behaviour",
     "Completed",
@@ -71,6 +72,8 @@ class Return(Struct, frozen=True, tag=True):
 
 
 Disposition = Deliver | Requeue | DeadLetter | Discard | Return
+DISPOSITIONS: Final = (Deliver, Requeue, DeadLetter, Discard, Return)
+"""As `OUTCOMES`."""
 
 
 class Completed(Struct, frozen=True, tag=True):

@@ -6,7 +6,7 @@ is lost is raised as `SessionLost`, a queue that cannot go on as its `MQIError`.
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 import anyio
 from msgspec import Struct
@@ -18,7 +18,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import backout, pacing, reconnection, settlement
-from mqflow.policy.disposition import Completed, Deliver, Failed, Interrupted, Outcome, Settlement
+from mqflow.policy.disposition import DISPOSITIONS, Completed, Deliver, Failed, Interrupted, Outcome, Settlement
 from mqflow.policy.settlement import Dispose, Done, Redeliver
 from mqflow.runtime.attempt import COMPLETED, attempt
 from mqflow.runtime.delivering import delivers
@@ -442,7 +442,21 @@ class Worker:
             return None
 
     def _decide(self, descriptor: MessageDescriptor, settings: BackoutSettings) -> backout.Plan:
-        return self._spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, self._spec.behaviour)
+        """Return the plan; where an application's own decision fails, or makes none, the message is delivered again."""
+        spec = self._spec
+        try:
+            plan: Any = spec.decide(descriptor, settings.attributes, settings.dead_letter_queue, spec.behaviour)
+            if isinstance(plan, tuple) and plan and all(isinstance(each, DISPOSITIONS) for each in plan):
+                return plan
+            said = f"it returned {plan!r:.80}, and not a tuple of dispositions"
+        except Exception as error:  # noqa: BLE001 - the application's own code, as a handler is
+            said = f"{type(error).__name__}: {error}"
+        message = descriptor.message_id.hex()
+        text = (
+            f"{spec.name}: the application's backout decision about message {message} failed, so it is delivered again; {said}"
+        )
+        self._state.broadcast(Warned(text=text, queue=spec.queue))
+        return (Deliver(),)
 
     def _counted(self, delivery: Delivery, more: int) -> MessageDescriptor:
         """Return the descriptor with the backouts that the message itself is to blame for, and `more` to come."""

@@ -10,7 +10,7 @@ import pytest
 
 from mqflow import App, Batch, ConfigurationError, Context, Message, Reject
 from mqflow.app.errors import DeliveryOverError
-from mqflow.events import Delivered, HookFailed, Settled
+from mqflow.events import Delivered, HookFailed, Settled, Warned
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Failed, Settlement
 from mqflow.testing.faults import Fault
@@ -274,3 +274,32 @@ async def test_a_persistent_request_is_answered_on_a_temporary_queue(mq: QueueMa
         assert b"answer" == await app.request("IN", b"?", reply=bytes, timeout_s=5, persistent=True)
 
     assert [1] == [len(event.message_ids) for event in mq.told(Settled)]
+
+
+def failing(*_: object) -> Any:
+    raise LookupError("no such customer")
+
+
+@pytest.mark.parametrize(
+    ("decide", "said"),
+    [(failing, "LookupError: no such customer"), (lambda *_: None, "it returned None"), (lambda *_: (), "it returned ()")],
+    ids=["raises", "returns nothing", "returns an empty plan"],
+)
+async def test_a_decision_that_fails_leaves_the_message_to_its_next_delivery(
+    mq: QueueManagerKit, decide: Callable[..., Any], said: str
+) -> None:
+    app, seen = App(decide=decide), []
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> None:
+        seen.append(body)
+        if len(seen) <= 3:
+            raise ValueError("not yet")
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        await anyio.sleep(60)
+
+    assert [b"one"] * 4 == seen
+    assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
+    assert said in mq.told(Warned)[0].text
