@@ -228,7 +228,7 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
                 case calls.EndQueueManager(how):
                     if how.switchover and standby_pid(folder) is None:
                         said = "No standby is there to go on: start one with --standby, or stop without -s"
-                        raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "endmqm -s", queue_manager=wanted.name, detail=said)
+                        raise error_for(Reason.OPERATION_NOT_ALLOWED, "endmqm -s", queue_manager=wanted.name, detail=said)
                     queue_manager.quiesce()  # at once: who asked for it finds it so
                     ended.say(how, for_good=not how.switchover)
 

@@ -7,6 +7,7 @@ import getpass
 import secrets
 import subprocess
 import sys
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -24,18 +25,17 @@ from mqflow.cli.exits import EXIT_ORDERED
 from mqflow.cli.hosting import Hosting, host
 from mqflow.cli.lifeline import lifeline_option
 from mqflow.cli.qmgr_folders import existing, existing_of, folder_of, status_of, statuses
+from mqflow.cli.qmgr_orders import back_up, end
 from mqflow.cli.reading import while_reading
 from mqflow.cli.target import json_option
-from mqflow.cli.terminal import note, show_table
+from mqflow.cli.terminal import note, safe, show_table
 from mqflow.embedded.ending import End, Manner
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.folder import prepare_folder
+from mqflow.embedded.storage.folder import DataFolder, prepare_folder
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
-from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.addresses import AddressError, TcpAddress, parse_address
 from mqflow.embedded.wire.certificates import CertificateError, CertificateFiles, make_certificates, server_context
-from mqflow.embedded.wire.served import ServedQueueManager
 from mqflow.embedded.wire.serving import CONNECTIONS_MAX
 from mqflow.embedded.wire.users_file import USERS_FILE, UsersFile, why_no_user
 from mqflow.mqi.names import is_object_name
@@ -115,7 +115,8 @@ def serve_command(
 
     Until SIGTERM or Ctrl-C, which end it immediately, or SIGHUP (controlled). Exits with 1 where its storage failed.
     """
-    place, _ = existing_of(name, folder)
+    place, data = existing_of(name, folder)
+    _check_not_active(name, data, standby=standby)
     try:
         addresses = tuple(parse_address(text) for text in listen)
         files = CertificateFiles(tls_folder or place / "tls")
@@ -138,7 +139,8 @@ def serve_command(
         disposition_queue=load().disposition_queue,
     )
     # Who starts it with a lifeline says what there is to say.
-    ended_for_good = anyio.run(host, wanted, note if alone_by is None else _say_nothing, backend="asyncio")
+    say = _say_nothing if alone_by is not None else note if sys.stderr.isatty() else _note_with_time
+    ended_for_good = anyio.run(host, wanted, say, backend="asyncio")
     if ended_for_good and alone_by is not None:
         sys.exit(EXIT_ORDERED)
 
@@ -158,9 +160,7 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
     words = [sys.executable, "-m", "mqflow.cli", "qmgr", "serve", name, "--data", str(place)]
     words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
     words += ["--max-connections", str(connections_max)]
-    owner = owner_pid(data)
-    if owner is not None and not standby:
-        raise click.ClickException(f"{name} is active already, as process {owner}. A second one stands by: --standby.")
+    _check_not_active(name, data, standby=standby)
     with (place / _LOG).open("ab") as log:
         said_before = log.tell()
         process = subprocess.Popen(  # noqa: S603 - our own command
@@ -191,9 +191,8 @@ def stop(name: str, folder: Path | None, manner: str, switchover: bool, reconnec
     if pid is None:
         raise ConfigurationError(f"{name} in {place} is not active.")
     how = End(Manner.IMMEDIATE if switchover else Manner(manner), reconnect=reconnect or switchover, switchover=switchover)
-    _order(place, name, calls.EndQueueManager(how))
-    if how.manner is Manner.CONTROLLED:
-        click.echo(f"{name} ends when its applications have disconnected.")
+    if applications := end(place, name, how):
+        click.echo(f"{name} ends when its applications have disconnected: {', '.join(map(safe, applications))}.")
         return
     while owner_pid(data) == pid:
         anyio.run(anyio.sleep, 0.02)
@@ -229,7 +228,7 @@ def backup(name: str, target: Path, folder: Path | None) -> None:
     """Copy what is durable now to a new folder, while it runs or not. A queue manager can be started there."""
     place, data = existing_of(name, folder)
     if owner_pid(data) is not None:
-        _order(place, name, calls.Backup(str(target.absolute())))
+        back_up(place, name, target)
     else:
         store = SqliteStore(place, create=False)
         try:
@@ -313,9 +312,25 @@ def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, sai
 
 def _asked_for(user: str) -> str:
     try:
-        return getpass.getpass(f"Password of {user}: ")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", getpass.GetPassWarning)  # there is no terminal, and so nobody who could see it
+            try:
+                return getpass.getpass(f"Password of {user}: ")
+            except getpass.GetPassWarning:
+                return input()
     except EOFError as error:
         raise ConfigurationError("Nobody is there to ask for the password: --password-file names a file with it.") from error
+
+
+def _check_not_active(name: str, data: DataFolder, *, standby: bool) -> None:
+    owner = None if standby else owner_pid(data)
+    if owner is not None:
+        raise click.ClickException(f"{name} is active already, as process {owner}. A second one stands by: --standby.")
+
+
+def _note_with_time(text: str) -> None:
+    """Say it with the time, for who reads it later: in qmgr.log, or wherever stderr goes that is no terminal."""
+    note(f"{datetime.fromtimestamp(SYSTEM_CLOCK.wall(), UTC):%Y-%m-%d %H:%M:%S}Z {text}")
 
 
 def _say_nothing(_: str) -> None:
@@ -324,11 +339,3 @@ def _say_nothing(_: str) -> None:
 
 def _users(folder: Path) -> UsersFile:
     return UsersFile(folder / USERS_FILE, secrets.token_bytes)
-
-
-def _order(place: Path, name: str, request: calls.HostOrder) -> None:
-    manager = ServedQueueManager(place / SERVED_SOCKET, name=name)
-    try:
-        manager.administration.order(request)
-    finally:
-        manager.close()

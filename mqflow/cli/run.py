@@ -63,10 +63,7 @@ def command(
     does: when one of those dies the other goes on. Whichever process dies is started again; if this one does, all drain and
     end.
     """
-    if ready_file and (reloads or workers > 1):
-        raise ConfigurationError("--ready-file is about one process: leave out --reload, and --workers above 1.")
-    if backend == "trio" and find_spec("trio") is None:
-        raise ConfigurationError("--backend trio needs trio: pip install 'mqflow[trio]'.")
+    _check(workers=workers, reloads=reloads, backend=backend, tells_ready=ready_file is not None)
     if reloads:
         _reload(target, drain_s, backend, url)
         return
@@ -101,6 +98,16 @@ def command(
         if line is not None:
             line.clear()
     sys.exit(ended)
+
+
+def _check(*, workers: int, reloads: bool, backend: str, tells_ready: bool) -> None:
+    """Raise `ConfigurationError` for what does not go together, and for what is not installed."""
+    if tells_ready and (reloads or workers > 1):
+        raise ConfigurationError("--ready-file is about one process: leave out --reload, and --workers above 1.")
+    if reloads and workers > 1:
+        raise ConfigurationError("--reload is about one process: leave out --workers.")
+    if backend == "trio" and find_spec("trio") is None:
+        raise ConfigurationError("--backend trio needs trio: pip install 'mqflow[trio]'.")
 
 
 def _serve_while_running(app: App, url: str) -> Callable[[], None]:

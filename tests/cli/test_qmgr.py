@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.users_file import USERS_FILE, UsersFile
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -150,6 +152,7 @@ def test_without_a_standby_there_is_no_switchover(run: Run) -> None:
     result = run("qmgr", "stop", "QM1", "-s")
 
     assert "No standby is there" in result.stderr
+    assert "host and port" not in result.stderr  # it is there, and was reached
     assert "active" == row(run)["status"]
 
 
@@ -157,7 +160,8 @@ def test_a_controlled_end_waits_for_applications(run: Run) -> None:
     started(run)
     connection = connected()
 
-    assert "ends when its applications have disconnected" in run("qmgr", "stop", "QM1").stdout
+    program = Path(sys.argv[0]).name
+    assert f"QM1 ends when its applications have disconnected: {program}.\n" == run("qmgr", "stop", "QM1").stdout
     with pytest.raises(MQIError) as refused:
         connected()
     assert Reason.Q_MGR_QUIESCING == refused.value.reason
@@ -177,6 +181,16 @@ def test_who_waits_for_applications_can_be_ended_at_once_after_all(run: Run) -> 
         connection.commit()
 
 
+def test_a_controlled_end_that_waits_for_nobody_is_over_when_the_command_is(run: Run) -> None:
+    started(run)
+
+    assert "QM1 has ended.\n" == run("qmgr", "stop", "QM1").stdout
+    assert "ended" == row(run)["status"]
+    times = [line.partition("Z ")[0] for line in Path("QM1/qmgr.log").read_text().splitlines()]
+    assert sorted(times) == times  # each line has one
+    assert datetime.fromisoformat(times[-1])
+
+
 def test_one_whose_storage_fails_says_so_and_exits_as_failed(run: Run) -> None:
     words = (sys.executable, "-m", "mqflow.cli", "qmgr", "serve", "QM1")
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as serving:
@@ -194,10 +208,9 @@ def test_one_whose_storage_fails_says_so_and_exits_as_failed(run: Run) -> None:
 def test_who_starts_it_twice_hears_that_it_is_active(run: Run) -> None:
     pid = started(run)
 
-    again = run("qmgr", "start", "QM1")
-
-    assert 1 == again.exit_code
-    assert f"QM1 is active already, as process {pid}." in again.stderr
+    for again in (run("qmgr", "start", "QM1"), run("qmgr", "serve", "QM1")):
+        assert 1 == again.exit_code
+        assert f"QM1 is active already, as process {pid}. A second one stands by: --standby." in again.stderr
 
 
 def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
@@ -207,7 +220,7 @@ def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
         f"QM1 stands by: process {owners[0]} is the active one.",
         f"QM1 stands by in line: process {owners[1]} comes before.",
         f"QM1 stands by in line: process {owners[1]} comes before.",
-    ] == lines[1:]
+    ] == [line.partition("Z ")[2] for line in lines[1:]]
     run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
 
     assert 0 == run("qmgr", "stop", "QM1", "-s").exit_code
@@ -307,6 +320,24 @@ def test_a_user_whose_name_fits_into_no_message_is_refused(run: Run) -> None:
     assert "has 13 characters" in refused.stderr
 
 
+def test_without_a_terminal_the_password_is_read_from_stdin() -> None:
+    words = (sys.executable, "-m", "mqflow.cli", "qmgr", "user", "QM1", "alice")
+
+    given = subprocess.run(words, input="correct horse\n", capture_output=True, text=True, check=False, start_new_session=True)
+
+    assert (0, "alice has a password.\n", "") == (given.returncode, given.stdout, given.stderr)
+    assert UsersFile(Path("QM1") / USERS_FILE, os.urandom).knows("alice", "correct horse")
+
+
+def test_a_certificate_is_made_for_names_that_a_host_can_have(run: Run) -> None:
+    refused = run("qmgr", "tls", "QM1", "localhost", "bad host")
+
+    assert 2 == refused.exit_code
+    assert "'bad host' is neither an address nor the name of a host" in refused.stderr
+    assert not Path("QM1/tls").exists()
+    assert 0 == run("qmgr", "tls", "QM1", "*.mq.example", "node_1", "xn--bcher-kva.example", "10.0.0.7", "::1").exit_code
+
+
 def test_certificates_are_replaced_only_where_that_is_said(run: Run) -> None:
     assert 0 == run("qmgr", "tls", "QM1", "localhost").exit_code
     before = Path("QM1/tls/ca.pem").read_bytes()
@@ -391,7 +422,7 @@ def test_one_that_cannot_listen_where_it_should_is_not_said_to_be_active(run: Ru
     result = run("qmgr", "start", "QM1", "--listen", "198.51.100.1:1414")
 
     assert 2 == result.exit_code
-    assert "QM1 did not start (exit code 1): mqflow: 198.51.100.1:1414 can be reached from other machines" in result.stderr
+    assert "QM1 did not start (exit code 1): 198.51.100.1:1414 can be reached from other machines" in result.stderr
 
 
 def test_status_says_the_name_of_an_ended_one_whatever_its_folder_is_called(run: Run) -> None:

@@ -244,3 +244,10 @@ def test_where_the_folder_cannot_be_served_nothing_is_started_again_and_the_reas
     assert 1 == code
     assert 1 == said.count("A socket's path has at most 103 bytes")
     assert "started again" not in said
+
+
+def test_several_workers_are_not_reloaded(run: Run) -> None:
+    refused = run("run", "orders_app:app", "--workers", "2", "--reload")
+
+    assert 2 == refused.exit_code
+    assert "--reload is about one process: leave out --workers." in refused.stderr

@@ -6,6 +6,7 @@ For a queue manager at the edge without a company's certificates; with those, na
 
 import ipaddress
 import os
+import re
 import ssl
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -23,6 +24,8 @@ __all__ = ("CertificateError", "CertificateFiles", "client_context", "make_certi
 _AUTHORITY_DAYS: Final = 3_650
 _SERVER_DAYS: Final = 397
 _COMMON_NAME_CHARS: Final = 64
+_LABEL: Final = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST_NAME: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 
 class CertificateError(Exception):
@@ -66,10 +69,10 @@ def make_certificates(folder: Path, hosts: Sequence[str], *, name: str, now: dat
     if not hosts:
         raise CertificateError("A certificate is for at least one host: the name or address that clients connect to.")
     files = CertificateFiles(folder)
+    names = [_general_name(host) for host in hosts]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     authority = _authority(authority_key, name, now)
-    names = [_general_name(host) for host in hosts]
     certificate = (
         _builder(_common_name(f"{name} at {hosts[0]}"), authority.subject, key, now, _SERVER_DAYS)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
@@ -166,6 +169,11 @@ def _general_name(host: str) -> "x509.GeneralName":
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        if not _HOST_NAME.fullmatch(host):
+            raise CertificateError(
+                f"{host!r} is neither an address nor the name of a host: letters, digits and hyphens between dots (other "
+                "scripts as xn--)."
+            ) from None
         return x509.DNSName(host)
 
 
