@@ -262,6 +262,31 @@ def test_a_commit_is_finished_and_answered_though_the_queue_manager_stops_servin
     assert 0 == owner.administration.queue_status(QUEUE).uncommitted
 
 
+@pytest.mark.parametrize("stopped", [False, True], ids=["served no more", "stopped"])
+def test_that_it_was_committed_is_said_though_nothing_can_be_got_any_more(
+    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[LentLine], *, stopped: bool
+) -> None:
+    """As one that is switched over ends: whatever was being committed would be in doubt, and a person would have to look."""
+    put(owner, b"one")
+    connection, handle = connect(server)
+    first(connection, handle)
+    store.holds = True
+
+    with beside(lambda: commit_and_get(connection, handle, FOR_EVER)) as found:
+        until(lambda: store.unanswered)
+        if stopped:
+            owner.stop()
+        closing = threading.Thread(target=server.close)
+        closing.start()
+        until(lambda: heard)
+        store.holds = False
+        store.answer()
+        closing.join()
+
+    assert found[0].settle_error is None
+    assert found[0].get_error is not None
+
+
 def test_a_commit_takes_its_course_though_its_application_dies(
     owner: EmbeddedQueueManager, server: Server, store: ScriptedStore
 ) -> None:

@@ -478,6 +478,9 @@ class Answering:
         if left.unsent:
             self._frames.send_made(b"")
         if left.failure is not None:
+            if left.settled is not None:  # told all the same: whether it took effect would be in doubt otherwise
+                ended = error_for(Reason.CONNECTION_BROKEN, "MQGET", queue_manager=self._queue_manager.name)
+                self._frames.send(calls.encode(calls.Reply(None, calls.Exchanged(get=calls.failure_of(ended)))))
             raise left.failure
         self._interrupted = self._interrupted or left.interrupted
         self._frame = left.frame
