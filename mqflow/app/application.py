@@ -228,7 +228,7 @@ class App:
     async def request(
         self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **wishes: Unpack[Wishes]
     ) -> T:
-        """Put a request and return its reply, decoded as `reply`.
+        """Put a request and return its reply, decoded as `reply`. It expires with the timeout, unless `expiry` says otherwise.
 
         Raises `RequestTimeoutError`, with the request's MsgId, where none came in time, and `UndecodableError` where the reply
         is not what was expected.

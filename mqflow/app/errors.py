@@ -20,7 +20,7 @@ class ConfigurationError(Exception):
 
 
 class RequestTimeoutError(TimeoutError):
-    """No reply came in time. The request may still be handled: its MsgId finds it."""
+    """No reply came in time. The request may have been handled, or be in a handler's hands; otherwise it expires about now."""
 
     def __init__(self, queue: str, message_id: bytes, timeout_s: float) -> None:
         self.queue = queue

@@ -24,10 +24,10 @@ from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager
 from mqflow.verbs import Put
 
-__all__ = ("Outgoing", "Publish", "Send", "framed", "outgoing", "published", "put_in_unit_of_work")
+__all__ = ("EXPIRY_TENTHS_MAX", "Outgoing", "Publish", "Send", "framed", "outgoing", "published", "put_in_unit_of_work")
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
-_EXPIRY_TENTHS_MAX: Final = 999_999_999
+EXPIRY_TENTHS_MAX: Final = 999_999_999
 
 
 class Wishes(TypedDict, total=False):
@@ -138,7 +138,7 @@ def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
 
 def _tenths(expiry: timedelta | float, queue: str) -> int:
     expiry_s = expiry.total_seconds() if isinstance(expiry, timedelta) else expiry
-    if not 0 < expiry_s <= _EXPIRY_TENTHS_MAX / 10:
-        said = f"An expiry of {expiry!r} is none: it takes more than 0 and at most {_EXPIRY_TENTHS_MAX // 10} seconds"
+    if not 0 < expiry_s <= EXPIRY_TENTHS_MAX / 10:
+        said = f"An expiry of {expiry!r} is none: it takes more than 0 and at most {EXPIRY_TENTHS_MAX // 10} seconds"
         raise error_for(Reason.EXPIRY_ERROR, "MQPUT", queue, detail=said)
     return max(1, round(expiry_s * 10))

@@ -1,5 +1,6 @@
 """A running application: its queue manager, its listeners, and a session for what is put outside of deliveries."""
 
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,10 +20,11 @@ from mqflow.app.listening import Listener
 from mqflow.app.locate import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.message import Message
 from mqflow.app.middleware import around_put
-from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
+from mqflow.app.publishing import EXPIRY_TENTHS_MAX, Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
 from mqflow.app.reconnecting import client_configuration, reconnection
 from mqflow.app.settings import Settings, load
 from mqflow.events import ConnectionTried, Hook, InDoubt
+from mqflow.mqi.descriptor import EXPIRY_UNLIMITED
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, MessageType, OpenOption
 from mqflow.policy.client_configuration import ClientConfiguration
@@ -219,6 +221,7 @@ class Running:
             replies = await session.call(session.openings.hold, _MODEL, _REPLIES)
             wishes.setdefault("codec", self._declared.codec)
             request = outgoing(queue, payload, **wishes | {"reply_to": replies.name})
+            request = _answerable(request, timeout_s)
             descriptor = replace(request.descriptor, message_type=int(MessageType.REQUEST))
             put = await self._put_on(session, replace(request, descriptor=descriptor))
             got = await self._reply(lasting, put.descriptor.message_id, timeout_s)
@@ -329,6 +332,17 @@ async def _recover(lasting: LastingSession, session: Session, error: MQIError) -
         await lasting.close()
     else:
         await session.settle(Settlement.BACKOUT)
+
+
+def _answerable(request: Outgoing, timeout_s: float) -> Outgoing:
+    """Return the request, gone when nobody waits for its reply any more, unless its sender said how long it lives.
+
+    Its reply queue is gone then, so a handler that answers fails, however often the request is delivered.
+    """
+    tenths = math.ceil(timeout_s * 10)
+    if request.delay_ms or request.descriptor.expiry_tenths != EXPIRY_UNLIMITED or not 0 < tenths <= EXPIRY_TENTHS_MAX:
+        return request
+    return replace(request, descriptor=replace(request.descriptor, expiry_tenths=tenths))
 
 
 def _teller(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"], None]:

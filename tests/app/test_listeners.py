@@ -11,7 +11,10 @@ import msgspec
 import pytest
 
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
+from mqflow.app.errors import RequestTimeoutError
+from mqflow.app.publishing import Wishes
 from mqflow.events import Decided, Delivered, Disposed, HandlerStuck, ListenerPaused, ListenerResumed, Settled, Warned
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
 from mqflow.policy.backout import decide
 from mqflow.policy.disposition import Deliver, Failed, Return, Settlement, Undecodable
@@ -378,6 +381,45 @@ async def test_a_request_without_a_reply_times_out_and_names_its_message(mq: Que
     async with mq.run(app):
         with pytest.raises(TimeoutError, match=r"No reply to the request 414d5120.* on IN came within 5 s"):
             await app.request("IN", Order(1), reply=Order, timeout_s=5)
+
+
+async def test_a_request_that_nobody_waits_for_any_more_is_not_handled_again_and_again(mq: QueueManagerKit) -> None:
+    app, handled = App(), []
+
+    @app.listener("IN")
+    async def handle(order: Order) -> Order:
+        handled.append(order.number)
+        await anyio.sleep(10)
+        return order
+
+    async with mq.run(app):
+        with pytest.raises(RequestTimeoutError):
+            await app.request("IN", Order(1), reply=Order, timeout_s=5)
+        await anyio.sleep(120)
+
+    assert [1] == handled
+    assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
+
+
+@pytest.mark.parametrize(
+    ("wishes", "tenths"),
+    [({}, 51), ({"expiry": 60}, 600), ({"descriptor": MessageDescriptor(expiry_tenths=7)}, 7), ({"delay": 1}, -1)],
+    ids=["the timeout", "as wished", "as the descriptor says", "one that is delayed lives on"],
+)
+async def test_a_request_lives_as_long_as_it_is_waited_for_or_as_its_sender_said(
+    mq: QueueManagerKit, wishes: Wishes, tenths: int
+) -> None:
+    app, lives = App(), []
+
+    @app.listener("IN")
+    async def handle(order: Order, message: Message) -> Order:
+        lives.append(message.descriptor.expiry_tenths)
+        return order
+
+    async with mq.run(app):
+        await app.request("IN", Order(1), reply=Order, timeout_s=5.01, **wishes)
+
+    assert lives[0] in {tenths, tenths - 1}  # what is left of it when it is got
 
 
 async def test_a_publisher_sends_the_return_value_in_the_same_unit_of_work(mq: QueueManagerKit) -> None:
