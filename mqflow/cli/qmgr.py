@@ -20,18 +20,18 @@ from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.app.settings import load
-from mqflow.cli.answering import answers
 from mqflow.cli.exits import EXIT_ORDERED
 from mqflow.cli.hosting import Hosting, host
 from mqflow.cli.lifeline import lifeline_option
 from mqflow.cli.qmgr_folders import existing, existing_of, folder_of, status_of, statuses
 from mqflow.cli.qmgr_orders import back_up, end
+from mqflow.cli.qmgr_starting import LOG, until_ready
 from mqflow.cli.reading import while_reading
 from mqflow.cli.target import json_option
 from mqflow.cli.terminal import note, safe, show_table
 from mqflow.embedded.ending import End, Manner
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.folder import DataFolder, prepare_folder
+from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.addresses import AddressError, TcpAddress, parse_address
@@ -42,10 +42,8 @@ from mqflow.mqi.names import is_object_name
 
 __all__ = ("command",)
 
-_START_S: Final = 20.0
 _ALONE_S: Final = 10.0
 """How much longer than they may drain applications may take to end."""
-_LOG: Final = "qmgr.log"
 
 _data = click.option(
     "--data",
@@ -161,13 +159,13 @@ def start(name: str, folder: Path | None, listen: tuple[str, ...], standby: bool
     words += [word for address in listen for word in ("--listen", address)] + (["--standby"] if standby else [])
     words += ["--max-connections", str(connections_max)]
     _check_not_active(name, data, standby=standby)
-    with (place / _LOG).open("ab") as log:
+    with (place / LOG).open("ab") as log:
         said_before = log.tell()
         process = subprocess.Popen(  # noqa: S603 - our own command
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=Path.cwd()
         )
     with while_reading(name, data):
-        ready = _until_ready(process, name, place, said_before)
+        ready = until_ready(process, name, place, said_before)
     click.echo(ready)
     note(f"Applications of this user reach it by embedded+unix:{place / SERVED_SOCKET}?qmgr={name}")
 
@@ -284,30 +282,6 @@ def user_command(name: str, user: str, folder: Path | None, remove: bool, passwo
         raise ConfigurationError("An empty password is none.")
     users.set(user, password)
     click.echo(f"{user} has a password.")
-
-
-def _until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, said_before: int) -> str:
-    """Return what it has become. Raises `ConfigurationError` where it has ended, or says nothing for too long.
-
-    `said_before` is how long its log was when it was started.
-    """
-    data = prepare_folder(place, create=True)
-    ready_by = SYSTEM_CLOCK.monotonic() + _START_S
-    owns = False
-    while owns or SYSTEM_CLOCK.monotonic() < ready_by:  # who owns it reads it, however much that is
-        code = process.poll()
-        said = (place / _LOG).read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
-        if code is not None:
-            why = said[-1].removeprefix("mqflow: ") if said else "it said nothing"
-            raise ConfigurationError(f"{name} did not start (exit code {code}): {why}")
-        owns = owner_pid(data) == process.pid
-        # It says so once it listens at every address, and answers at its own before that.
-        active = owns and any(f"{name} is active, at" in line for line in said) and answers(place)
-        if active or any(f"{name} stands by" in line for line in said):
-            process.returncode = 0  # it outlives this command, and nobody waits for it
-            return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
-        anyio.run(anyio.sleep, 0.05)
-    raise ConfigurationError(f"{name} is not ready after {_START_S:g} s; {place / _LOG} says more.")
 
 
 def _asked_for(user: str) -> str:

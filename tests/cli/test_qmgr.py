@@ -206,8 +206,11 @@ def test_one_whose_storage_fails_says_so_and_exits_as_failed(run: Run) -> None:
 
 
 def test_who_starts_it_twice_hears_that_it_is_active(run: Run) -> None:
-    pid = started(run)
+    first = run("qmgr", "start", "QM1", "--listen", "127.0.0.1:0")
+    pid = owner_pid(DataFolder(Path("QM1")))
 
+    assert first.stderr.startswith("mqflow: nobody has a password yet, so nobody gets in over TCP")
+    assert f"QM1 is active as process {pid}.\n" == first.stdout
     for again in (run("qmgr", "start", "QM1"), run("qmgr", "serve", "QM1")):
         assert 1 == again.exit_code
         assert f"QM1 is active already, as process {pid}. A second one stands by: --standby." in again.stderr
