@@ -72,6 +72,7 @@ class EmbeddedQueueManager:
         snapshot = store.load()
         known = snapshot.queue_manager
         if known is not None and known.name != name:
+            store.close()  # its folder is free for who asks for the right name
             detail = f"The store belongs to queue manager {known.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=detail)
         attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)

@@ -219,7 +219,7 @@ def _changes(unit: UnitOfWork) -> list[Change]:
     changes: list[Change] = [
         MessageAdded(_stored(queue, message))
         for queue, message in unit.puts.values()
-        if message.descriptor.persistence == _PERSISTENT
+        if message.descriptor.persistence == _PERSISTENT and not queue.deleted
     ]
     changes += [MessageRemoved(message.serial) for _, message in unit.gets if message.stored]
     return changes
@@ -255,6 +255,8 @@ def _apply(machine: Machine, unit: UnitOfWork) -> None:
 def _release_puts(machine: Machine, unit: UnitOfWork) -> None:
     for queue, message in unit.puts.values():
         queue.uncommitted -= 1
+        if queue.deleted:  # as the managed queue of a subscription that ended meanwhile: what was put there is gone with it
+            continue
         if message.descriptor.persistence == _PERSISTENT and machine.durable:
             message.stored = True
             machine.bodies.kept((message,))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.database import APPLICATION_ID, FORMAT_VERSION
 from mqflow.embedded.storage.folder import DamagedFolderError, FolderVersionError, ForeignFolderError, UnsafeFolderError
 from mqflow.embedded.storage.mailbox import Done
@@ -56,13 +57,12 @@ def test_a_store_that_was_never_used_holds_nothing(tmp_path: Path) -> None:
     assert snapshot.next_serial == 1
 
 
-def test_what_is_put_to_a_queue_that_was_deleted_meanwhile_is_gone_with_it(tmp_path: Path) -> None:
-    with defined(tmp_path / "data") as store:
-        store.write([QueueDeleted(OTHER_QUEUE)], None)
+def test_a_folder_that_is_another_queue_managers_is_let_go_of(tmp_path: Path) -> None:
+    EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")).close()
+    with pytest.raises(MQIError):
+        EmbeddedQueueManager("QM2", store=SqliteStore(tmp_path / "data"))
 
-        assert write(store, [*added(1), *added(2, queue=OTHER_QUEUE)]) is None
-
-    assert serials(reopened(tmp_path / "data")) == [1]
+    EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")).close()
 
 
 def test_a_folder_that_could_not_be_opened_whole_is_let_go_of(tmp_path: Path) -> None:

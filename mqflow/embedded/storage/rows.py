@@ -105,10 +105,7 @@ class Catalogue(Struct):
             match change:
                 case MessageAdded(message):
                     yield from self._note_serial(message.serial)
-                    # None of a queue that was deleted while the put was not committed, as the managed queue of a subscription
-                    # that ended is: nobody would ever see the message.
-                    if (queue := self.queue_ids.get(message.queue)) is not None:
-                        run.added.append(_message_row(message, queue))
+                    run.added.append(_message_row(message, self.queue_ids[message.queue]))
                 case MessageRemoved(serial):
                     run.removed.append((serial,))
                     if serial in self.counted:
