@@ -44,6 +44,11 @@ def folder() -> Iterator[Path]:
         yield made
 
 
+@pytest.fixture(autouse=True)
+def one_is_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switchboard, "_CROWD_MIN", 1)
+
+
 @pytest.fixture
 def store() -> ScriptedStore:
     return ScriptedStore()
@@ -437,6 +442,35 @@ def test_a_line_of_which_nothing_is_heard_is_listened_to_by_its_own_thread(
 
         assert [Left()] == loans
         assert [b"three"] == bodies(commit_and_get(connection, handle))
+
+
+def test_one_application_is_answered_by_its_own_thread_and_several_lend_their_lines_while_they_are_several(
+    owner: EmbeddedQueueManager, folder: Path, store: ScriptedStore, loans: list[Left | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switchboard, "_CROWD_MIN", 2)
+    put(owner, *(b"%d" % number for number in range(10)))
+    with serve(owner, folder / "qm") as server:
+        one, handle = connect(server)
+        other, other_handle = connect(server)
+        first(one, handle)
+        first(other, other_handle)
+        commit_and_get(one, handle)
+        assert [] == loans
+
+        store.holds = True
+        with beside(lambda: commit_and_get(one, handle)) as alone:
+            until(lambda: len(store.unanswered) == 1)
+            with beside(lambda: commit_and_get(other, other_handle)) as lent:
+                until(lambda: len(store.unanswered) == 2)
+                store.holds = False
+                store.answer()
+                until(lambda: alone)
+                assert [] == loans
+                store.answer()
+        assert [1, 1] == [len(found[0].unit) for found in (alone, lent)]
+
+        assert 1 == len(commit_and_get(other, other_handle).unit)  # the only one again
+        assert [True] == [left is not None and left.frame is not None for left in loans]
 
 
 def test_where_nobody_can_listen_the_connection_does_it_all_itself(

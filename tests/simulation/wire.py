@@ -20,7 +20,7 @@ from mqflow.embedded.wire.addresses import Address
 from mqflow.embedded.wire.dialing import Dial
 from mqflow.embedded.wire.signals import HasDescriptor, Waited
 from mqflow.embedded.wire.streams import Stream
-from mqflow.embedded.wire.switchboard import QUIET_S, Line
+from mqflow.embedded.wire.switchboard import QUIET_S, Crowd, Line
 from tests.simulation.world import Process, Waiters, World
 
 __all__ = ("Act", "Fate", "Judge", "Listener", "Network", "Passing", "Signal", "Switchboard", "Where", "Wire")
@@ -397,6 +397,7 @@ class Switchboard:
     """Listens to many streams at once, as the one that uses epoll."""
 
     def __init__(self, world: World, runner: Runner) -> None:
+        self.crowd: Final = Crowd(runner, least=1)
         self._world = world
         self._runner = runner
         #: In the order they came: a simulated run repeats itself.

@@ -455,16 +455,29 @@ class Answering:
             unit = connection.exchange_at_once(handle, options, commit=commit is True, most=most, bytes_max=bytes_max)
             if unit:
                 return calls.Exchanged(unit=tuple(unit))
-        if unit is None and commit and self._switchboard is not None and self._frames.socket is self._raw:
-            left = self._lent(connection, self._switchboard, request)
-            if left is not None:
-                return self._done_with(connection, left)
+        left: Left | None = None
         if unit is None and commit is not None:
             try:
-                (connection.commit if commit else connection.backout)()
+                if commit:
+                    left = self._commit(connection, request)
+                else:
+                    connection.backout()
             except MQIError as error:
                 return calls.Exchanged(settle=calls.failure_of(error))
-        return self._get_settled(connection, request, handle, options)
+        return self._get_settled(connection, request, handle, options) if left is None else self._done_with(connection, left)
+
+    def _commit(self, connection: ServableConnection, request: calls.Exchange) -> Left | None:
+        """Commit. Where many do, others have done it, and what was asked for afterwards: then return what they left."""
+        left: Left | None = None
+        if self._switchboard is None or self._frames.socket is not self._raw:
+            connection.commit()
+        else:
+            with self._switchboard.crowd:
+                if self._switchboard.crowd.is_large:
+                    left = self._lent(connection, self._switchboard, request)
+                if left is None:
+                    connection.commit()
+        return left
 
     def _lent(self, connection: ServableConnection, switchboard: Switchboard, request: calls.Exchange) -> Left | None:
         """Sleep while others answer this and what follows; return what they left. None where they cannot."""

@@ -131,7 +131,7 @@ class LentLine:
                 self._interrupted = True
             elif self._owed is not None:
                 raise FrameError("the application spoke out of turn")
-            elif isinstance(request, calls.Exchange) and request.commit is True:
+            elif isinstance(request, calls.Exchange) and request.commit is True and self._switchboard.crowd.is_large:
                 self._begin(request)
             else:
                 self._give_back(Left(frame=frame))

@@ -11,10 +11,34 @@ from typing import Final, Protocol
 from mqflow.ambient import Clock, Runner, Running
 from mqflow.embedded.wire.signals import HasDescriptor, SocketSignal
 
-__all__ = ("QUIET_S", "EpollSwitchboard", "Line", "Switchboard", "switchboard_of_system")
+__all__ = ("QUIET_S", "Crowd", "EpollSwitchboard", "Line", "Switchboard", "switchboard_of_system")
 
 QUIET_S: Final = 0.5
 """How long nothing may be heard of a line before its owner listens itself, who knows how long is too long."""
+
+_CROWD_MIN: Final = 4
+
+
+class Crowd:
+    """Those who commit now, or have lent their lines. For a few it is quicker that each has its own thread answer it."""
+
+    def __init__(self, runner: Runner, least: int | None = None) -> None:
+        self._guard = runner.lock()
+        self._least: Final = _CROWD_MIN if least is None else least
+        self._count = 0
+
+    @property
+    def is_large(self) -> bool:
+        """Whether lines are worth lending."""
+        return self._count >= self._least
+
+    def __enter__(self) -> None:
+        with self._guard:
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._guard:
+            self._count -= 1
 
 
 class Line(Protocol):
@@ -37,6 +61,11 @@ class Line(Protocol):
 class Switchboard(Protocol):
     """Listens to lines, from `connect` to `disconnect`. Any thread may call either."""
 
+    @property
+    def crowd(self) -> Crowd:
+        """Of those whose lines these are."""
+        ...
+
     def connect(self, line: Line) -> None:
         """Listen to it from now on. Raises `OSError` or `RuntimeError` where the system has no room for that."""
         ...
@@ -54,6 +83,7 @@ class EpollSwitchboard:
     """A switchboard for any number of lines. Its thread lives while it has some."""
 
     def __init__(self, runner: Runner, clock: Clock, wake: SocketSignal) -> None:
+        self.crowd: Final = Crowd(runner)
         self._runner = runner
         self._clock = clock
         self._wake = wake
