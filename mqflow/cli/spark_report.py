@@ -42,6 +42,7 @@ def command(
         raise click.UsageError("QUEUEs are landed in a journal: --journal says which.")
     if journal is None and not tables.is_dir():
         raise click.UsageError(f"There is no folder {tables}: --journal says from where its tables are made.")
+    text = read_text(rules) if rules else None  # before anything is landed for it
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
     if queues:
@@ -51,4 +52,4 @@ def command(
     with started("report", **options) as spark, told():
         if journal is not None:
             ctx.invoke(bronze, journal=journal, tables=tables, **options)
-        click.echo(str(jobs.report(spark, tables, output, read_text(rules) if rules else None)))
+        click.echo(str(jobs.report(spark, tables, output, text)))

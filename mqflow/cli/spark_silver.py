@@ -34,7 +34,7 @@ def command(tables: Path, rules: Path | None, *, payload: str | None, dedupe: bo
         payload_of(payload)
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
+    text = read_text(rules) if rules else None
     with started("silver", **options) as spark, told():
-        text = read_text(rules) if rules else None
         jobs.silver(spark, tables, text, payload=payload, dedupe=dedupe, whole=whole)
     note(f"Silver is up to bronze, in {tables / 'silver'}.")

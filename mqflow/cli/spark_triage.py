@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from mqflow.cli.spark import spark_options, started, tables_there_option, told
-from mqflow.cli.terminal import counted, safe, show_table
+from mqflow.cli.terminal import counted, note, safe, show_table
 from mqflow.cli.texts import read_text
 
 __all__ = ("command",)
@@ -26,15 +26,17 @@ def command(tables: Path, rules: Path, against: Path | None, *, retries: bool, *
         raise click.UsageError("--retries compares two tables: --against says with which.")
     from mqflow.pipeline import jobs  # noqa: PLC0415 - only who asks pays
 
+    text, other = read_text(rules), read_text(against) if against else None
     with started("triage", **options) as spark, told():
-        other = read_text(against) if against else None
-        found = jobs.triage(spark, tables, read_text(rules), other, retries=retries)
+        found = jobs.triage(spark, tables, text, other, retries=retries)
     rows = [
         (str(use.number), str(use.line), use.action, f"{use.first:,}", f"{use.matching:,}", use.note)
         for use in found.triage.rules
     ]
     show_table(("rule", "line", "action", "messages", "would match", ""), rows, numbers=frozenset({0, 1, 3, 4}))
     click.echo(f"{found.triage.unmatched:,} match no rule and {found.triage.strays:,} have no MQDLH: they would stay.")
+    if not (tables / "bronze" / "dead_letter").exists():
+        note(f"No dead letter has landed in {tables} yet: mqflow spark bronze copies them there.")
     if found.unmatched:
         click.echo(f"Of those that match no rule, {'the oldest' if found.triage.unmatched > len(found.unmatched) else 'all'}:")
     for one in found.unmatched:

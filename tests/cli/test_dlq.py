@@ -320,5 +320,7 @@ def test_a_dry_run_says_rule_by_rule_what_would_happen(run: Run) -> None:
 def test_a_table_in_another_encoding_is_refused_with_the_place(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rules.tbl").write_bytes(b"* r\xfcckw\xe4rts\nACTION(RETRY)\n")
 
-    for command in (("dlq", "check", "rules.tbl"), ("dlq", "run", "--rules", "rules.tbl")):
+    checked, handled = ("dlq", "check", "rules.tbl"), ("dlq", "run", "--rules", "rules.tbl")
+    tried, told = (("spark", name, "--tables", ".", "--rules", "rules.tbl") for name in ("silver", "report"))
+    for command in (checked, handled, ("spark", "triage", "rules.tbl", "--tables", "."), tried, told):
         assert "rules.tbl is not UTF-8 in line 1, column 4 (byte 0xfc)" in run(*command).stderr
