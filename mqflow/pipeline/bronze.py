@@ -66,6 +66,9 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark's own habit; only who runs it pays
 
     payload_of(asked.payload)
+    table, app_id = table_path(asked.tables, asked.kind).absolute(), f"mqflow-bronze-{asked.kind.value}"
+    checkpoint = asked.tables.absolute() / "checkpoints" / "bronze" / asked.kind.value
+    check_checkpoint(table, checkpoint, asked.format, app_id)
     consumer = f"{asked.consumer}-{asked.kind.value}" if asked.consumer else ""
     rows = (
         spark.readStream.format("mqflow_journal")
@@ -76,14 +79,11 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
         .load(str(asked.journal.absolute()))
         .withColumn("ingest_date", F.to_date("landed_ts"))
     )
-    table, app_id = table_path(asked.tables, asked.kind).absolute(), f"mqflow-bronze-{asked.kind.value}"
     writer = rows.writeStream.format("mqflow_delta" if asked.format == "delta" else "parquet")
     if asked.format == "delta":
         writer = writer.option("partitionBy", "ingest_date,lane").option("appId", app_id)
     else:
         writer = writer.partitionBy("ingest_date", "lane")
-    checkpoint = asked.tables.absolute() / "checkpoints" / "bronze" / asked.kind.value
-    check_checkpoint(table, checkpoint, asked.format, app_id)
     asked.tables.mkdir(mode=0o700, parents=True, exist_ok=True)  # bodies are in it, as in the journal
     query = writer.option("path", str(table)).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     batches = Batches()

@@ -1,6 +1,5 @@
 """Bronze tables and the Delta sink: a journal in a table, each message once, whatever is replayed or fails."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,19 +54,6 @@ def test_a_journal_is_in_its_table_once_with_its_columns_after_a_kill_before_the
     assert (100, 2) == (first.rows, first.batches)
     assert everything(journal) == rows_of(table)
     assert {*(column.name for column in columns_of(Kind.DEAD_LETTER)), "ingest_date"} == set(table.column_names)
-
-
-def test_a_table_whose_checkpoint_is_gone_is_refused_before_its_rows_are_lost(
-    spark: SparkSession, journal: Path, tmp_path: Path
-) -> None:
-    """A new checkpoint begins at batch 0, which the table has: Spark wrote none of its rows, and the journal let go of them."""
-    asked = Bronze(journal=journal, tables=tmp_path / "tables", kind=Kind.DEAD_LETTER)
-    bronze(spark, asked)
-    shutil.rmtree(tmp_path / "tables" / "checkpoints")
-    generate_journal(journal, Kind.DEAD_LETTER, segments=1, rows=5, lane="A.DLQ")
-
-    with pytest.raises(PipelineError, match=r"has batches up to 0, and its checkpoint .* knows no batch"):
-        bronze(spark, asked)
 
 
 def test_segments_are_kept_until_they_are_in_the_table(spark: SparkSession, journal: Path, tmp_path: Path) -> None:

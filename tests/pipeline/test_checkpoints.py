@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from mqflow.journal import Kind
 from mqflow.pipeline import PipelineError
-from mqflow.pipeline.bronze import Batches
+from mqflow.pipeline.bronze import Batches, Bronze, bronze
 from mqflow.pipeline.checkpoints import check_checkpoint
 
 
@@ -52,6 +53,15 @@ def test_what_would_lose_rows_is_refused(
 ) -> None:
     with pytest.raises(PipelineError, match=said):
         checked(tmp_path, written, offsets, commits)
+
+
+def test_bronze_looks_before_it_asks_spark_for_anything(tmp_path: Path) -> None:
+    """A new checkpoint begins at batch 0, which the table has: Spark wrote none of its rows, and the journal let go of them."""
+    named(tmp_path / "bronze" / "dead_letter" / "_spark_metadata", "0")
+    asked = Bronze(journal=tmp_path / "journal", tables=tmp_path, kind=Kind.DEAD_LETTER)
+
+    with pytest.raises(PipelineError, match=r"has batches up to 0, and its checkpoint .* knows no batch"):
+        bronze(None, asked)  # type: ignore[arg-type]  # it comes to no Spark
 
 
 def test_a_table_of_the_other_format_is_not_gone_on_with(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def window(hour: datetime) -> tuple[datetime, datetime]:
     return hour, hour + timedelta(hours=1)
 
 
-@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.usefixtures("elsewhere", "interpreted")
 def test_what_is_gathered_is_in_utc_and_of_the_latest_rows_and_totals_are_of_all(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,7 +329,7 @@ def test_what_is_gathered_is_in_utc_and_of_the_latest_rows_and_totals_are_of_all
     assert {"delay_accuracy", "poison_alert"} <= set(report.cut)
 
 
-@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.usefixtures("elsewhere", "interpreted")
 def test_days_are_the_sums_of_their_hours(spark: SparkSession) -> None:
     hours = [datetime(2026, 1, 1, 2, tzinfo=UTC), datetime(2026, 1, 1, 23, tzinfo=UTC), datetime(2026, 1, 2, 0, tzinfo=UTC)]
     columns = "queue string, handler string, exc_class string, messages bigint, poisoned bigint, deliveries bigint"
