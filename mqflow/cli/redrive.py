@@ -1,5 +1,6 @@
 """`mqflow redrive`: messages back to where they came from, or to another queue, as they were before they were moved."""
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,9 @@ __all__ = ("ORIGIN", "command", "per_second")
 ORIGIN: Final = "origin"
 _CURRENT_Q_DEPTH: Final = 3
 """MQIA_CURRENT_Q_DEPTH."""
+_IDENTITY_DIGITS: Final = 16
+_MOVES: Final = re.compile(r"([0-9a-f]{0,16}\n)*[0-9a-f]{0,16}")
+"""What a journal of moves looks like: an identity on each line, of which one or another may be cut off."""
 
 
 def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float:
@@ -162,9 +166,13 @@ def _journal(path: Path | None) -> Iterator[tuple[Counter[int], Callable[[Moved]
     if path is None:
         yield before, lambda _: None
         return
-    if path.exists():
-        before.update(int(line, 16) for line in path.read_text("ascii").split())
+    text = path.read_text("ascii", errors="replace") if path.exists() else ""
+    if _MOVES.fullmatch(text) is None:
+        raise click.BadParameter(f"{path} is no journal of a redrive. Nothing was moved.", param_hint="--journal")
+    before.update(int(line, 16) for line in text.split() if len(line) == _IDENTITY_DIGITS)
     with path.open("a", encoding="ascii", buffering=1) as lines:
+        if text and not text.endswith("\n"):  # the machine went down in the midst of a line
+            print(file=lines)
         yield before, lambda moved: print(f"{moved.identity:016x}", file=lines)
 
 

@@ -88,9 +88,17 @@ class Journal(Struct, frozen=True):
         return cls(path, found.id)
 
     def lanes(self) -> tuple["Lane", ...]:
-        """Return the lanes, by name."""
-        found = (read_file(file, LaneFile) for file in (self.path / "lanes").glob("*/lane.json"))
-        return tuple(sorted((self._lane(each) for each in found), key=lambda lane: lane.name))
+        """Return the lanes, by name. Raises `LaneError` for a folder that is a copy of a lane's: rows would be there twice."""
+        found: list[Lane] = []
+        for file in (self.path / "lanes").glob("*/lane.json"):
+            lane = self._lane(read_file(file, LaneFile))
+            if lane.path != file.parent:
+                raise LaneError(
+                    f"{file.parent} says that it is lane {lane.name}, whose folder is {lane.path}: it was copied or renamed. "
+                    "Nothing was changed. Move a copy out of the journal, or give the folder its name again."
+                )
+            found.append(lane)
+        return tuple(sorted(found, key=lambda lane: lane.name))
 
     def lane(self, name: str) -> "Lane":
         """Return the lane of that name. Raises `LaneError` where there is none."""

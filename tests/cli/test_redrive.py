@@ -94,6 +94,28 @@ def test_one_that_came_back_is_not_moved_again_by_a_run_that_keeps_the_journal(r
     assert 0 == run("redrive", DLQ, "--to", "OTHER", *journal, "--again", "2").exit_code
 
 
+def test_a_line_that_was_cut_off_takes_no_other_with_it(run: Run, tmp_path: Path) -> None:
+    """The machine went down in the midst of a line; the next one was written behind it, and both were lost."""
+    (tmp_path / "moved.txt").write_text("0123456789abcdef\n01234")
+    journal = ("--journal", "moved.txt")
+    run("redrive", DLQ, "--to", "OTHER", *journal)
+    run("redrive", "OTHER", "--to", DLQ)
+
+    assert "It was put back before, and came again." in run("redrive", DLQ, "--to", "OTHER", *journal).stdout
+    lines = (tmp_path / "moved.txt").read_text().split()
+    assert ["0123456789abcdef", "01234"] == lines[:2]
+    assert {16} == {len(line) for line in lines[2:]}
+
+
+def test_a_file_that_is_no_journal_of_moves_is_left_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("milk, eggs\n")
+
+    refused = run("redrive", DLQ, "--to", "OTHER", "--journal", "notes.txt")
+
+    assert (2, True) == (refused.exit_code, "is no journal of a redrive" in refused.stderr)
+    assert "milk, eggs\n" == (tmp_path / "notes.txt").read_text()
+
+
 @pytest.mark.parametrize("rate", ["0/s", "fast", "5/y"])
 def test_a_rate_that_is_none_is_wrong_usage(run: Run, rate: str) -> None:
     assert 2 == run("redrive", DLQ, "--to", "OTHER", "--rate", rate).exit_code

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -267,6 +268,14 @@ def test_a_lane_name_may_hold_what_a_queue_name_may(tmp_path: Path) -> None:
         assert journal.path / "lanes" == lane.path.parent
         assert name == journal.lane(name).name
     assert 4 == len(journal.lanes())
+
+
+def test_a_copy_of_a_lane_beside_it_is_refused_and_its_rows_are_not_there_twice(lane: Lane) -> None:
+    copy = lane.path.with_name("dead_letter.bak")
+    shutil.copytree(lane.path, copy)
+
+    with pytest.raises(LaneError, match=r"dead_letter\.bak says that it is lane dead_letter, .* copied or renamed"):
+        journal_of(lane).lanes()
 
 
 def test_a_lane_belongs_to_one_queue(lane: Lane) -> None:
