@@ -15,7 +15,7 @@ from mqflow.app.codecs import CCSID_UTF8, Codec, encode
 from mqflow.app.message import PropertyValue
 from mqflow.mqi import headers, rfh2
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.errors import error_for
+from mqflow.mqi.errors import HeaderError, MQIError, error_for
 from mqflow.mqi.options import Encoding, MessageType, ObjectType, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import check_delay, delay_in_ms
@@ -28,6 +28,7 @@ __all__ = ("EXPIRY_TENTHS_MAX", "Outgoing", "Publish", "Send", "framed", "outgoi
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 EXPIRY_TENTHS_MAX: Final = 999_999_999
+_PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
 
 
 class Wishes(TypedDict, total=False):
@@ -128,9 +129,27 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
 
 
 def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data as they are put: the properties, where there are any, in an RFH2 before the body."""
+    """Return descriptor and data as they are put: the properties, where there are any, in an RFH2 before the body.
+
+    Raises `MQIError` 2335 or 2334 for properties that an RFH2 cannot hold, and `TypeError` for a value that is none.
+    """
     if not message.properties:
         return message.descriptor, message.body
+    given: Mapping[str, object] = message.properties
+    for name, value in given.items():
+        if not isinstance(value, _PROPERTY_TYPES):
+            said = "it takes str, int, float, bool, bytes or None"
+            raise TypeError(f"Property {name!r} of a message for {message.queue} is a {type(value).__qualname__}: {said}.")
+    try:
+        return _with_properties(message)
+    except HeaderError as error:
+        # Not as the HeaderError it is: out of a handler, that says of the message it was given that it cannot be read.
+        raise MQIError(
+            error.reason, "MQPUT", message.queue, detail=f"Its properties do not fit into an MQRFH2. {error}"
+        ) from error
+
+
+def _with_properties(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
     properties = tuple(rfh2.Property(name=name, value=value) for name, value in message.properties.items())
     header = rfh2.RFH2(folders=(rfh2.Folder(name="usr", properties=properties),), ccsid=CCSID_UTF8)
     return headers.join(message.descriptor, (header,), message.body)

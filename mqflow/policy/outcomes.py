@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from mqflow.mqi.errors import HeaderError
+from mqflow.policy.delivery_delay import DELAY_MS_MAX
 from mqflow.policy.disposition import Failed, Outcome, Undecodable
 
 __all__ = ("TEXT_CHARS_MAX", "Reject", "Retry", "UndecodableError", "outcome_of")
@@ -24,8 +25,9 @@ class Retry(Exception):  # noqa: N818 - as Reject
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         after_s = after.total_seconds() if isinstance(after, timedelta) else after
-        if after_s is not None and not 0 <= after_s < float("inf"):
-            raise ValueError(f"Retry(after={after!r}): the pause is a timedelta or seconds, not negative and finite")
+        if after_s is not None and not 0 <= after_s <= DELAY_MS_MAX / 1_000:
+            said = f"the pause is a timedelta or seconds, from 0 to {DELAY_MS_MAX // 1_000} (a century)"
+            raise ValueError(f"Retry(after={after!r}): {said}")
         self.after_s = after_s
         super().__init__(reason)
 

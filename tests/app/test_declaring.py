@@ -130,8 +130,9 @@ def mistaken(make: Callable[..., object], **values: object) -> Callable[[], obje
         (mistaken(Batch, max=0), "max=0): it takes 1 or more messages"),
         (mistaken(Batch, max="9"), "max='9'): it takes 1 or more messages"),
         (mistaken(Batch, wait_ms=-1), "it takes 0 or more milliseconds"),
-        (mistaken(Retry, after=-1), "not negative and finite"),
-        (mistaken(Retry, after=float("nan")), "not negative and finite"),
+        (mistaken(Retry, after=-1), "a timedelta or seconds, from 0 to 3162240000 (a century)"),
+        (mistaken(Retry, after=1e18), "Retry(after=1e+18): the pause is a timedelta or seconds, from 0 to"),
+        (mistaken(Retry, after=float("nan")), "a timedelta or seconds, from 0 to 3162240000 (a century)"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable[[], object], said: str) -> None:

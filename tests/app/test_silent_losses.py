@@ -303,3 +303,29 @@ async def test_a_decision_that_fails_leaves_the_message_to_its_next_delivery(
     assert [b"one"] * 4 == seen
     assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
     assert said in mq.told(Warned)[0].text
+
+
+@pytest.mark.parametrize(
+    ("properties", "error", "said"),
+    [
+        ({"a b": 1}, "mqflow.mqi.errors.MQIError", "MQPUT on OUT failed: MQRC_RFH_STRING_ERROR (2335). Its properties do not"),
+        ({"n": 2**70}, "mqflow.mqi.errors.MQIError", "MQRC_RFH_STRING_ERROR (2335)"),
+        ({"x": [1]}, "TypeError", "Property 'x' of a message for OUT is a list: it takes str, int"),
+    ],
+)
+async def test_properties_that_cannot_be_sent_are_the_handlers_mistake_and_not_the_messages(
+    mq: QueueManagerKit, properties: dict[str, Any], error: str, said: str
+) -> None:
+    app, seen = App(), []
+
+    @app.listener("IN")
+    async def handle(body: bytes, ctx: Context) -> None:
+        seen.append(body)
+        await ctx.put("OUT", b"x", properties=properties)
+
+    async with mq.run(app):
+        await mq.put("IN", b"one")
+        [dead] = await mq.drain("BOQ")
+
+    assert ("failed", error, 2) == (dead.why.outcome, dead.why.error, len(seen))
+    assert said in dead.why.text
