@@ -19,7 +19,7 @@ from mqflow.embedded.storage.mailbox import Call, Item
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.addresses import Address
-from mqflow.embedded.wire.answering import no_host
+from mqflow.embedded.wire.servable import no_host
 from mqflow.embedded.wire.serving import Room, Server
 from mqflow.embedded.wire.streams import Stream
 from mqflow.mqi.errors import MQIError

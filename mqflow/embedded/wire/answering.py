@@ -1,8 +1,9 @@
 """One application's connection to a served queue manager: says hello, has its requests carried out, and dies.
 
-On a thread of its own, which calls the verbs for the application. A stream that ends, or says nothing more, is an application
-that died: its unit of work is backed out. An administrator's connection has its requests carried out too, and no verb. Knows
-the seam and the records of `calls`; knows no rule of MQ.
+On a thread of its own, which calls the verbs for the application (`performing`), waits where a get does, and sleeps while its
+line is lent (`lent_line`). A stream that ends, or says nothing more, is an application that died: its unit of work is backed
+out. An administrator's connection has its requests carried out too, and no verb. Knows the seam and the records of `calls`;
+knows no rule of MQ.
 """
 
 import contextlib
@@ -10,37 +11,34 @@ import math
 import socket
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, Final, Protocol, TypeVar, assert_never, cast
+from typing import Final, TypeVar
 
 import msgspec
 
 from mqflow.ambient import Clock, Runner
-from mqflow.embedded.administration import Administration
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.administering import administered
 from mqflow.embedded.wire.entrances import Entrance
 from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, FrameError, Frames, SilenceError
 from mqflow.embedded.wire.heart import Heart
 from mqflow.embedded.wire.lent_line import Left, LentLine
+from mqflow.embedded.wire.performing import Performing
 from mqflow.embedded.wire.pulse import Pulses
+from mqflow.embedded.wire.servable import Host, Servable, ServableConnection
 from mqflow.embedded.wire.signals import Signal
 from mqflow.embedded.wire.switchboard import Switchboard
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
-from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.mqi.options import GetOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import (
     UNIT_BYTES_MAX,
     WAIT_UNLIMITED,
-    BatchConnection,
     GetOptions,
     Got,
-    InlineConnection,
-    ObjectHandle,
-    SubscriptionHandle,
     without_wait,
 )
 
-__all__ = ("Answering", "Host", "Servable", "ServableConnection", "no_host")
+__all__ = ("Answering",)
 
 Taken = TypeVar("Taken", "Got | None", list[Got])
 
@@ -48,62 +46,6 @@ Taken = TypeVar("Taken", "Got | None", list[Got])
 _HELLO_BYTES_MAX: Final = 64 * 1024
 #: Stands for an answer that others gave.
 _SAID: Final = object()
-#: Stands for a number that is no handle's where None would mean something.
-_NO_HANDLE: Final = object()
-
-
-class ServableConnection(InlineConnection, BatchConnection, Protocol):
-    """A connection whose application may die."""
-
-    def browse_back(self, handle: Any, count: int) -> None:
-        """Put the cursor back by so many of the messages that the last `get_many` browsed, to their place if they are gone."""
-        ...
-
-    def exchange_at_once(
-        self, handle: Any, options: GetOptions, *, commit: bool, most: int, bytes_max: int
-    ) -> list[Got] | None:
-        """Commit where `commit`, and get if what comes first is plain; None where the commit is not over at once."""
-        ...
-
-    def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return plain messages that are there; none where the first is special, or a get would be refused."""
-        ...
-
-    def abandon(self) -> None:
-        """End it as when its application dies: the unit of work is backed out."""
-        ...
-
-
-class Servable(Protocol):
-    """A queue manager in this process."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def owner(self) -> str:
-        """The user that runs it: whoever connects and names nobody is that one, because no other can."""
-        ...
-
-    def administration_of(self, user: str) -> Administration:
-        """Its definitions and status, for a user that may change them; others are refused with 2035."""
-        ...
-
-    def connect(self, *, application_name: str = "", user: str = "") -> ServableConnection:
-        """Return a new connection."""
-        ...
-
-
-Host = Callable[[calls.HostOrder], None]
-"""Ends the queue manager, or backs it up: whoever has started it. Called on the thread of the connection that asks."""
-
-
-def no_host(request: calls.HostOrder) -> None:
-    """Refuse: this queue manager belongs to an application, and ends with it."""
-    said = "It is the queue manager of a running application: stop that, or start it by `mqflow qmgr start` instead"
-    raise error_for(Reason.FUNCTION_NOT_SUPPORTED, type(request).__name__, detail=said)
 
 
 class Answering:
@@ -149,8 +91,6 @@ class Answering:
         self._heart = heart
         self._over = over
         self._arrived = arrived
-        self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
-        self._handles_made = 0
         self._decoded = calls.Decoded()
         self._last_exchange: tuple[calls.Exchange | None, GetOptions] = None, GetOptions()
         #: Whether the application wants no get to wait any more.
@@ -168,13 +108,14 @@ class Answering:
             self._heart.add(self._frames)
             connection = self._welcome()
             self.unknown_until = None
-            while connection is not None and not self._ending and (frame := self._next()) is not None:
+            verbs = None if connection is None else Performing(connection)
+            while verbs is not None and not self._ending and (frame := self._next()) is not None:
                 request = self._decoded(frame)
                 if isinstance(request, calls.Interrupt):
                     self._interrupted = True
                     continue
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
-                reply = self._answered(connection, request)
+                reply = self._answered(verbs, request)
                 answer = b"" if reply is None else calls.encode(reply)
                 self._frames.beating = False
                 if answer:
@@ -311,115 +252,28 @@ class Answering:
         frame, self._frame = self._frame, None
         return self._frames.receive() if frame is None else frame
 
-    def _answered(self, connection: ServableConnection, request: calls.Request) -> calls.Reply[object] | None:
+    def _answered(self, verbs: Performing, request: calls.Request) -> calls.Reply[object] | None:
         """Return what to say; None where all is said."""
         try:
-            result = self._perform(connection, request)
+            result = self._perform(verbs, request)
             return None if result is _SAID else calls.Reply(None, result)
         except MQIError as error:
             return calls.Reply(calls.failure_of(error))
 
-    def _perform(self, connection: ServableConnection, request: calls.Request) -> object:
+    def _perform(self, verbs: Performing, request: calls.Request) -> object:
         if isinstance(request, calls.Exchange):  # first, because there is one for each unit of work of a consumer
-            return self._exchange(connection, request)
-        if isinstance(request, calls.VerbQuestion):
-            return self._ask(connection, request)
-        if isinstance(request, calls.VerbOrder):
-            self._order(connection, request)
-            return None
+            return self._exchange(verbs, request)
+        if isinstance(request, calls.VerbGet):
+            return self._any_get(verbs, request)
+        if isinstance(request, calls.VerbQuestion | calls.VerbOrder):
+            return verbs.perform(request)
         raise FrameError("a connection says hello once, and that of an application administers nothing")
 
-    def _ask(self, connection: ServableConnection, request: calls.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
-        match request:
-            case calls.Open():
-                return self._open(connection, request)
-            case calls.Put():
-                handle, context = self._handle(request.handle), self._handle(request.context)
-                return connection.put(handle, request.descriptor, request.body, PutOption(request.options), context=context)
-            case calls.PutMany():
-                return self._put_many(connection, request)
-            case calls.Put1():
-                return connection.put1(
-                    request.name,
-                    request.descriptor,
-                    request.body,
-                    PutOption(request.options),
-                    context=self._handle(request.context),
-                    object_type=cast("ObjectType", request.object_type),
-                    queue_manager=request.queue_manager,
-                    alternate_user=request.alternate_user,
-                    object_string=request.object_string,
-                )
-            case calls.Subscribe():
-                return self._subscribe(connection, request)
-            case calls.RequestPublications(number, options):
-                return connection.request_publications(self._handle(number), SubscriptionRequestOption(options))
-            case calls.Get():
-                handle = self._handle(request.handle)
-                return self._get(connection, handle, request.options, partial(connection.get, handle))
-            case calls.GetMany():
-                return self._get_many(connection, self._handle(request.handle), request)
-            case calls.Inquire():
-                return connection.inquire(self._handle(request.handle), request.selectors)
-            case _:
-                assert_never(request)
-
-    def _close(self, connection: ServableConnection, request: calls.Close) -> None:
-        try:
-            connection.close(self._handle(request.handle), CloseOption(request.options))
-        except MQIError as error:
-            if error.completion is CompletionCode.WARNING:  # it is closed all the same
-                self._handles.pop(request.handle, None)
-            raise
-        self._handles.pop(request.handle, None)
-
-    def _order(self, connection: ServableConnection, request: calls.VerbOrder) -> None:
-        match request:
-            case calls.Close():
-                self._close(connection, request)
-            case calls.BrowseBack(number, count):
-                connection.browse_back(self._handle(number), count)
-            case calls.Set():
-                connection.set(self._handle(request.handle), request.values)
-            case calls.Commit():
-                connection.commit()
-            case calls.Backout():
-                connection.backout()
-            case calls.Disconnect():
-                connection.disconnect()
-            case _:
-                assert_never(request)
-
-    def _open(self, connection: ServableConnection, request: calls.Open) -> calls.Opened:
-        handle = connection.open(
-            request.name,
-            OpenOption(request.options),
-            object_type=cast("ObjectType", request.object_type),  # whatever the number is: the queue manager refuses it
-            queue_manager=request.queue_manager,
-            dynamic_name=request.dynamic_name,
-            alternate_user=request.alternate_user,
-            object_string=request.object_string,
-            selection=request.selection,
-        )
-        return self._opened(handle)
-
-    def _subscribe(self, connection: ServableConnection, request: calls.Subscribe) -> calls.Subscribed:
-        given = None if request.queue is None else self._handles.get(request.queue, _NO_HANDLE)
-        subscribed = connection.subscribe(request.descriptor, given)
-        if request.queue is not None and subscribed.queue is given:
-            queue = _sent(request.queue, subscribed.queue)
-        else:
-            queue = self._opened(subscribed.queue)
-        number = self._numbered(subscribed.handle)
-        return calls.Subscribed(number, subscribed.handle.name, queue, subscribed.descriptor, subscribed.reason)
-
-    def _opened(self, handle: ObjectHandle) -> calls.Opened:
-        return _sent(self._numbered(handle), handle)
-
-    def _numbered(self, handle: ObjectHandle | SubscriptionHandle) -> int:
-        self._handles_made += 1
-        self._handles[self._handles_made] = handle
-        return self._handles_made
+    def _any_get(self, verbs: Performing, request: calls.VerbGet) -> object:
+        connection, handle = verbs.connection, verbs.handle(request.handle)
+        if isinstance(request, calls.GetMany):
+            return self._get_many(connection, handle, request)
+        return self._get(connection, handle, request.options, partial(connection.get, handle))
 
     def _get(
         self, connection: ServableConnection, handle: object, options: GetOptions, get: Callable[[GetOptions], Taken]
@@ -446,9 +300,10 @@ class Answering:
                 break
         return got
 
-    def _exchange(self, connection: ServableConnection, request: calls.Exchange) -> object:
+    def _exchange(self, verbs: Performing, request: calls.Exchange) -> object:
         """Settle, then get: in one step where that is possible."""
-        handle, options, commit = self._handle(request.handle), self._without_wait(request), request.commit
+        connection, handle = verbs.connection, verbs.handle(request.handle)
+        options, commit = self._without_wait(request), request.commit
         unit: list[Got] | None = None
         if commit is not False:
             most, bytes_max = request.most, UNIT_BYTES_MAX
@@ -459,34 +314,34 @@ class Answering:
         if unit is None and commit is not None:
             try:
                 if commit:
-                    left = self._commit(connection, request)
+                    left = self._commit(verbs, request)
                 else:
                     connection.backout()
             except MQIError as error:
                 return calls.Exchanged(settle=calls.failure_of(error))
-        return self._get_settled(connection, request, handle, options) if left is None else self._done_with(connection, left)
+        return self._get_settled(connection, request, handle, options) if left is None else self._done_with(verbs, left)
 
-    def _commit(self, connection: ServableConnection, request: calls.Exchange) -> Left | None:
+    def _commit(self, verbs: Performing, request: calls.Exchange) -> Left | None:
         """Commit. Where many do, others have done it, and what was asked for afterwards: then return what they left."""
         left: Left | None = None
         if self._switchboard is None or self._frames.socket is not self._raw:
-            connection.commit()
+            verbs.connection.commit()
         else:
             with self._switchboard.crowd:
                 if self._switchboard.crowd.is_large:
-                    left = self._lent(connection, self._switchboard, request)
+                    left = self._lent(verbs, self._switchboard, request)
                 if left is None:
-                    connection.commit()
+                    verbs.connection.commit()
         return left
 
-    def _lent(self, connection: ServableConnection, switchboard: Switchboard, request: calls.Exchange) -> Left | None:
+    def _lent(self, verbs: Performing, switchboard: Switchboard, request: calls.Exchange) -> Left | None:
         """Sleep while others answer this and what follows; return what they left. None where they cannot."""
         if self._line is None:
-            handle_of, options_of = self._handle, self._without_wait
-            self._line = LentLine(switchboard, connection, self._frames, self._decoded, handle_of, options_of, self._runner)
+            options_of, runner = self._without_wait, self._runner
+            self._line = LentLine(switchboard, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner)
         return self._line.lend(request)
 
-    def _done_with(self, connection: ServableConnection, left: Left) -> object:
+    def _done_with(self, verbs: Performing, left: Left) -> object:
         """Do what others left, and return what is to be said."""
         if left.unsent:
             self._frames.send_made(b"")
@@ -499,8 +354,8 @@ class Answering:
         self._frame = left.frame
         if left.settled is None:
             return _SAID
-        handle, options = self._handle(left.settled.handle), self._without_wait(left.settled)
-        return self._get_settled(connection, left.settled, handle, options)
+        handle, options = verbs.handle(left.settled.handle), self._without_wait(left.settled)
+        return self._get_settled(verbs.connection, left.settled, handle, options)
 
     def _get_settled(
         self, connection: ServableConnection, request: calls.Exchange, handle: object, options: GetOptions
@@ -528,12 +383,6 @@ class Answering:
             return connection.get_many(handle, options, request.most, bytes_max=bytes_max)
 
         return self._get(connection, handle, request.options, get)
-
-    def _put_many(self, connection: ServableConnection, request: calls.PutMany) -> calls.PutManyAnswer:
-        handle, context = self._handle(request.handle), self._handle(request.context)
-        messages = [(descriptor, body) for descriptor, bodies in request.runs for body in bodies]
-        put = connection.put_many(handle, messages, PutOption(request.options), context=context)
-        return calls.PutManyAnswer(tuple(put.puts), None if put.error is None else calls.failure_of(put.error))
 
     def _arrives_within(self, ends_at: float | None) -> bool:
         """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
@@ -564,14 +413,6 @@ class Answering:
                 raise FrameError("the application spoke out of turn")
             self._interrupted = True
         return self._interrupted
-
-    def _handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
-        """Return the handle of that number; None where there is none, and the queue manager says what that is."""
-        return None if number is None else self._handles.get(number)
-
-
-def _sent(number: int, handle: ObjectHandle) -> calls.Opened:
-    return calls.Opened(number, handle.name, handle.options, handle.resolved_queue)
 
 
 @lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again

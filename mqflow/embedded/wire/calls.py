@@ -81,6 +81,7 @@ __all__ = (
     "SetAuthority",
     "Subscribe",
     "Subscribed",
+    "VerbGet",
     "VerbOrder",
     "VerbQuestion",
     "decode_reply",
@@ -391,7 +392,8 @@ class RefreshAuthorities(Struct, frozen=True, tag=True):
     """`AuthorityAdministration.refresh`."""
 
 
-VerbQuestion = Open | Put | PutMany | Put1 | Get | GetMany | Inquire | Subscribe | RequestPublications
+VerbQuestion = Open | Put | PutMany | Put1 | Inquire | Subscribe | RequestPublications
+VerbGet = Get | GetMany
 VerbOrder = Close | BrowseBack | Set | Commit | Backout | Disconnect
 
 
@@ -422,7 +424,7 @@ AdministrationRequest = (
     | ObjectQuestion
     | ObjectOrder
 )
-Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbOrder | AdministrationRequest | HostOrder
+Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbGet | VerbOrder | AdministrationRequest | HostOrder
 """Questions have an answer; an order is obeyed or refused."""
 
 

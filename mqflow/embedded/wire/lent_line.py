@@ -7,7 +7,6 @@ is ever kept waiting for this one. Knows the seam, frames and the records of `ca
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,24 +14,13 @@ from msgspec.structs import replace
 from mqflow.ambient import Runner
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.frames import FrameError, Frames
+from mqflow.embedded.wire.servable import ServableConnection
 from mqflow.embedded.wire.streams import Stream
 from mqflow.embedded.wire.switchboard import Switchboard
 from mqflow.mqi.errors import MQIError
-from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got
+from mqflow.verbs import UNIT_BYTES_MAX, GetOptions
 
-__all__ = ("Left", "LendableConnection", "LentLine")
-
-
-class LendableConnection(Protocol):
-    """A connection whose units of work others may end."""
-
-    def begin_commit(self, done: Callable[[MQIError | None], None]) -> bool:
-        """Start MQCMIT; see `verbs.InlineConnection`."""
-        ...
-
-    def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
-        """Return plain messages that are there; never waits, and never raises `MQIError`."""
-        ...
+__all__ = ("Left", "LentLine")
 
 
 class Left(Struct, frozen=True):
@@ -56,7 +44,7 @@ class LentLine:
     def __init__(
         self,
         switchboard: Switchboard,
-        connection: LendableConnection,
+        connection: ServableConnection,
         frames: Frames,
         decoded: calls.Decoded,
         handle_of: Callable[[int], object],

@@ -14,11 +14,12 @@ from typing import Final, Self
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
 from mqflow.embedded.storage.folder import file_identity, prepare_folder
 from mqflow.embedded.wire.addresses import Address, TcpAddress, UnixAddress, is_loopback
-from mqflow.embedded.wire.answering import Answering, Host, Servable, ServableConnection, no_host
+from mqflow.embedded.wire.answering import Answering
 from mqflow.embedded.wire.entrances import Entrance, Passwords, SameUser, WithPassword
 from mqflow.embedded.wire.frames import SILENCE_S
 from mqflow.embedded.wire.heart import Heart
 from mqflow.embedded.wire.pulse import Pulses
+from mqflow.embedded.wire.servable import Host, Servable, ServableConnection, no_host
 from mqflow.embedded.wire.signals import Signal, SocketSignal
 from mqflow.embedded.wire.switchboard import Switchboard, switchboard_of_system
 from mqflow.mqi.errors import MQIError, error_for
