@@ -1,8 +1,10 @@
 """`mqflow put`: messages from arguments, from stdin or from a file of JSON lines, in units of work of some hundreds."""
 
+import signal
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 import click
@@ -11,11 +13,12 @@ from msgspec import Struct, field
 
 from mqflow.app.publishing import framed, outgoing
 from mqflow.cli.bodies import Bodies, UnreadableLineError, bodies
-from mqflow.cli.exits import EXIT_FAILED
+from mqflow.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED
 from mqflow.cli.target import connected, duration_s, json_option, stager_for, url_option
 from mqflow.cli.terminal import Progress, counted, note, progress
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.policy.reconnection import leaves_in_doubt
 from mqflow.runtime.staging import Stager
 from mqflow.verbs import Connection, InlineConnection
 
@@ -36,6 +39,8 @@ class Result(Struct):
     message_ids: list[bytes] = field(default_factory=list[bytes])
     #: In sentences: what was refused or could not be read, and where to go on.
     stopped: str = ""
+    #: Whether Ctrl-C stopped it.
+    interrupted: bool = False
 
 
 @click.command("put")
@@ -71,7 +76,7 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
     _print(queue, result, only_count=options["count"] or jsonl is not None, as_json=options["as_json"])
     if result.stopped:
         note(f"mqflow: {result.stopped}")
-        sys.exit(EXIT_FAILED)
+        sys.exit(EXIT_INTERRUPTED if result.interrupted else EXIT_FAILED)
 
 
 def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[str, Any], stager: Stager) -> Result:
@@ -80,12 +85,15 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[
     unit: list[bytes] = []
     number, next_number = 0, 1
 
-    def commit() -> None:
-        connection.commit()
-        result.committed += len(unit)
-        if not source.lines:
-            result.message_ids.extend(unit)
-        unit.clear()
+    def commit(last: int) -> None:
+        nonlocal next_number
+        with _whole():
+            connection.commit()
+            result.committed += len(unit)
+            next_number = last + 1
+            if not source.lines:
+                result.message_ids.extend(unit)
+            unit.clear()
 
     try:
         handle = connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING)
@@ -99,16 +107,35 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[
                     put = connection.put(handle, descriptor, data, _SYNCPOINT)
                 unit.append(put.descriptor.message_id)
                 if len(unit) == _UNIT_OF_WORK:
-                    commit()
-                    next_number = number + 1
+                    commit(number)
                     bar.reached(reached, counted(result.committed, "messages"))
-            commit()
+            commit(number)
             bar.reached(source.total, counted(result.committed, "messages"))
     except MQIError as error:
-        result.stopped = f"{_place(source, number)}{error}{_rest(source, result.committed, next_number)}"
+        doubt = f" So {len(unit):,} messages up to this one may be put, or not." if leaves_in_doubt(error) and unit else ""
+        result.stopped = f"{_place(source, number)}{error}{doubt}{_rest(source, result.committed, next_number)}"
+    except KeyboardInterrupt:
+        result.stopped = f"Interrupted.{_rest(source, result.committed, next_number)}"
+        result.interrupted = True
     except UnreadableLineError as error:
         result.stopped = f"{error}{_rest(source, result.committed, next_number)}"
     return result
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Let no Ctrl-C come between what the block does: it comes at its end. So what is told of a commit is so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _outlive(wishes: dict[str, Any]) -> None:

@@ -2,17 +2,29 @@
 
 import gzip
 import json
+import signal
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from click.testing import Result
+from click.testing import Result as Ended
 
+from mqflow.cli.bodies import bodies
+from mqflow.cli.put import Result, put_all
+from mqflow.cli.target import stager_for
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Connection
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("queues")
 
 
-def records(result: Result) -> list[dict[str, object]]:
+def records(result: Ended) -> list[dict[str, object]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
@@ -177,3 +189,54 @@ def test_a_file_that_is_called_gz_and_is_none_is_said_so(run: Run, queues: None,
     (tmp_path / "orders.jsonl.gz").write_bytes(b'{"n":1}\n')
 
     assert "Line 1: The file cannot be read: Not a gzipped file" in run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz").stderr
+
+
+class _Commits:
+    """A connection of which something happens at the second commit, before or after its effect."""
+
+    def __init__(self, connection: Connection, happens: Callable[[], None], *, after: bool) -> None:
+        self._connection = connection
+        self._happens = happens
+        self._after = after
+        self._number = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def commit(self) -> None:
+        self._number += 1
+        if self._number == 2 and not self._after:
+            self._happens()
+        self._connection.commit()
+        if self._number == 2 and self._after:
+            self._happens()
+
+
+def _put_a_thousand(folder: Path, happens: Callable[[], None], *, after: bool) -> tuple[Result, int]:
+    (folder / "orders.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(1_700)))
+    with closing(EmbeddedQueueManager("QM1")) as queue_manager, bodies((), str(folder / "orders.jsonl"), 1) as source:
+        queue_manager.administration.define(QueueAttributes(name="ORDERS.IN"))
+        connection = queue_manager.connect()
+        striking = cast("Connection", _Commits(connection, happens, after=after))
+        result = put_all(striking, "ORDERS.IN", source, {}, stager_for("embedded::memory:"))
+        connection.backout()
+        [queue] = [each for each in queue_manager.administration.queues() if each.name == "ORDERS.IN"]
+        return result, queue.depth
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after it"])
+def test_an_interrupt_in_a_commit_is_told_with_what_is_put_and_where_to_go_on(tmp_path: Path, *, after: bool) -> None:
+    result, depth = _put_a_thousand(tmp_path, lambda: signal.raise_signal(signal.SIGINT), after=after)
+
+    assert (1_000, 1_000, True) == (depth, result.committed, result.interrupted)
+    assert "1,000 messages before it are put, and stay. --from-line 1001 goes on from there." in result.stopped
+
+
+def test_a_commit_in_doubt_is_told_so_beside_where_to_go_on(tmp_path: Path) -> None:
+    def lost() -> None:
+        raise error_for(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager="QM1")
+
+    result, _ = _put_a_thousand(tmp_path, lost, after=True)
+
+    assert "So 500 messages up to this one may be put, or not. 500 messages before it are put" in result.stopped
+    assert not result.interrupted
