@@ -108,8 +108,7 @@ class LogEvents:
             case ListenerPaused():
                 self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why)
             case InDoubt():
-                ids = ", ".join(identifier.hex() for identifier in event.message_ids)
-                self._log.error("%s: commit in doubt, %s; messages %s", event.listener, reason_name(event.reason), ids)
+                self._log.error("%s: commit in doubt, %s; %s", event.listener, reason_name(event.reason), _in_it(event))
             case HandlerStuck():
                 self._log.error("%s: a handler has run for %.0f s\n%s", event.listener, event.running_s, event.stack)
             case Reconnecting():
@@ -156,3 +155,10 @@ class LogEvents:
         elif event.reason != self._cause:
             self._log.warning("%s: attempt %d failed, %s", event.queue_manager, event.attempt, cause)
         self._cause = event.reason
+
+
+def _in_it(event: InDoubt) -> str:
+    """Return what was in the unit of work: what was got, and what was put."""
+    parts = (("messages got", event.message_ids), ("put", event.put_message_ids))
+    said = (f"{what} {', '.join(identifier.hex() for identifier in ids)}" for what, ids in parts if ids)
+    return "; ".join(said) or "nothing was in it"

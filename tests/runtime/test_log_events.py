@@ -5,6 +5,8 @@ import logging
 import pytest
 
 from mqflow import App, Context
+from mqflow.events import InDoubt
+from mqflow.runtime.broadcast import LogEvents
 from mqflow.testing.kit import QueueManagerKit
 
 
@@ -45,3 +47,19 @@ async def test_a_message_that_is_handled_is_no_line(mq: QueueManagerKit, caplog:
             await mq.drain("OUT")
 
     assert [] == [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("got", "put", "said"),
+    [
+        ((b"\x01",), (), "messages got 01"),
+        ((), (b"\x02", b"\x03"), "put 02, 03"),
+        ((b"\x01",), (b"\x02",), "messages got 01; put 02"),
+    ],
+)
+def test_a_commit_in_doubt_is_a_line_with_everything_that_was_in_it(
+    caplog: pytest.LogCaptureFixture, got: tuple[bytes, ...], put: tuple[bytes, ...], said: str
+) -> None:
+    LogEvents()(InDoubt(queue="IN", listener="book", reason=2009, message_ids=got, put_message_ids=put))
+
+    assert [f"book: commit in doubt, MQRC_CONNECTION_BROKEN (2009); {said}"] == caplog.messages
