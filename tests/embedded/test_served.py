@@ -22,6 +22,7 @@ from mqflow.ambient import Running
 from mqflow.embedded.ending import End, Manner
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire import calls
+from mqflow.embedded.wire.administration_calls import Clear
 from mqflow.embedded.wire.answering import Answering
 from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.served import ServedConnection, ServedHandle, ServedQueueManager
@@ -370,7 +371,7 @@ def test_who_does_not_administer_the_queue_manager_gets_no_place_by_saying_so(
 
 def test_an_applications_connection_administers_nothing(server: Server, connection: ServedConnection) -> None:
     with pytest.raises(MQIError) as told:
-        connection._line.call(calls.Clear(QUEUE), "CLEAR")
+        connection._line.call(Clear(QUEUE), "CLEAR")
     assert Reason.CONNECTION_BROKEN == told.value.reason
 
 

@@ -6,7 +6,7 @@ Knows the records of `calls`; knows no connection and no verb.
 from typing import assert_never
 
 from mqflow.embedded.administration import Administration
-from mqflow.embedded.wire import calls
+from mqflow.embedded.wire import administration_calls, calls
 from mqflow.embedded.wire.authorities_served import ask_authorities, order_authorities
 from mqflow.embedded.wire.objects_served import ObjectQuestion, ask_objects, order_objects
 from mqflow.embedded.wire.topic_calls import TopicOrder, TopicQuestion
@@ -17,17 +17,17 @@ __all__ = ("administered",)
 
 def administered(administration: Administration, request: calls.AdministrationRequest) -> object:
     """Return the answer to a question, or None when an order is obeyed."""
-    if isinstance(request, calls.AdministrationQuestion):
+    if isinstance(request, administration_calls.AdministrationQuestion):
         return _ask_administration(administration, request)
-    if isinstance(request, calls.AuthorityQuestion):
+    if isinstance(request, administration_calls.AuthorityQuestion):
         return ask_authorities(administration.authorities, request)
     if isinstance(request, TopicQuestion):
         return ask_topics(administration.publishing, request)
     if isinstance(request, ObjectQuestion):
         return ask_objects(administration.objects, request)
-    if isinstance(request, calls.AdministrationOrder):
+    if isinstance(request, administration_calls.AdministrationOrder):
         _order_administration(administration, request)
-    elif isinstance(request, calls.AuthorityOrder):
+    elif isinstance(request, administration_calls.AuthorityOrder):
         order_authorities(administration.authorities, request)
     elif isinstance(request, TopicOrder):
         order_topics(administration.publishing, request)
@@ -36,31 +36,31 @@ def administered(administration: Administration, request: calls.AdministrationRe
     return None
 
 
-def _ask_administration(administration: Administration, request: calls.AdministrationQuestion) -> object:
+def _ask_administration(administration: Administration, request: administration_calls.AdministrationQuestion) -> object:
     match request:
-        case calls.ReadQueueManager():
+        case administration_calls.ReadQueueManager():
             return administration.queue_manager
-        case calls.ReadQueues():
+        case administration_calls.ReadQueues():
             return administration.queues()
-        case calls.ReadQueue(name):
+        case administration_calls.ReadQueue(name):
             return administration.queue(name)
-        case calls.ReadQueueStatus(name):
+        case administration_calls.ReadQueueStatus(name):
             return administration.queue_status(name)
         case _:
             assert_never(request)
 
 
-def _order_administration(administration: Administration, request: calls.AdministrationOrder) -> None:
+def _order_administration(administration: Administration, request: administration_calls.AdministrationOrder) -> None:
     match request:
-        case calls.Define(attributes, replace):
+        case administration_calls.Define(attributes, replace):
             administration.define(attributes, replace=replace)
-        case calls.Alter(name, changes, force):
+        case administration_calls.Alter(name, changes, force):
             administration.alter(name, changes, force=force)
-        case calls.Delete(name, purge, keep_authorities):
+        case administration_calls.Delete(name, purge, keep_authorities):
             administration.delete(name, purge=purge, keep_authorities=keep_authorities)
-        case calls.Clear(name):
+        case administration_calls.Clear(name):
             administration.clear(name)
-        case calls.AlterQueueManager(changes):
+        case administration_calls.AlterQueueManager(changes):
             administration.alter_queue_manager(changes)
         case _:
             assert_never(request)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol, assert_never
 
 from mqflow.embedded.administration import AuthorityAdministration
-from mqflow.embedded.wire import calls
+from mqflow.embedded.wire import administration_calls, calls
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
 
@@ -27,49 +27,51 @@ class ServedAuthorities:
 
     def records(self) -> tuple[AuthorityRecord, ...]:
         """All authority records."""
-        answer: tuple[AuthorityRecord, ...] = self._call(calls.ReadAuthorities(), "DISPLAY AUTHREC")
+        answer: tuple[AuthorityRecord, ...] = self._call(administration_calls.ReadAuthorities(), "DISPLAY AUTHREC")
         return answer
 
     def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
         """What a user or a group may do with an object."""
-        answer: frozenset[Authority] = self._call(calls.ReadHeld(kind, name, entity, group), "DISPLAY ENTAUTH", name)
+        answer: frozenset[Authority] = self._call(
+            administration_calls.ReadHeld(kind, name, entity, group), "DISPLAY ENTAUTH", name
+        )
         return answer
 
     def set(
         self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
     ) -> None:
         """Add authorities to a record, and then take others from it."""
-        request = calls.SetAuthority(kind, profile, entity, group, frozenset(add), frozenset(remove))
+        request = administration_calls.SetAuthority(kind, profile, entity, group, frozenset(add), frozenset(remove))
         self._call(request, "SET AUTHREC", profile, unknown=True)
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
         """Delete a record."""
-        self._call(calls.DeleteAuthority(kind, profile, entity, group), "DELETE AUTHREC", profile, unknown=True)
+        self._call(administration_calls.DeleteAuthority(kind, profile, entity, group), "DELETE AUTHREC", profile, unknown=True)
 
     def refresh(self) -> None:
         """Ask the system again who is in which group."""
-        self._call(calls.RefreshAuthorities(), "REFRESH SECURITY")
+        self._call(administration_calls.RefreshAuthorities(), "REFRESH SECURITY")
 
 
-def ask_authorities(authorities: AuthorityAdministration, request: calls.AuthorityQuestion) -> object:
+def ask_authorities(authorities: AuthorityAdministration, request: administration_calls.AuthorityQuestion) -> object:
     """Return the answer to what another process asks."""
     match request:
-        case calls.ReadAuthorities():
+        case administration_calls.ReadAuthorities():
             return authorities.records()
-        case calls.ReadHeld(kind, name, entity, group):
+        case administration_calls.ReadHeld(kind, name, entity, group):
             return authorities.held(kind, name, entity, group=group)
         case _:
             assert_never(request)
 
 
-def order_authorities(authorities: AuthorityAdministration, request: calls.AuthorityOrder) -> None:
+def order_authorities(authorities: AuthorityAdministration, request: administration_calls.AuthorityOrder) -> None:
     """Do what another process orders."""
     match request:
-        case calls.SetAuthority(kind, profile, entity, group, add, remove):
+        case administration_calls.SetAuthority(kind, profile, entity, group, add, remove):
             authorities.set(kind, profile, entity, group=group, add=add, remove=remove)
-        case calls.DeleteAuthority(kind, profile, entity, group):
+        case administration_calls.DeleteAuthority(kind, profile, entity, group):
             authorities.delete(kind, profile, entity, group=group)
-        case calls.RefreshAuthorities():
+        case administration_calls.RefreshAuthorities():
             authorities.refresh()
         case _:
             assert_never(request)

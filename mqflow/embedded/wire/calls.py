@@ -14,10 +14,22 @@ from mqflow.embedded.defined_kinds import DefinedObject
 from mqflow.embedded.ending import End
 from mqflow.embedded.object_administration import ConnectionStatus
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.wire.administration_calls import (
+    AdministrationOrder,
+    AdministrationQuestion,
+    AuthorityOrder,
+    AuthorityQuestion,
+    ReadAuthorities,
+    ReadHeld,
+    ReadQueue,
+    ReadQueueManager,
+    ReadQueues,
+    ReadQueueStatus,
+)
 from mqflow.embedded.wire.objects_served import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
 from mqflow.embedded.wire.topic_calls import ReadSubscriptions, ReadTopics, ReadTopicStatuses, TopicOrder, TopicQuestion
 from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
-from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authorities import Authority
 from mqflow.mqi.authority_records import AuthorityRecord
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
@@ -32,23 +44,13 @@ __all__ = (
     "MANY_MAX",
     "NO_HANDLE",
     "PROTOCOL_VERSION",
-    "AdministrationOrder",
-    "AdministrationQuestion",
     "AdministrationRequest",
-    "Alter",
-    "AlterQueueManager",
-    "AuthorityOrder",
-    "AuthorityQuestion",
     "Backout",
     "Backup",
     "BrowseBack",
-    "Clear",
     "Close",
     "Commit",
     "Decoded",
-    "Define",
-    "Delete",
-    "DeleteAuthority",
     "Disconnect",
     "EndQueueManager",
     "Exchange",
@@ -67,18 +69,10 @@ __all__ = (
     "Put1",
     "PutMany",
     "PutManyAnswer",
-    "ReadAuthorities",
-    "ReadHeld",
-    "ReadQueue",
-    "ReadQueueManager",
-    "ReadQueueStatus",
-    "ReadQueues",
-    "RefreshAuthorities",
     "Reply",
     "Request",
     "RequestPublications",
     "Set",
-    "SetAuthority",
     "Subscribe",
     "Subscribed",
     "VerbGet",
@@ -300,98 +294,6 @@ class Disconnect(Struct, frozen=True, tag=True):
     """MQDISC."""
 
 
-class ReadQueueManager(Struct, frozen=True, tag=True):
-    """`Administration.queue_manager`."""
-
-
-class ReadQueues(Struct, frozen=True, tag=True):
-    """`Administration.queues`."""
-
-
-class ReadQueue(Struct, frozen=True, tag=True):
-    """`Administration.queue`."""
-
-    name: str
-
-
-class ReadQueueStatus(Struct, frozen=True, tag=True):
-    """`Administration.queue_status`."""
-
-    name: str
-
-
-class Define(Struct, frozen=True, tag=True):
-    """`Administration.define`."""
-
-    attributes: QueueAttributes
-    replace: bool
-
-
-class Alter(Struct, frozen=True, tag=True):
-    """`Administration.alter`."""
-
-    name: str
-    changes: Mapping[str, Any]
-    force: bool
-
-
-class Delete(Struct, frozen=True, tag=True):
-    """`Administration.delete`."""
-
-    name: str
-    purge: bool
-    keep_authorities: bool = False
-
-
-class Clear(Struct, frozen=True, tag=True):
-    """`Administration.clear`."""
-
-    name: str
-
-
-class AlterQueueManager(Struct, frozen=True, tag=True):
-    """`Administration.alter_queue_manager`."""
-
-    changes: Mapping[str, Any]
-
-
-class ReadAuthorities(Struct, frozen=True, tag=True):
-    """`AuthorityAdministration.records`."""
-
-
-class ReadHeld(Struct, frozen=True, tag=True):
-    """`AuthorityAdministration.held`."""
-
-    kind: Kind
-    name: str
-    entity: str
-    group: bool
-
-
-class SetAuthority(Struct, frozen=True, tag=True):
-    """`AuthorityAdministration.set`."""
-
-    kind: Kind
-    profile: str
-    entity: str
-    group: bool
-    add: frozenset[Authority]
-    remove: frozenset[Authority]
-
-
-class DeleteAuthority(Struct, frozen=True, tag=True):
-    """`AuthorityAdministration.delete`."""
-
-    kind: Kind
-    profile: str
-    entity: str
-    group: bool
-
-
-class RefreshAuthorities(Struct, frozen=True, tag=True):
-    """`AuthorityAdministration.refresh`."""
-
-
 VerbQuestion = Open | Put | PutMany | Put1 | Inquire | Subscribe | RequestPublications
 VerbGet = Get | GetMany
 VerbOrder = Close | BrowseBack | Set | Commit | Backout | Disconnect
@@ -410,10 +312,6 @@ class Backup(Struct, frozen=True, tag=True):
 
 
 HostOrder = EndQueueManager | Backup
-AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueStatus
-AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
-AuthorityQuestion = ReadAuthorities | ReadHeld
-AuthorityOrder = SetAuthority | DeleteAuthority | RefreshAuthorities
 AdministrationRequest = (
     AdministrationQuestion
     | AdministrationOrder
