@@ -23,6 +23,8 @@ from mqflow.journal.errors import JournalError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.schemas import Kind
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition_record import DISPOSITION_QUEUE
 from mqflow.policy.landing import STATE_QUEUE
 from mqflow.runtime.lander import Lander, LanderOptions
@@ -108,6 +110,8 @@ def _lanes(
     try:
         reached = connection.queue_manager_name
         dead = inquire_queue_manager(connection).dead_letter_queue
+        for each in wanted:
+            _is_there(connection, each.queue)
     finally:
         connection.disconnect()
     defaults = {dead: Kind.DEAD_LETTER, DISPOSITION_QUEUE: Kind.DISPOSITION}
@@ -118,6 +122,17 @@ def _lanes(
             lane = (name or each.queue) + (f"#{number}" if number > 1 else "")
             lanes.append(journal.add_lane(lane, kind, queue=each.queue, queue_manager=reached))
     return lanes
+
+
+def _is_there(connection: Connection, queue: str) -> None:
+    """Raise the `MQIError` of a queue that is not there: a mistyped one would be a lane of the journal for good."""
+    try:
+        handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
+    except MQIError as error:
+        if error.reason == Reason.UNKNOWN_OBJECT_NAME:
+            raise
+        return  # its lander says what else is wrong, and waits where waiting helps
+    connection.close(handle)
 
 
 def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Sequence[Lane], state_queue: str) -> None:

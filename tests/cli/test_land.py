@@ -213,3 +213,12 @@ def test_what_every_consumer_has_read_may_be_trimmed_on_the_way_out(run: Run, tm
 
     assert "ORDERS.IN: 0 segments trimmed; bronze is the slowest" in first.stderr
     assert "ORDERS.IN: 1 segment trimmed" in second.stderr
+
+
+@pytest.mark.usefixtures("state")
+def test_a_mistyped_queue_becomes_no_lane_of_the_journal(run: Run) -> None:
+    refused = run("land", "ORDERS.IM", "ORDERS.IN", "--journal", "j", "--once")
+
+    assert 1 == refused.exit_code
+    assert "MQOPEN on ORDERS.IM (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085)" in refused.stderr
+    assert "no lane is in it yet" in run("journal", "show", "j").stderr
