@@ -345,7 +345,7 @@ class BoundConnection:
             detail = "A body is bytes: encode a text, and say in the descriptor's ccsid how"
             raise error_for(Reason.BUFFER_ERROR, verb, queue_manager=self.queue_manager_name, detail=detail)
         if not fits(descriptor):
-            detail = "An identifier is not 24 bytes long, or Format or ReplyToQ is longer than its field"
+            detail = "An identifier is not 24 bytes long, or Format, ReplyToQ or ReplyToQMgr is longer than its field"
             raise error_for(Reason.MD_ERROR, verb, queue_manager=self.queue_manager_name, detail=detail)
         if context is not None and not (isinstance(context, BoundHandle) and context.connection is self):
             detail = "The input handle belongs to another connection"

@@ -95,11 +95,12 @@ def wants_handle(options: GetOptions) -> bool:
 
 
 def fits(said: MessageDescriptor | GetOptions) -> bool:
-    """Return whether the identifiers, and of a descriptor Format and ReplyToQ, fit their fields: cut, they would be others."""
+    """Return whether identifiers, and of a descriptor Format and where to reply, fit: cut, they would be others."""
     ids = len(said.message_id) == len(said.correlation_id) == len(said.group_id) == len(NO_ID)
     if isinstance(said, GetOptions):
         return ids
-    return ids and len(said.format) <= _FORMAT_CHARS and len(said.reply_to_queue) <= OBJECT_NAME_CHARS_MAX
+    names = max(len(said.reply_to_queue), len(said.reply_to_queue_manager))
+    return ids and len(said.format) <= _FORMAT_CHARS and names <= OBJECT_NAME_CHARS_MAX
 
 
 def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:

@@ -163,8 +163,11 @@ def _check_lengths(descriptor: MessageDescriptor) -> None:
         len(descriptor.message_id) == len(descriptor.correlation_id) == len(descriptor.group_id) == _ID_BYTES
         and len(descriptor.format) <= _FORMAT_CHARS
         and len(descriptor.reply_to_queue) <= OBJECT_NAME_CHARS_MAX
+        and len(descriptor.reply_to_queue_manager) <= OBJECT_NAME_CHARS_MAX
     ):
-        raise Refusal(Reason.MD_ERROR, "An identifier is not 24 bytes long, or Format or ReplyToQ is longer than its field")
+        raise Refusal(
+            Reason.MD_ERROR, "An identifier is not 24 bytes long, or Format, ReplyToQ or ReplyToQMgr is longer than its field"
+        )
 
 
 def _check_values(descriptor: MessageDescriptor) -> None:

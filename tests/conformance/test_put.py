@@ -129,6 +129,8 @@ def test_suppress_replyto_takes_the_reply_queue_off(queue: str, program: Program
         ({"message_id": b"short"}, Reason.MD_ERROR),
         ({"correlation_id": bytes(25)}, Reason.MD_ERROR),
         ({"format": "NINECHARS"}, Reason.MD_ERROR),
+        ({"reply_to_queue": "Q" * 49}, Reason.MD_ERROR),
+        ({"reply_to_queue": "Q", "reply_to_queue_manager": "Q" * 49}, Reason.MD_ERROR),
     ],
     ids=str,
 )
