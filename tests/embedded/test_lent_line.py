@@ -312,6 +312,29 @@ def test_a_commit_takes_its_course_though_its_application_dies(
     assert (1, 0) == (owner.administration.queue_status(QUEUE).depth, owner.administration.queue_status(QUEUE).uncommitted)
 
 
+def test_nothing_is_got_for_an_application_that_is_known_to_be_gone(
+    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[LentLine]
+) -> None:
+    """Its backout would count, and a poison message is told by that count from one that nobody has seen."""
+    put(owner, b"one", b"two")
+    connection, handle = connect(server)
+    first(connection, handle)
+    store.holds = True
+
+    with beside(lambda: commit_and_get(connection, handle)):
+        until(lambda: store.unanswered)
+        connection.abandon()
+        until(lambda: heard)
+        store.holds = False
+        store.answer()
+        until(lambda: not server.connection_count)
+
+    local = owner.connect()
+    left = local.get(local.open(QUEUE, INPUT), GetOptions(options=GetOption.NO_SYNCPOINT))
+    assert left is not None
+    assert (b"two", 0) == (left.body, left.descriptor.backout_count)
+
+
 def test_an_application_that_dies_between_two_is_backed_out(
     owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]
 ) -> None:

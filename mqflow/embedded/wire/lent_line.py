@@ -18,7 +18,7 @@ from mqflow.embedded.wire.servable import ServableConnection
 from mqflow.embedded.wire.streams import Stream
 from mqflow.embedded.wire.switchboard import Switchboard
 from mqflow.mqi.errors import MQIError
-from mqflow.verbs import UNIT_BYTES_MAX, GetOptions
+from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got
 
 __all__ = ("Left", "LentLine")
 
@@ -150,8 +150,7 @@ class LentLine:
         assert request is not None  # noqa: S101 - whoever begins sets it
         try:
             if error is None:
-                handle, options = self._handle_of(request.handle), self._options_of(request)
-                unit = self._connection.get_at_once(handle, options, most=request.most, bytes_max=UNIT_BYTES_MAX)
+                unit = self._got(request)
                 if not unit:
                     self._give_back(Left(settled=request, failure=self._broken))
                     return
@@ -165,6 +164,12 @@ class LentLine:
             return
         if self._broken is not None or not whole:
             self._give_back(Left(failure=self._broken, unsent=not whole))
+
+    def _got(self, request: calls.Exchange) -> list[Got]:
+        if self._broken is not None:  # it would be backed out at once, and counted
+            return []
+        handle, options = self._handle_of(request.handle), self._options_of(request)
+        return self._connection.get_at_once(handle, options, most=request.most, bytes_max=UNIT_BYTES_MAX)
 
     def _give_back(self, left: Left) -> None:
         self._lent = False
