@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo demo-spark test check bench bench-spark docs format clean
+.PHONY: demo demo-spark test check classes bench bench-spark docs format clean
 
 $(STAMP): pyproject.toml plugins/inbox/pyproject.toml plugins/prometheus/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ check: $(STAMP) ## the fast part: format, lint, types, floors
 
 test: check docs ## everything
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+classes: $(STAMP) ## once for a machine: from then on each JVM of the tests starts with half of the processor time
+	$(BIN)/python -m tests.pipeline.jvm
 
 bench: $(STAMP) ## the budgets, measured here, into docs/performance.md
 	$(BIN)/python -m benchmarks

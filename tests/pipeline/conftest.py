@@ -9,6 +9,7 @@ import pytest
 
 from mqflow.journal import Kind
 from mqflow.testing.journals import generate_journal
+from tests.pipeline import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ def _config(folder: Path) -> dict[str, str]:
     return {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",  # it plans each query again after each of its stages
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short runs: compile little
+        "spark.driver.extraJavaOptions": jvm.options(),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
         # What Spark's pages show is made of this log.

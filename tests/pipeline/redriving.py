@@ -19,6 +19,7 @@ from mqflow.mqi.options import Persistence
 from mqflow.pipeline import redrive
 from mqflow.policy import moved
 from mqflow.verbs import Got
+from tests.pipeline import jvm
 from tests.pipeline.names import TARGETS
 
 __all__ = ("command", "make_letters")
@@ -55,7 +56,7 @@ def command(design: str, tables: Path, url: str) -> Sequence[str]:
     """Return what is typed."""
     to = ("--to", TARGETS[design]) if design == "forgetful" else ()
     options = ("--where", "true", "--unit", "20", "--id", design, *to, "--url", url, "--master", "local[2]")
-    quick = ("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    quick = ("--conf", f"spark.driver.extraJavaOptions={jvm.options()}")
     module = ("tests.pipeline.redriving", design)
     return ("-m", *module, "spark", "redrive", "--tables", str(tables), *options, *quick)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline import jvm
+
 PROGRAM = """
 import sys
 from mqflow.pipeline import spark_session
@@ -26,8 +28,7 @@ def test_a_journal_is_read_over_spark_connect(journal: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs pyspark[connect], which the extra dev brings")
     pytest.importorskip("grpc_status", reason="as grpc")
 
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a short run: compile little
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": quick}
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "JDK_JAVA_OPTIONS": jvm.options()}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(journal)], capture_output=True, text=True, check=False, timeout=200, env=environment
     )

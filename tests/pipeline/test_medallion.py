@@ -18,7 +18,8 @@ from tests.pipeline import medallion_oracle as oracle
 START, MINUTE = oracle.START_US, oracle.MINUTE_US
 
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+#: On the session of the demo: so the two processes of the tests take about as long.
+pytestmark = [pytest.mark.usefixtures("interpreted"), pytest.mark.xdist_group("long on spark")]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from mqflow.pipeline.queue_sink import keyed
 from mqflow.runtime.lander import Lander, LanderOptions
 from mqflow.runtime.landing import keep_landing
 from mqflow.verbs import Connection
-from tests.pipeline import mortal_sources
+from tests.pipeline import jvm, mortal_sources
 from tests.pipeline.names import LANDED, OVERLOADED, QUEUES, TARGETS
 from tests.runtime.landing import Unmarked
 
@@ -198,7 +198,7 @@ def main(where: str, url: str, how: str, *designs: str) -> None:
             # Few rows and short lives: nothing is worth compiling.
             "spark.sql.codegen.wholeStage": "false",
             "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions": jvm.options(),
             "spark.local.dir": str(base / "local"),
             "spark.sql.streaming.metricsEnabled": "false",
         },
