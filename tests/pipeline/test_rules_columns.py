@@ -1,7 +1,7 @@
 """Rules as Spark columns decide as the DLQ handler does, on every message: whatever the table, whatever the message."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -212,7 +212,7 @@ def test_a_dry_run_counts_each_rule_and_names_the_shadowed(spark: SparkSession) 
     assert [4] == [use.number for use in found.rules if use.never_fires]
     assert ((1, 3),) == found.rules[2].taken_by == found.rules[1].taken_by
     assert 3 * 176 == found.rules[0].first_bytes
-    assert datetime(2026, 1, 2, 3, 4, 5) == found.rules[0].oldest  # noqa: DTZ001 - Spark's timestamps come without a zone, in UTC
+    assert datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC) == found.rules[0].oldest
 
 
 def test_what_no_rule_takes_is_shown(spark: SparkSession) -> None:
