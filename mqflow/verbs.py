@@ -95,8 +95,8 @@ class GetOptions(Struct, frozen=True, kw_only=True):
     message_handle: bool = False
 
 
-class Got(Struct, frozen=True, kw_only=True, gc=False):
-    """A message as MQGET returned it."""
+class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """A message as MQGET returned it. Encoded without the names of its fields: a socket would carry them for each message."""
 
     descriptor: MessageDescriptor
     #: Cut to `buffer_bytes_max` when `reason` is 2079 or 2080.

@@ -12,6 +12,7 @@ from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.unit_of_work import UnitOfWork
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.verbs import Got
@@ -35,18 +36,18 @@ def get_plain(machine: Machine, handle: EmbeddedHandle, plan: GetPlan, most: int
     unit: list[Got] = []
     name = queue.attributes.name
     for message in queue.first(room):
-        body = message.body
-        if body is None or len(body) > bytes_max or not _is_plain(message):
+        body, descriptor = message.body, message.descriptor
+        if body is None or (body_bytes := len(body)) > bytes_max or not _is_plain(message, descriptor):
             break
         if message.stored and not _marked(machine, own, message):
             break
-        bytes_max -= len(body)
+        bytes_max -= body_bytes
         taken.append(message)
         unit.append(
             Got(
-                descriptor=message.descriptor,
+                descriptor=descriptor,
                 body=body,
-                data_bytes=len(body),
+                data_bytes=body_bytes,
                 resolved_queue=name,
                 message_token=message.serial.to_bytes(16, "big"),
             )
@@ -90,8 +91,7 @@ def _is_plain_queue(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
     )
 
 
-def _is_plain(message: QueuedMessage) -> bool:
-    descriptor = message.descriptor
+def _is_plain(message: QueuedMessage, descriptor: MessageDescriptor) -> bool:
     return not (
         descriptor.backout_count  # goes by itself, or ends a unit of work
         or descriptor.report
