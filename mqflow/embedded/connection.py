@@ -257,13 +257,9 @@ class EmbeddedConnection:
 
     def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
         """Return plain messages that are there; none where the first is special, or a get would be refused: `get` says why."""
-        try:
-            with self._machine.lock:
-                self._check_usable()
-                self._check_handle(handle)
-                return get_plain(self._machine, handle, _plan(handle, options), most, bytes_max)
-        except Refusal:
-            return []
+        with contextlib.suppress(MQIError):
+            return self._get_plain(handle, options, most, bytes_max)
+        return []
 
     def browse_back(self, handle: Any, count: int) -> None:
         """Put the cursor back by so many of the messages that the last `get_many` browsed. Refused with 2034 after others."""

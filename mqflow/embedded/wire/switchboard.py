@@ -16,6 +16,7 @@ __all__ = ("QUIET_S", "Crowd", "EpollSwitchboard", "Line", "Switchboard", "switc
 QUIET_S: Final = 0.5
 """How long nothing may be heard of a line before its owner listens itself, who knows how long is too long."""
 
+# From so many on a loan saves more than it costs: measured with 1, 2, 3, 4 and 16 at a time.
 _CROWD_MIN: Final = 4
 
 
