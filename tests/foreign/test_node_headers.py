@@ -6,9 +6,11 @@ hash says; node comes with pyright.
 
 import hashlib
 import importlib.util
+import io
 import json
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -64,29 +66,30 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
         pytest.skip("there is no node: pyright[nodejs] brings it")
     programs = Path(found.origin).parent / "bin"
     folder = tmp_path_factory.mktemp("npm")
-    with tarfile.open(_downloaded(programs)) as packed:
+    with tarfile.open(fileobj=io.BytesIO(_package(programs))) as packed:
         packed.extractall(folder, filter="data")
     return Node(programs / "node", folder / "package" / "lib" / "mqstruc.js")
 
 
-def _downloaded(programs: Path) -> Path:
+def _package(programs: Path) -> bytes:
+    """The bytes that were looked at. Several processes may want them at once, and none sees half a download of another's."""
     file = CACHE / f"{PACKAGE.replace('@', '-')}.tgz"
     if not file.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        pack = [
-            str(programs / "node"),
-            str(programs.parent / "lib/node_modules/npm/bin/npm-cli.js"),
-            "pack",
-            PACKAGE,
-            "--pack-destination",
-            str(CACHE),
-        ]
+        _download(programs, file)
+    package = file.read_bytes()
+    assert hashlib.sha512(package).hexdigest() == SHA512, f"{file} is not the {PACKAGE} that was looked at; delete it"
+    return package
+
+
+def _download(programs: Path, file: Path) -> None:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    npm = programs.parent / "lib/node_modules/npm/bin/npm-cli.js"
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        pack = [str(programs / "node"), str(npm), "pack", PACKAGE, "--pack-destination", scratch]
         packed = subprocess.run(pack, capture_output=True, text=True, check=False)
         if packed.returncode:
             pytest.skip(f"the npm registry does not give {PACKAGE}: {packed.stderr.strip()[-200:]}")
-    found = hashlib.sha512(file.read_bytes()).hexdigest()
-    assert found == SHA512, f"{file} is not the {PACKAGE} that was looked at; delete it where it is only half there"
-    return file
+        Path(scratch, file.name).replace(file)
 
 
 @MANY
