@@ -6,20 +6,23 @@ The faults are made below SQLite, by the preloaded `disk.c`: ENOSPC on a file sy
 import random
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqflow.embedded.storage import rows
 from mqflow.embedded.storage.folder import DamagedFolderError
+from mqflow.embedded.storage.loading import read_catalogue
 from mqflow.embedded.storage.reserve import BALLAST_BYTES
-from mqflow.embedded.storage.store import BackoutCounted, MessageAdded, MessageRemoved
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import BackoutCounted, MessageAdded, MessageRemoved, QueueDeleted
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.disk import Disk, build_disk, memory_folder
 from tests.embedded.scenario import after, found_in, steps
-from tests.embedded.storing import added, defined, message, opened, reopened, serials, write
+from tests.embedded.storing import DEFINITIONS, QUEUE, added, defined, message, opened, reopened, serials, write
 
 DISK_BYTES = 24_000_000
 FREE_BYTES_MIN = 1_000_000
@@ -165,6 +168,83 @@ def test_a_delivery_is_noted_until_its_backout_is_counted_on_the_disk(tmp_path: 
         assert write(store, []) is None
 
         assert (noted, store._marks.recorded()) == ({1: 0}, {})
+
+
+class NoRoomFor:
+    """A disk that is full for transactions that say one thing, and for no others; how many were tried."""
+
+    def __init__(self, store: SqliteStore, says: Callable[[rows.Statement], bool]) -> None:
+        self.tried = 0
+        self._store = store
+        self._transact = store._transact
+        self._says = says
+
+    def __call__(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
+        said = list(statements)
+        self.tried += 1
+        if any(map(self._says, said)):
+            self._store._catalogue = read_catalogue(self._store._database)
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        self._transact(said, synced=synced)
+
+
+def test_a_count_that_had_to_wait_for_room_does_not_take_back_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1))
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[1][0][:2] == (1, 1)))
+            store.write([BackoutCounted(1, 1)], None)
+            write(store, [])
+            later = write(store, [BackoutCounted(1, 2)])
+        write(store, [])
+    [message_of_1] = reopened(tmp_path).messages
+
+    assert (None, 2) == (later, message_of_1.descriptor.backout_count)
+
+
+def test_a_queue_whose_deletion_had_to_wait_for_room_is_not_defined_again_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made later, the deletion would take the new queue along, with what was put there."""
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[0].startswith("DELETE FROM queue")))
+            store.write([QueueDeleted(QUEUE)], None)
+            write(store, [])
+            meanwhile = [write(store, DEFINITIONS[1:2]), write(store, added(3)), write(store, [MessageRemoved(1)])]
+        again = [write(store, DEFINITIONS[1:2]), write(store, added(4))]
+    snapshot = reopened(tmp_path)
+
+    assert [True, True, False] == [isinstance(each, MQIError) for each in meanwhile]
+    assert ([None, None], [4]) == (again, serials(snapshot))
+    assert 2 == len(snapshot.queues)
+
+
+def test_what_is_owed_costs_a_full_disk_one_attempt_and_is_made_in_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(*range(1, 503)))
+        with monkeypatch.context() as no_room:
+            full = NoRoomFor(store, lambda said: said[1][0] != (502,))
+            no_room.setattr(store, "_transact", full)
+            for serial in range(1, 501):
+                store.write([MessageRemoved(serial)], None)
+            write(store, [])
+            full.tried = 0
+            drained = write(store, [MessageRemoved(502)])
+            while_full = full.tried
+        room = NoRoomFor(store, lambda _: False)
+        monkeypatch.setattr(store, "_transact", room)
+        write(store, [])
+
+    assert drained is None
+    assert while_full == 2
+    assert room.tried < 12
+    assert [501] == serials(reopened(tmp_path))
 
 
 def test_a_copy_for_which_there_is_no_room_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

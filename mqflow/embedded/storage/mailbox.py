@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, ObjectDefined
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, ObjectDefined
 
 __all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release")
 
@@ -33,6 +33,11 @@ class Call(Struct, frozen=True, gc=False, eq=False):
     def log_bytes(self) -> int:
         """What the log may grow by."""
         return self.added_bytes + _CHANGE_BYTES * len(self.changes)
+
+    @property
+    def defines_or_adds(self) -> bool:
+        """Whether it does anything but take messages away and count their backouts."""
+        return not all(isinstance(change, MessageRemoved | BackoutCounted) for change in self.changes)
 
     @property
     def counts_backouts(self) -> bool:

@@ -51,7 +51,11 @@ SERIALS_RESERVED: Final = 1 << 20
 """How far ahead of use serial numbers are noted as given, so that not every put needs to note its own."""
 
 SET_STATE: Final = "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)"
-COUNT: Final = "INSERT OR REPLACE INTO backout (serial, count, crc) VALUES (?, ?, ?)"
+# A count only grows: one that had to wait for room must not take back a later one.
+COUNT: Final = (
+    "INSERT INTO backout (serial, count, crc) VALUES (?, ?, ?) "
+    "ON CONFLICT (serial) DO UPDATE SET count = excluded.count, crc = excluded.crc WHERE excluded.count > count"
+)
 QUARANTINE: Final = "INSERT OR IGNORE INTO quarantine (serial, why, found_at) VALUES (?, ?, ?)"
 _ADD: Final = (
     "INSERT INTO message (serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, body) "

@@ -79,9 +79,9 @@ class SqliteStore:
             raise
         self._reserve = Reserve(self._folder, free_bytes_min, self._reusable_bytes)
         self._catalogue = rows.Catalogue({}, set(), 0)
-        #: Calls of the group under way that have no answer yet.
-        self._unanswered: list[Call] = []
-        #: Calls nobody waits for that found the disk full: tried again with the next group.
+        #: Calls of the group under way that have no answer yet, in order.
+        self._unanswered: dict[Call, None] = {}
+        #: Calls nobody waits for that found the disk full, in order: tried again before the next group.
         self._owed: list[Call] = []
         #: In-flight marks that are to be forgotten once nothing is owed: they stand for the counts that may be.
         self._outlived: list[int] = []
@@ -236,7 +236,7 @@ class SqliteStore:
         for item in items:
             match item:
                 case Call():
-                    self._unanswered.append(item)
+                    self._unanswered[item] = None
                 case Release():
                     self._outlived.extend(item.marks)
                 case Quarantine():
@@ -247,6 +247,7 @@ class SqliteStore:
                     assert_never(item)
         if self._unanswered or self._owed or damaged or (closing is not None and closing.write):
             self._check_fence()
+        self._make_owed()
         self._make_all()
         self._forget_marks()
         if damaged:
@@ -264,8 +265,6 @@ class SqliteStore:
 
     def _make_all(self) -> None:
         """Make and answer the calls of the group: together, or one by one where the disk is full."""
-        self._unanswered = self._owed + self._unanswered
-        self._owed = []
         admitted = self._admitted(self._unanswered)
         try:
             self._make(admitted)
@@ -277,6 +276,9 @@ class SqliteStore:
                 self._make_alone(call)
 
     def _make_alone(self, call: Call) -> None:
+        if self._is_held_up(call):  # an earlier one of the group is owed by now
+            self._refuse(call)
+            return
         try:
             self._make([call])
         except sqlite3.Error as error:
@@ -284,17 +286,41 @@ class SqliteStore:
                 raise
             self._refuse(call)
 
+    def _make_owed(self) -> None:
+        """Make what is owed, in order, while there is room: first one call, to see, then ever more at once."""
+        at_once = 1
+        while self._owed:
+            calls = self._owed[:at_once]
+            try:
+                self._make_together(calls)
+            except sqlite3.Error as error:
+                if not is_full(error):
+                    raise
+                return
+            del self._owed[:at_once]
+            at_once *= 2
+
+    def _is_held_up(self, call: Call) -> bool:
+        """Whether it has to wait for what is owed: definitions are made in their order, and messages need their queue.
+
+        Counts and removals wait for nothing: a queue can be drained whatever is owed.
+        """
+        return call.defines_or_adds and any(owed.defines_or_adds for owed in self._owed)
+
     def _make(self, calls: Sequence[Call]) -> None:
         """Make these calls in one transaction, and answer them. Raises what SQLite raises, with nothing made."""
         if not calls:
             return
-        changes = chain.from_iterable(call.changes for call in calls)
         began = self._clock.monotonic()
-        self._transact(self._catalogue.statements(changes), synced=any(_needs_sync(call) for call in calls))
+        self._make_together(calls)
         self._gathering.synced(len(calls), self._clock.monotonic() - began)
-        self._log_pages += _COMMIT_PAGES + sum(call.log_bytes for call in calls) // PAGE_BYTES
         for call in calls:
             self._answer(call, None)
+
+    def _make_together(self, calls: Sequence[Call]) -> None:
+        changes = chain.from_iterable(call.changes for call in calls)
+        self._transact(self._catalogue.statements(changes), synced=any(_needs_sync(call) for call in calls))
+        self._log_pages += _COMMIT_PAGES + sum(call.log_bytes for call in calls) // PAGE_BYTES
 
     def _transact(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
         with self._connection:
@@ -314,14 +340,15 @@ class SqliteStore:
         if broken := self._fence.broken():
             raise UnsafeFolderError(self._folder.path, f"{broken} while it was in use", "Find out who did it")
 
-    def _admitted(self, calls: Sequence[Call]) -> list[Call]:
+    def _admitted(self, calls: Iterable[Call]) -> list[Call]:
         """Return the calls there is room for, and refuse the others: those that only take away always fit."""
+        calls = list(calls)
         total = sum(call.added_bytes for call in calls)
-        if not total or self._has_room_for(total):
-            return list(calls)
+        if not self._owed and (not total or self._has_room_for(total)):
+            return calls
         admitted, total = [], 0
         for call in calls:
-            if call.added_bytes and not self._has_room_for(total + call.added_bytes):
+            if self._is_held_up(call) or (call.added_bytes and not self._has_room_for(total + call.added_bytes)):
                 self._refuse(call)
             else:
                 admitted.append(call)
@@ -365,7 +392,7 @@ class SqliteStore:
             # Not noted: the damage is still there to be found again.
 
     def _answer(self, call: Call, error: MQIError | None) -> None:
-        self._unanswered.remove(call)
+        del self._unanswered[call]
         if call.done is not None:
             call.done(error)
 
@@ -395,7 +422,7 @@ class SqliteStore:
         while not self._mailbox.empty():
             item = self._mailbox.get()
             if isinstance(item, Call):
-                self._unanswered.append(item)
+                self._unanswered[item] = None
         for call in self._unanswered:
             if call.done is not None:
                 call.done(self._ended)
