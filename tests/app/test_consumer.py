@@ -98,6 +98,20 @@ async def test_a_poison_message_that_nobody_takes_is_discarded_with_the_commit_a
     assert 0 == mq.depth("IN")
 
 
+async def test_a_poison_message_that_nobody_takes_is_there_again_when_the_unit_of_work_is_backed_out(
+    mq: QueueManagerKit,
+) -> None:
+    """The transaction rolls back: it is neither discarded nor moved, and its count goes on."""
+    mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)")
+    async with mq.run(app := App()):
+        await backed_out_once(mq, app)
+        async with app.consumer("IN") as consumer:
+            assert await consumer.receive() is None
+            await consumer.backout()
+
+    assert [(b"poison", 2)] == [(found.body, found.backout_count) for found in mq.browse("IN")]
+
+
 async def test_without_a_transaction_the_receive_and_the_move_are_final_at_once(mq: QueueManagerKit) -> None:
     async with mq.run(app := App()):
         await backed_out_once(mq, app)

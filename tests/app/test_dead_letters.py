@@ -129,6 +129,26 @@ async def test_a_table_that_changes_applies_at_once(mq: QueueManagerKit, table: 
     assert ["OTHER", "OTHER"] == [queue_of(event) for event in mq.events if isinstance(event, DeadLetterActed)]
 
 
+async def test_a_table_that_changes_counts_from_the_next_start_on(mq: QueueManagerKit, table: Path) -> None:
+    """The seed: changes do not come into effect until the DLQ handler is restarted."""
+    define(mq)
+    app = App()
+    app.dead_letter_handler(table)
+    async with mq.run(app):
+        await anyio.sleep(2)
+        change(table, f"INPUTQ({DLQ})\nACTION(FWD) FWDQ(OTHER)\n")
+        await anyio.sleep(60)
+        put(mq, b"one")
+        await anyio.sleep(2)
+    started_again = App()
+    started_again.dead_letter_handler(table)
+    async with mq.run(started_again):
+        put(mq, b"two")
+        await anyio.sleep(2)
+
+    assert ["ORDERS.IN", "OTHER"] == [queue_of(event) for event in mq.told(DeadLetterActed)]
+
+
 def change(table: Path, text: str) -> None:
     table.write_text(text)
     os.utime(table, ns=(len(text), len(text)))  # another moment, however fast this is

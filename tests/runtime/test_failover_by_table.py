@@ -42,6 +42,8 @@ class World:
         self.told: list[Event] = []
         #: After so many dials, the table says these hosts.
         self.then: dict[int, str] = {}
+        #: After so many dials, these hosts answer.
+        self.answers_after: tuple[int, dict[str, QueueManager]] | None = None
 
     def says(self, *hosts: str) -> None:
         """Write the table."""
@@ -57,6 +59,8 @@ class World:
         self.dialled.append(attempt.address.host)
         if len(self.dialled) in self.then:
             self.says(self.then[len(self.dialled)])
+        if self.answers_after is not None and len(self.dialled) > self.answers_after[0]:
+            self.hosts = self.answers_after[1]
         if attempt.address.host not in self.hosts:
             raise error_for(Reason.HOST_NOT_AVAILABLE, "MQCONNX")
         return self.hosts[attempt.address.host].connect(application_name=application_name, user=user)
@@ -136,6 +140,30 @@ async def test_the_table_is_read_before_each_pass_of_an_outage(world: World, beh
 
     assert ["old", "old", "old", "old", "new"] == world.dialled
     assert [0, 1, 2, 3] == [event.attempt for event in world.told if isinstance(event, Reconnecting)]
+    await again.close()
+    await session.close()
+
+
+async def test_there_is_a_wait_before_each_pass_and_none_between_its_entries(
+    world: World, behind: EmbeddedQueueManager
+) -> None:
+    """When all suitable entries have been tried, they wait for a period of time before trying to reconnect again."""
+    faults = Faults()
+    world.hosts = {"third": faults.wrap(behind)}
+    world.says("first", "second", "third")
+    supervisor = world.supervisor()
+    session = await supervisor.connect()
+    faults.break_connections()
+    world.hosts = {}
+    world.dialled.clear()
+    world.answers_after = (7, {"second": behind})
+    supervisor.lost(LOST)
+
+    again = await supervisor.connect()
+
+    assert ["first", "second", "third", "first", "second", "third", "first", "second"] == world.dialled
+    tried = [event for event in world.told if isinstance(event, Reconnecting)]
+    assert [0, 1, 2] == [event.attempt for event in tried]  # a wait for each pass
     await again.close()
     await session.close()
 

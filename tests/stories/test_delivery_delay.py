@@ -11,6 +11,7 @@ import pytest
 
 from mqflow import App, Context, MQIError
 from mqflow.ambient import THREADS
+from mqflow.app.settings import Settings
 from mqflow.events import (
     DelayedDelivered,
     DelayedRefused,
@@ -171,6 +172,19 @@ async def test_a_handler_sends_it_in_its_unit_of_work(mq: QueueManagerKit) -> No
     assert [b"x"] == [each.body for each in found]
 
 
+async def test_a_delayed_message_cannot_be_got_in_its_own_unit_of_work(mq: QueueManagerKit) -> None:
+    """To get a message again although its unit of work has not committed: this technique does not work with delivery delay."""
+    app = App()
+    async with mq.run(app), app.consumer("LATER") as consumer:
+        await consumer.put("LATER", b"at once")
+        await consumer.put("LATER", b"later", delay=5)
+        first, second = await consumer.receive(), await consumer.receive(wait_ms=10_000)
+        await consumer.commit()
+
+    assert first is not None
+    assert (b"at once", None) == (first.body, second)
+
+
 async def test_the_delay_counts_from_the_send_and_not_from_the_commit(mq: QueueManagerKit) -> None:
     """This value is added to the time at which the message is sent and gives the earliest time at which it can be got."""
     app = App()
@@ -252,6 +266,39 @@ async def test_a_full_staging_queue_is_named(mq: QueueManagerKit) -> None:
             await app.put("LATER", b"x", delay=5)
 
 
+async def test_a_message_with_no_room_on_the_staging_queue_is_refused_in_its_name(mq: QueueManagerKit) -> None:
+    """The system queue must be altered so that its MAXMSGL and MAXDEPTH attributes are sufficient."""
+    mq.mqsc(f"ALTER QLOCAL({STAGING}) MAXMSGL(1000)")
+    app = App()
+    async with mq.run(app):
+        with pytest.raises(MQIError, match=rf"{STAGING}.*MQRC_MSG_TOO_BIG_FOR_Q"):
+            await app.put("LATER", bytes(1_000), delay=5)
+
+
+@pytest.mark.parametrize(
+    ("clustered", "reason"),
+    [
+        ("CLUSTER(SALES) DEFBIND(OPEN)", Reason.OPTIONS_ERROR),
+        ("CLUSTER(SALES) DEFBIND(GROUP)", Reason.OPTIONS_ERROR),
+        ("CLUSTER(SALES) DEFBIND(NOTFIXED)", Reason.NONE),
+        ("CLUSTER(' ') DEFBIND(OPEN)", Reason.NONE),
+    ],
+)
+async def test_a_cluster_queue_takes_a_delayed_message_only_if_its_binding_is_not_fixed(
+    mq: QueueManagerKit, clustered: str, reason: Reason
+) -> None:
+    """Not supported for clustered destinations that have a DEFBIND value other than MQBND_BIND_NOT_FIXED."""
+    mq.mqsc(f"ALTER QLOCAL(LATER) {clustered}")
+    app, reasons = App(), [Reason.NONE]
+    async with mq.run(app):
+        try:
+            await app.put("LATER", b"x", delay=5)
+        except MQIError as refused:
+            reasons.append(Reason(refused.reason))
+
+    assert reason == reasons[-1]
+
+
 # -- expiry
 
 
@@ -310,6 +357,22 @@ async def test_a_staging_queue_that_comes_back_starts_the_processor(mq: QueueMan
         [found] = await mq.drain("LATER")
 
     assert b"x" == found.body
+
+
+async def test_a_staging_queue_that_is_defined_later_starts_the_processor(mq: QueueManagerKit) -> None:
+    """If the staging queue has not been defined ... shuts down. If the staging queue is later defined ... restarts."""
+    app = App(settings=Settings(delay_queue="STAGED"))
+    async with mq.run(app):
+        with pytest.raises(MQIError, match="MQRC_FUNCTION_NOT_SUPPORTED"):
+            await app.put("LATER", b"x", delay=5)
+        await anyio.sleep(30)
+        mq.define("STAGED")
+        await app.put("LATER", b"x", delay=5)
+
+        [found] = await mq.drain("LATER")
+
+    assert b"x" == found.body
+    assert ["STAGED"] == [event.queue for event in mq.told(DelayProcessorStopped)]
 
 
 async def test_it_goes_on_after_an_outage(mq: QueueManagerKit) -> None:

@@ -9,9 +9,10 @@ import pytest
 from mqflow import App, Backout, Message, Pace, Reject
 from mqflow.events import Decided, Delivered, Disposed, Settled
 from mqflow.mqi import rfh2
-from mqflow.mqi.options import Report
+from mqflow.mqi.options import OpenOption, Report
 from mqflow.policy.disposition import Discard, Return, Settlement
 from mqflow.testing.kit import Found, QueueManagerKit
+from mqflow.verbs import Connection, ObjectHandle, inquire_base_queue
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -153,6 +154,31 @@ async def test_the_queue_is_opened_for_inquire_and_closed_again(mq: QueueManager
     assert "MQCLOSE" in verbs[first : first + 4]
 
 
+async def test_to_inquire_the_queue_is_opened_for_that_alone(mq: QueueManagerKit) -> None:
+    """The user running the receiving application must have inquire access, regardless of the type of the queue."""
+    mq.define("ALIAS", kind="QALIAS", target="IN")
+    asked = _Asked(mq.queue_manager.connect())
+
+    inquire_base_queue(asked, "ALIAS")  # type: ignore[arg-type]  # it passes every verb on
+
+    assert dict.fromkeys(("ALIAS", "IN"), OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING) == asked.opened
+
+
+class _Asked:
+    """A connection that remembers what was opened for what."""
+
+    def __init__(self, inner: Connection) -> None:
+        self._inner = inner
+        self.opened: dict[str, OpenOption] = {}
+
+    def open(self, name: str, options: OpenOption) -> ObjectHandle:
+        self.opened[name] = options
+        return self._inner.open(name, options)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+
 # -- asynchronous applications
 
 
@@ -279,14 +305,22 @@ async def test_a_message_with_an_rfh2_keeps_it_byte_for_byte(mq: QueueManagerKit
     assert ("failed", "ValueError") == (dead.why.outcome, dead.why.error)  # told by the events: the message cannot
 
 
-async def test_the_count_is_reset_to_zero(mq: QueueManagerKit) -> None:
+@pytest.mark.parametrize("properties", [{}, {"tenant": "blue"}], ids=["without an MQRFH2", "with one"])
+async def test_the_count_is_reset_to_zero(mq: QueueManagerKit, properties: dict[str, str]) -> None:
     """The BackoutCount field is reset to zero."""
-    assert 0 == (await one(mq, failing(), "BOQ")).backout_count
+    async with mq.run(failing()):
+        await mq.put("IN", "poison", properties=properties)
+        [dead] = await mq.drain("BOQ")
+
+    assert 0 == dead.backout_count
 
 
-async def test_the_expiry_is_what_remained(mq: QueueManagerKit) -> None:
+@pytest.mark.parametrize("properties", [{}, {"tenant": "blue"}], ids=["without an MQRFH2", "with one"])
+async def test_the_expiry_is_what_remained(mq: QueueManagerKit, properties: dict[str, str]) -> None:
     """The Expiry field is updated to reflect the remaining expiry at the time the poison message was received."""
-    dead = await one(mq, failing(), "BOQ", expiry=60.0)  # fails at 0 s and, a second later, at 1 s
+    async with mq.run(failing()):  # fails at 0 s and, a second later, at 1 s
+        await mq.put("IN", "poison", expiry=60.0, properties=properties)
+        [dead] = await mq.drain("BOQ")
 
     assert 580 <= dead.descriptor.expiry_tenths <= 591
 

@@ -1,0 +1,65 @@
+"""Every statement of the source documents has a test that is there, or a reason; docs/sources.md is made from the tables."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.sources.statements import ORDER, ROOT, Section, Source, Statement, page, read, what_is_wrong
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_every_statement_has_a_test_that_is_there_or_a_reason(name: str) -> None:
+    assert [] == list(what_is_wrong(read(name)))
+
+
+def test_every_table_is_on_the_page() -> None:
+    assert sorted(ORDER) == sorted(table.stem for table in Path(__file__).parent.glob("*.toml"))
+
+
+def test_the_page_is_made_from_the_tables() -> None:
+    current = (ROOT / "docs" / "sources.md").read_text("utf-8")
+
+    assert page() == current, "Make it again: python -m tests.sources.statements > docs/sources.md"
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_no_statement_stands_twice(name: str) -> None:
+    said = [statement.says for statement in read(name).statements]
+
+    assert len(said) == len(set(said))
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        (Statement(says="so it is"), "has neither a test nor a reason"),
+        (Statement(says="so it is", differs=" "), "has neither a test nor a reason"),
+        (Statement(says=" ", differs="why"), "has neither a test nor a reason"),
+        (
+            Statement(says="so it is", held=("sources/sources::nothing",)),
+            "there is no test_nothing in tests/sources/test_sources.py",
+        ),
+        (Statement(says="so it is", held=("sources/nowhere::x",)), "there is no test_x in tests/sources/test_nowhere.py"),
+        (
+            Statement(says="so it is", held=("sources/sources::no_statement_stands_twice[" + "a row that is " + "not there]",)),
+            "no text in tests/sources/test_sources.py has the words of this row",
+        ),
+    ],
+    ids=["nothing", "a blank reason", "says nothing", "no such test", "no such file", "no such row"],
+)
+def test_what_is_not_held_is_found(statement: Statement, found: str) -> None:
+    source = Source(title="A", by="B", guide="c", section=(Section(title="D", statement=(statement,)),))
+
+    [wrong] = what_is_wrong(source)
+
+    assert found in wrong
+
+
+@pytest.mark.parametrize("name", ["sources/sources", "::x", "a/b::x[row", "a/b::"])
+def test_what_is_no_name_of_a_test_is_refused(name: str) -> None:
+    source = Source(
+        title="A", by="B", guide="c", section=(Section(title="D", statement=(Statement(says="so", held=(name,)),)),)
+    )
+
+    with pytest.raises(ValueError, match="is no name of a test"):
+        list(what_is_wrong(source))
