@@ -3,6 +3,7 @@
 Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
 
+from contextlib import suppress
 from functools import partial
 from typing import Final, assert_never
 
@@ -18,10 +19,12 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.reports import report_delivery, report_expiration
 from mqflow.embedded.selecting import passes_over
+from mqflow.embedded.settling import begin_commit
 from mqflow.embedded.storage.store import MessageRemoved
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.conversion import convert
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format, OpenOption, Persistence, Report
 from mqflow.mqi.property_headers import Parted, PropertyControl, part, projected, to_header
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -159,27 +162,39 @@ def _under_cursor(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, *
 
 def _expire(machine: Machine, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
     """Discard a message that a get or a browse would have returned; one of the getter's own unit of work with its put."""
+    alone = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
         if message.body is None:
             machine.bodies.read(queue, message)
-        report_expiration(machine, message)
+        report_expiration(machine, alone, message)
     if unit is not None and message.key in unit.puts:
         unit.take_own(queue, message)
     else:
-        _discard(machine, queue, message)
+        queue.take(message)
+        machine.bodies.gone(message)
+    _discard(machine, alone, message)
+
+
+def _discard(machine: Machine, alone: UnitOfWork, message: QueuedMessage) -> None:
+    """Have it gone from the store together with its report: after a crash there are both, or the message again.
+
+    Where the store has no room for the report, the message goes without.
+    """
+    if message.stored:
+        removed = (MessageRemoved(message.serial),)
+        if not alone.operations:
+            machine.store.write(removed, None)
+            return
+        alone.discarded.append(message.serial)
+        alone.undo.append(partial(machine.store.write, removed, None))
+    with suppress(MQIError):
+        begin_commit(machine, alone, lambda _: None, counted=False)
 
 
 def _set_aside(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> None:
     """Take a damaged message off its queue. The storage keeps what there is of it, as of one found at the start."""
     machine.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
     queue.take(message)
-
-
-def _discard(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> None:
-    queue.take(message)
-    machine.bodies.gone(message)
-    if message.stored:
-        machine.store.write((MessageRemoved(message.serial),), None)
 
 
 def _handed_out(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
@@ -274,7 +289,7 @@ def _take(
         handle.saved_context = message.descriptor
     if handle.locked is not None:
         browse.unlock(queue, handle)
-    if message.descriptor.report & _DELIVERY:
+    if unit is not None and message.descriptor.report & _DELIVERY:
         report_delivery(machine, unit, _aged(machine, message), message.body or b"")
     if queue.attributes.monitoring > 0:
         queue.last_get_at = machine.clock.wall()

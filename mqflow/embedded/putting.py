@@ -69,7 +69,7 @@ def put_message(
     arrival = complete.report & _ARRIVAL
     unit = _unit_of_work(machine, handle.connection.unit_of_work, plan, complete, operations=2 if arrival else 1)
     message = place(machine, unit, queue, complete, body, now_s)
-    if arrival:
+    if unit is not None and arrival:
         report_arrival(machine, unit, message)
     if complete.message_flags or handle.logical.put is not None:
         incomplete = put_done(handle, unit, plan, complete, len(body))

@@ -1,6 +1,6 @@
 """The reports a queue manager makes itself: arrival, delivery, expiration; and what becomes of one nobody takes.
 
-A report is put in the unit of work of whoever caused it, or at once. One that cannot be put goes to the dead-letter queue
+A report is put in the unit of work of whoever caused it. One that cannot be put goes to the dead-letter queue
 behind an MQDLH; where there is none, or it refuses as well, it is dropped.
 Source: IBM q097680, "Report (MQLONG)": MQRO_COA, MQRO_COD, MQRO_EXPIRATION; "DeadLetterQName".
 """
@@ -13,12 +13,10 @@ from msgspec.structs import replace
 
 from mqflow.embedded.local_queue import QueuedMessage
 from mqflow.embedded.machine import Machine
-from mqflow.embedded.placing import check_persistence, check_room, must_be_durable, place
+from mqflow.embedded.placing import check_persistence, check_room, place
 from mqflow.embedded.refusal import Refusal
-from mqflow.embedded.settling import begin_commit
 from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
-from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import ApplicationType, Feedback, Format, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.moved import to_dead_letter_queue
@@ -30,12 +28,12 @@ _NAME_CHARS: Final = 28
 _ON_ITS_WAY: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEADER})
 
 
-def report_arrival(machine: Machine, unit: UnitOfWork | None, message: QueuedMessage) -> None:
+def report_arrival(machine: Machine, unit: UnitOfWork, message: QueuedMessage) -> None:
     """Put the COA report the message asks for, in the putter's unit of work."""
     _send(machine, unit, message.descriptor, message.body or b"", Report.COA_MASK, Feedback.COA)
 
 
-def report_delivery(machine: Machine, unit: UnitOfWork | None, descriptor: MessageDescriptor, body: bytes) -> None:
+def report_delivery(machine: Machine, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
     """Put the COD report the message asks for, in the getter's unit of work.
 
     A message that is on its way, behind an MQDLH or an MQXQH, was not delivered (recalled, not read again).
@@ -45,15 +43,13 @@ def report_delivery(machine: Machine, unit: UnitOfWork | None, descriptor: Messa
     _send(machine, unit, descriptor, body, Report.COD_MASK, Feedback.COD)
 
 
-def report_expiration(machine: Machine, message: QueuedMessage) -> None:
-    """Put the expiration report the message asks for; it is part of no unit of work, and has no expiry of its own."""
+def report_expiration(machine: Machine, unit: UnitOfWork, message: QueuedMessage) -> None:
+    """Put the expiration report the message asks for, in a unit of work of its own; it has no expiry."""
     descriptor = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
-    _send(machine, None, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
+    _send(machine, unit, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
 
 
-def _send(
-    machine: Machine, unit: UnitOfWork | None, about: MessageDescriptor, body: bytes, mask: Report, feedback: Feedback
-) -> None:
+def _send(machine: Machine, unit: UnitOfWork, about: MessageDescriptor, body: bytes, mask: Report, feedback: Feedback) -> None:
     owed = report(about, body, mask=mask, feedback=feedback)
     if owed is None:
         return
@@ -73,7 +69,7 @@ def _send(
         _dead_letter(machine, unit, replace(owed, descriptor=descriptor), refusal.reason)
 
 
-def _dead_letter(machine: Machine, unit: UnitOfWork | None, refused: ReportMessage, reason: int) -> None:
+def _dead_letter(machine: Machine, unit: UnitOfWork, refused: ReportMessage, reason: int) -> None:
     descriptor, body = to_dead_letter_queue(
         refused.descriptor,
         refused.body,
@@ -89,7 +85,7 @@ def _dead_letter(machine: Machine, unit: UnitOfWork | None, refused: ReportMessa
         _put(machine, unit, ReportMessage(machine.attributes.dead_letter_queue, "", descriptor, body))
 
 
-def _put(machine: Machine, unit: UnitOfWork | None, report_message: ReportMessage) -> None:
+def _put(machine: Machine, unit: UnitOfWork, report_message: ReportMessage) -> None:
     name, descriptor, body = report_message.reply_to_queue, report_message.descriptor, report_message.body
     if report_message.reply_to_queue_manager not in {"", machine.name}:
         raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR)
@@ -98,10 +94,4 @@ def _put(machine: Machine, unit: UnitOfWork | None, report_message: ReportMessag
         raise Refusal(Reason.PUT_INHIBITED)
     check_room(machine, queue, len(body))
     check_persistence(queue, descriptor.persistence)
-    if unit is not None or not must_be_durable(machine, descriptor):
-        place(machine, unit, queue, descriptor, body, machine.clock.wall())
-        return
-    alone = UnitOfWork()
-    place(machine, alone, queue, descriptor, body, machine.clock.wall())
-    with suppress(MQIError):  # what the store refuses is gone as well
-        begin_commit(machine, alone, lambda _: None)
+    place(machine, unit, queue, descriptor, body, machine.clock.wall())

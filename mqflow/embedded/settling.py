@@ -222,6 +222,7 @@ def _changes(unit: UnitOfWork) -> list[Change]:
         if message.descriptor.persistence == _PERSISTENT and not queue.deleted
     ]
     changes += [MessageRemoved(message.serial) for _, message in unit.gets if message.stored]
+    changes += map(MessageRemoved, unit.discarded)
     return changes
 
 

@@ -19,7 +19,7 @@ __all__ = ("UnitOfWork",)
 class UnitOfWork:
     """One connection's, reused for each unit of work after the other."""
 
-    __slots__ = ("_own_keys", "gets", "has_persistent", "marks", "operations", "puts", "retained", "undo")
+    __slots__ = ("_own_keys", "discarded", "gets", "has_persistent", "marks", "operations", "puts", "retained", "undo")
 
     def __init__(self) -> None:
         self.puts: dict[int, tuple[LocalQueue, QueuedMessage]] = {}
@@ -32,6 +32,8 @@ class UnitOfWork:
         self.operations = 0
         #: Whether a store may have to know of it.
         self.has_persistent = False
+        #: Serials of stored messages that go with the commit, and do not come back where it is refused.
+        self.discarded: list[int] = []
         #: What a backout has to undo besides, last first: where handles had left off.
         self.undo: list[Callable[[], None]] = []
         self._own_keys: dict[LocalQueue, list[int]] = {}
@@ -109,6 +111,7 @@ class UnitOfWork:
             self.puts.clear()
             self._own_keys.clear()
         if self.marks or self.undo or self.retained:
+            self.discarded.clear()
             self.marks.clear()
             self.undo.clear()
             self.retained.clear()

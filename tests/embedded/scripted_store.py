@@ -25,6 +25,8 @@ class ScriptedStore:
     #: Answer at once with this.
     refuses: Exception | None = None
     written: list[Change] = field(default_factory=list)
+    #: The same, call by call: what is in one is made together or not at all.
+    calls: list[list[str]] = field(default_factory=list)
     unanswered: list[Done] = field(default_factory=list)
     marked: list[tuple[int, int, bool]] = field(default_factory=list)
     released: list[int] = field(default_factory=list)
@@ -38,6 +40,7 @@ class ScriptedStore:
 
     def write(self, changes: Sequence[Change], done: Done | None) -> None:
         self.written.extend(changes)
+        self.calls.append([type(change).__name__ for change in changes])
         if done is None:
             return
         if self.holds:

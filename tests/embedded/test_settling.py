@@ -307,15 +307,17 @@ def test_a_get_that_cannot_be_marked_takes_nothing(rig: Rig, monkeypatch: pytest
     assert rig.seen_by_other() is not None
 
 
-def test_a_persistent_expiration_report_is_written(rig: Rig) -> None:
+def test_an_expired_message_and_its_report_are_one_change(rig: Rig) -> None:
+    """Otherwise a crash between the two would lose the report, or bring the message back to be reported again."""
     rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
     rig.put_committed(
         descriptor=MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
     )
     rig.clock.advance(1)
+    rig.store.calls.clear()
     rig.get()
 
-    assert ["MessageAdded", "MessageRemoved"] == rig.store.kinds()
+    assert [["MessageAdded", "MessageRemoved"]] == rig.store.calls
 
 
 def test_a_permanent_dynamic_queue_that_is_deleted_is_deleted_in_the_store(rig: Rig) -> None:
@@ -348,9 +350,31 @@ def test_an_expiration_report_that_the_store_refuses_is_dropped(rig: Rig) -> Non
     )
     rig.clock.advance(1)
     rig.store.refuses = FULL
+    rig.store.calls.clear()
 
     assert rig.get() is None
     assert 0 == rig.depth()
+    assert [["MessageAdded", "MessageRemoved"], ["MessageRemoved"]] == rig.store.calls
+
+
+@pytest.mark.parametrize("failure", [None, FULL])
+def test_an_expiration_report_shows_once_it_is_durable_or_not_at_all(rig: Rig, failure: MQIError | None) -> None:
+    rig.queue_manager.administration.define(QueueAttributes(name="REPLIES"))
+    asks = MessageDescriptor(persistence=1, expiry_tenths=10, report=Report.EXPIRATION, reply_to_queue="REPLIES")
+    rig.put_committed(descriptor=asks)
+    rig.clock.advance(1)
+    rig.store.holds = True
+    reports = rig.other.open("REPLIES", EVERYTHING)
+
+    rig.get()
+    before = rig.other.get(reports, OUTSIDE)
+    rig.store.answer(failure)
+    after = rig.other.get(reports, GetOptions(options=GetOption.BROWSE_FIRST))
+
+    assert before is None
+    assert (after is None) == (failure is FULL)
+    assert 0 == rig.depth()
+    assert rig.seen_by_other() is None
 
 
 def test_a_backout_gives_the_mark_back_behind_the_counts(rig: Rig) -> None:
