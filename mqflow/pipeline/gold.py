@@ -43,8 +43,8 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
     poisoned = ended.where(f.col("final_outcome").isin(*POISON))
     key = f.struct(*KEY)
     facts = attempted.select(
-        window_of("event_ts", sizes), *_HANDLER, "exc_class", key.alias("key"), f.lit(1).alias("delivery"),
-        (f.col("outcome") != "committed").cast("int").alias("failed"), f.lit(0).alias("poison"),
+        window_of("event_ts", sizes), *_HANDLER, "exc_class", key.alias("key"), f.col("attempts").alias("delivery"),
+        f.when(f.col("outcome") != "committed", f.col("attempts")).otherwise(0).alias("failed"), f.lit(0).alias("poison"),
     ).unionByName(
         poisoned.select(
             window_of("final_ts", sizes), *_HANDLER, f.col("last_exc_class").alias("exc_class"), key.alias("key"),
@@ -67,11 +67,13 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
 
 
 def retry_curve(attempted: "DataFrame") -> "DataFrame":
-    """Return `gold.retry_curve`: what a further attempt is good for."""
+    """Return `gold.retry_curve`: what a further attempt is good for. Of many that nobody saw no number is among them."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    counted = attempted.groupBy(day_of("event_ts").alias("day"), "queue", "handler", "attempt_no").agg(
-        f.count(f.lit(1)).alias("entered"), f.count_if(f.col("outcome") == "committed").alias("succeeded")
+    counted = (
+        attempted.where("attempts = 1")
+        .groupBy(day_of("event_ts").alias("day"), "queue", "handler", "attempt_no")
+        .agg(f.count(f.lit(1)).alias("entered"), f.count_if(f.col("outcome") == "committed").alias("succeeded"))
     )
     return counted.withColumn("p_success", f.col("succeeded") / f.col("entered")).select(*TABLES["retry_curve"].columns)
 

@@ -1,4 +1,4 @@
-"""How much of a message's data leaves the journal: all of it, its first bytes, its hash, nothing.
+"""How much of a message's data leaves the journal, and of what quotes it: all, its first bytes, its hash, nothing.
 
 For data that may not be seen by everybody who may see the tables. Pure but for Arrow; knows no source.
 """
@@ -41,15 +41,18 @@ def payload_of(text: str) -> Payload:
 def limited(batch: "pa.RecordBatch", payload: Payload) -> "pa.RecordBatch":
     """Return the batch with `body` cut, and `raw` (a record nobody understood); `body_truncated` says where some is missing.
 
-    `none` takes `body_sha256` away as well; the other kinds keep it, and it is that of the whole body.
+    What says something of the data goes with it: `rfh2`, its properties, which nobody can cut after so many bytes and so go
+    whole, and `exc_message`, in which programs like to quote it. `none` takes `body_sha256` away as well; the other kinds keep
+    it, and it is that of the whole body.
     """
     if payload.kind == "full":
         return batch
-    for name in ("body", "raw"):
+    for name in ("body", "raw", "exc_message"):
         if name in batch.schema.names:
             batch = _cut(batch, name, payload)
-    if payload.kind == "none" and "body_sha256" in batch.schema.names:
-        batch = _without(batch, "body_sha256")
+    for name in ("rfh2", *(("body_sha256",) if payload.kind == "none" else ())):
+        if name in batch.schema.names:
+            batch = _without(batch, name)
     return batch
 
 
@@ -66,7 +69,8 @@ def _cut(batch: "pa.RecordBatch", name: str, payload: Payload) -> "pa.RecordBatc
     if payload.kind != "head":
         return _without(batch, name)
     at = batch.schema.get_field_index(name)
-    return batch.set_column(at, batch.schema.field(at), pc.call_function("binary_slice", [whole], pc.SliceOptions(0, kept)))
+    slicing = "utf8_slice_codeunits" if name == "exc_message" else "binary_slice"
+    return batch.set_column(at, batch.schema.field(at), pc.call_function(slicing, [whole], pc.SliceOptions(0, kept)))
 
 
 def _without(batch: "pa.RecordBatch", name: str) -> "pa.RecordBatch":

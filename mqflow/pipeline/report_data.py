@@ -80,9 +80,8 @@ def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Tri
     told, attempted = silver.read(spark, "message").where("handler is not null"), silver.read(spark, "attempt")
     poison = f.count_if(f.col("final_outcome").isin("backed_out", "dead_lettered", "discarded"))
     totals = told.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
-    span = attempted.agg(
-        f.min("event_ts").alias("first"), f.max("event_ts").alias("last"), f.count(f.lit(1)).alias("n")
-    ).collect()[0]
+    deliveries = f.coalesce(f.sum("attempts"), f.lit(0)).alias("n")
+    span = attempted.agg(f.min("event_ts").alias("first"), f.max("event_ts").alias("last"), deliveries).collect()[0]
     step = step_of(span["first"], span["last"])
     alarms, delays = (gold.read(spark, name, current).where(hours) for name in ("poison_alert", "delay_accuracy"))
     late_by = f.max("max_error_ms").alias("latest_ms")

@@ -40,9 +40,12 @@ SILVER: Final = (
         name="attempt",
         row="One delivery of a message to a handler; seen (`observed`), or proved by a BackoutCount that came later.",
         # `life`: 0 until the message first came to an end, then 1 for what a redrive made of it, and so on: a message that is
-        # put back has the MsgId and the put time it had, and begins to count anew.
+        # put back has the MsgId and the put time it had, and begins to count anew. `attempts`: 1, but for the row of many that
+        # nobody saw, one after the other: how many they are, of which `attempt_no` is the last.
+        version=2,
         ddl=(
-            "qmgr string, queue string, msg_id binary, put_ts timestamp, life int, attempt_no int, first_get_ts timestamp, "
+            "qmgr string, queue string, msg_id binary, put_ts timestamp, life int, attempt_no int, attempts int, "
+            "first_get_ts timestamp, "
             "event_ts timestamp, outcome string, observed boolean, handler string, exc_class string, exc_fingerprint string, "
             "handle_ms bigint, wait_ms bigint, consumer string"
         ),

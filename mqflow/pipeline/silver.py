@@ -1,7 +1,8 @@
 """Makes attempts, messages and dead letters of what landed: typed, and repaired from the counts that prove what was not seen.
 
 A rollback's record is put after it and can be missing; BackoutCount k of a later delivery proves k rollbacks before it, and
-each that has no record becomes an attempt with the outcome `unobserved`. Frames in, frames out; knows no table and no clock.
+each that has no record becomes an attempt with the outcome `unobserved`; many in a row become one row that says how many they
+are. Frames in, frames out; knows no table and no clock.
 Source: facts on Spark, section 5 (Silver).
 """
 
@@ -22,6 +23,7 @@ __all__ = (
     "POISON",
     "REASON_GROUPS",
     "RELEASED",
+    "UNOBSERVED_MAX",
     "attempts",
     "dead_letters",
     "delays",
@@ -39,6 +41,10 @@ DEFERRED: Final = "deferred"
 """Of a delivery that failed, and whose message waits on the staging queue for the next one."""
 RELEASED: Final = "released"
 """Of a message whose delay is over, and that is on its queue now: told by whoever moved it."""
+UNOBSERVED_MAX: Final = 1_000
+"""How many attempts in a row that nobody saw have rows of their own. More are one row: a count is four bytes that anybody may
+write into a record, and two thousand million rows of it would be in everybody's way."""
+_COUNT_MAX: Final = 2**31 - 1
 _HANDLED: Final = ("committed", "rolled_back")
 _STILL_THERE: Final = ("left", DEFERRED)
 
@@ -69,15 +75,16 @@ def attempts(dispositions: "DataFrame") -> "DataFrame":
     lived = _lived(dispositions)
     seen = (
         lived.where("is_attempt")
-        .withColumn("attempt_no", f.col("backout_count") + 1)
+        .withColumn("attempt_no", _number())
         .select(
-            *KEY, "life", "attempt_no", "get_ts", "done_ts", "event_ts", "outcome", f.lit(True).alias("observed"),
-            "handler", "exc_class", "exc_fingerprint", "consumer",
+            *KEY, "life", "attempt_no", f.lit(1).alias("attempts"), "get_ts", "done_ts", "event_ts", "outcome",
+            f.lit(True).alias("observed"), "handler", "exc_class", "exc_fingerprint", "consumer",
         )
     )  # fmt: skip
     nothing = f.lit(None)
     missing = _unobserved(lived).select(
-        *KEY, "life", "attempt_no", nothing.cast("timestamp").alias("get_ts"), nothing.cast("timestamp").alias("done_ts"),
+        *KEY, "life", "attempt_no", "attempts",
+        nothing.cast("timestamp").alias("get_ts"), nothing.cast("timestamp").alias("done_ts"),
         "event_ts", f.lit("unobserved").alias("outcome"), f.lit(False).alias("observed"), "handler",
         nothing.cast("string").alias("exc_class"), nothing.cast("string").alias("exc_fingerprint"),
         nothing.cast("string").alias("consumer"),
@@ -109,7 +116,8 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
         f.max("delay_req_ms").alias("delay_req_ms"),
         f.max(_ms(f.col("due_ts"), _over_at())).alias("delay_error_ms"),
     )
-    counted = attempted.groupBy(*KEY).agg(f.count(f.lit(1)).cast("int").alias("attempts"))
+    sum_of = f.sum(f.col("attempts").cast("long"))
+    counted = attempted.groupBy(*KEY).agg(f.least(sum_of, f.lit(_COUNT_MAX)).cast("int").alias("attempts"))
     both = joined(told, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
     timed = both.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
     return timed.select(*TABLES["message"].columns)
@@ -244,14 +252,48 @@ def _unobserved(lived: "DataFrame") -> "DataFrame":
 
     # A delivery that nobody had, because the message was found to be poison, and stayed, is told of and no attempt.
     stayed = (f.col("outcome") == "left") & f.col("handler").isNotNull()
-    number = f.when(f.col("is_attempt") | stayed, f.col("backout_count") + 1)
+    number = f.when(f.col("is_attempt") | stayed, _number())
     proof = f.struct("event_ts", "backout_count", "handler")
     told = lived.groupBy(*KEY, "life").agg(
         f.max("backout_count").alias("proved"), f.collect_set(number).alias("seen"), f.collect_list(proof).alias("proofs")
     )
-    every = told.where("proved > 0").withColumn("attempt_no", f.explode(f.expr("array_except(sequence(1, proved), seen)")))
+    missing = f.explode(f.flatten(f.transform(_gaps(), _apart)))
+    every = (
+        told.where("proved > 0")
+        .withColumn("missing", missing)
+        .withColumns({"attempt_no": f.col("missing")["attempt_no"], "attempts": f.col("missing")["attempts"]})
+    )
     first = f.array_min(f.filter("proofs", lambda one: one["backout_count"] >= f.col("attempt_no")))
     return every.withColumn("event_ts", first["event_ts"]).withColumn("handler", first["handler"])
+
+
+def _number() -> "Column":
+    """Which attempt a delivery was; the highest count there can be is of the highest number there can be."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.least("backout_count", f.lit(_COUNT_MAX - 1)) + 1
+
+
+def _gaps() -> "Column":
+    """Where numbers are missing from 1 to `proved`: each time the number before, and the last that is missing."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    seen = f.array_sort(f.filter("seen", lambda one: one.between(1, f.col("proved"))))
+    before, last = f.concat(f.array(f.lit(0)), seen), f.concat(f.transform(seen, lambda one: one - 1), f.array("proved"))
+    gaps = f.zip_with(before, last, lambda one, other: f.struct(one.alias("before"), other.alias("last")))
+    return f.filter(gaps, lambda gap: gap["before"] < gap["last"])
+
+
+def _apart(gap: "Column") -> "Column":
+    """The attempts of a gap, each by itself, or all as one where they are too many."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    def row(number: "Column", attempts: "Column") -> "Column":
+        return f.struct(number.alias("attempt_no"), attempts.alias("attempts"))
+
+    before, last = gap["before"], gap["last"]
+    each = f.transform(f.sequence(before + 1, last), lambda number: row(number, f.lit(1)))
+    return f.when(last - before <= UNOBSERVED_MAX, each).otherwise(f.array(row(last, last - before)))
 
 
 def _ms(start: "Column", end: "Column") -> "Column":

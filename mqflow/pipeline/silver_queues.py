@@ -78,4 +78,5 @@ def _limited(frame: "DataFrame", payload: Payload) -> "DataFrame":
     kept = f.substring(body, 1, payload.head_bytes) if payload.kind == "head" else f.lit(None).cast("binary")
     cut = f.col("body_truncated") | (f.octet_length(body) > payload.head_bytes)
     digest = f.lit(None).cast("binary") if payload.kind == "none" else f.col("body_sha256")
-    return frame.withColumns({"body_truncated": cut, "body": kept, "body_sha256": digest})
+    nothing = f.lit(None).cast("map<string,string>")
+    return frame.withColumns({"body_truncated": cut, "body": kept, "body_sha256": digest, "rfh2": nothing})

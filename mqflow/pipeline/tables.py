@@ -31,8 +31,15 @@ _KEPT: Final = 2
 
 Migrations: TypeAlias = "Mapping[tuple[str, int], Callable[[DataFrame], DataFrame]]"
 
-MIGRATIONS: Final[Migrations] = {}
-"""By table and version: what makes the columns of the next version of it. Empty as long as every table is of version 1."""
+
+def _one_attempt_a_row(attempts: "DataFrame") -> "DataFrame":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+
+    return attempts.withColumn("attempts", f.lit(1))
+
+
+MIGRATIONS: Final[Migrations] = {("attempt", 1): _one_attempt_a_row}
+"""By table and version: what makes the columns of the next version of it."""
 
 
 class TableVersionError(PipelineError):

@@ -48,6 +48,9 @@ RECORDS_MAX: Final = 64
 EXC_MESSAGE_CHARS_MAX: Final = 512
 _MICROSECONDS: Final = 1_000_000
 _PUT_DATE_CHARS: Final = 8
+_HOURS: Final = 24
+_MINUTES: Final = 60
+_HUNDREDTHS: Final = 62 * 100
 _UNIX_DAY: Final = date(1970, 1, 1).toordinal()
 
 # What its column can hold: anybody may put something on the queue, and one number too large must not be in the way of others.
@@ -182,13 +185,19 @@ def _written(record: DispositionRecord) -> DispositionRecord:
 
 @lru_cache(maxsize=512)  # what is got together was mostly put together, and the time says hundredths
 def put_time_us(put_date: str, put_time: str) -> int | None:
-    """Return the time that PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, say; None where they say none."""
+    """Return the time that PutDate (YYYYMMDD) and PutTime (HHMMSSTH), in GMT, say; None where they say none: 99 o'clock, say.
+
+    The seconds 60 and 61, which a clock may show, are those after the minute.
+    """
     if len(put_date) != _PUT_DATE_CHARS or len(put_time) != _PUT_DATE_CHARS:
         return None
-    day = _day(put_date)
-    if day is None or not (put_time.isascii() and put_time.isdigit()):
+    text = put_date + put_time
+    day = _day(put_date) if text.isascii() and text.isdigit() else None
+    if day is None:
         return None
     hours, minutes, hundredths = int(put_time[:2]), int(put_time[2:4]), int(put_time[4:])
+    if hours >= _HOURS or minutes >= _MINUTES or hundredths >= _HUNDREDTHS:
+        return None
     return ((day * 24 + hours) * 60 + minutes) * 60 * _MICROSECONDS + hundredths * 10_000
 
 

@@ -184,6 +184,14 @@ def test_the_whole_descriptor_is_landed(tmp_path: Path) -> None:
         ("20251309", "08532000", None),
         ("20251009", "0853200x", None),
         ("20251009", "085320", None),
+        ("20251009", "23595999", START_US + 54_399_990_000),
+        ("20251009", "08536150", START_US + 41_500_000),  # a second that a clock may show: 60 and 61
+        ("20251009", "08536200", None),
+        ("20251009", "24000000", None),
+        ("20251009", "99000000", None),
+        ("20251009", "08600000", None),
+        ("202510 9", "08532000", None),
+        ("²0251009", "08532000", None),
     ],
 )
 def test_a_put_time_is_read_to_the_hundredth(put_date: str, put_time: str, expected: int | None) -> None:

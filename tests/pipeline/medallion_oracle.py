@@ -144,7 +144,8 @@ def attempts(rows: Iterable[Record]) -> list[Record]:
             proof = one or min((each for each in told if each["backout_count"] >= number), key=lambda each: each["event_ts"])
             got = one["get_ts"] if one else None
             found.append({
-                "key": key, "life": life, "attempt_no": number, "outcome": one["outcome"] if one else "unobserved",
+                "key": key, "life": life, "attempt_no": number, "attempts": 1,
+                "outcome": one["outcome"] if one else "unobserved",
                 "observed": one is not None, "event_ts": proof["event_ts"], "handler": proof["handler"],
                 "exc_class": one.get("exc_class") if one else None,
                 "handle_ms": (one["done_ts"] - one["get_ts"]) // 1000 if one else None,

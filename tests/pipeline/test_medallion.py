@@ -69,6 +69,45 @@ def test_attempts_are_those_that_plain_python_finds(attempted: DataFrame, rows: 
     assert {0, 1} == {row["life"] for row in found}
 
 
+MOST = 2**31 - 1
+
+
+def test_more_attempts_than_anybody_wants_rows_of_are_one_row_that_says_how_many(spark: SparkSession) -> None:
+    """BackoutCount is four bytes of a record that anybody may have put there: 2**31 - 1 would fill the disk, or overflow."""
+    limit = silver.UNOBSERVED_MAX
+    counts = {b"forged": [MOST], b"looped": [2, limit + 4], b"just": [limit], b"odd": [-7]}
+    landed = oracle.frame(
+        spark,
+        [
+            oracle._record(
+                "committed" if count == told[-1] else "rolled_back", START + at, queue="Q", handler="h", msg_id=name,
+                put_ts=START, get_ts=START, done_ts=START, backout_count=count,
+            )
+            for name, told in counts.items()
+            for at, count in enumerate(told)
+        ],
+    )  # fmt: skip
+
+    attempted = silver.attempts(landed).cache()
+
+    found: dict[bytes, list[tuple[int, int, bool]]] = defaultdict(list)
+    for row in attempted.orderBy("attempt_no").collect():
+        found[bytes(row["msg_id"])].append((row["attempt_no"], row["attempts"], row["observed"]))
+    assert {
+        b"forged": [(MOST - 1, MOST - 1, False), (MOST, 1, True)],
+        b"looped": [(1, 1, False), (2, 1, False), (3, 1, True), (limit + 4, limit + 1, False), (limit + 5, 1, True)],
+        b"just": [*((number, 1, False) for number in range(1, limit + 1)), (limit + 1, 1, True)],
+        b"odd": [(-6, 1, True)],
+    } == found
+    numbers = {b"forged": MOST, b"looped": limit + 5, b"just": limit + 1, b"odd": 1}
+    messages = silver.messages(landed, attempted).collect()
+    assert numbers == {bytes(row["msg_id"]): row["attempts"] for row in messages}
+    [rate] = gold.poison_rate(attempted, silver.ends(landed), ["5 minutes"]).where("exc_class is null").collect()
+    assert (sum(numbers.values()), sum(numbers.values()) - 4) == (rate["deliveries"], rate["rolled_back"])
+    assert {1} == {row["entered"] for row in gold.retry_curve(attempted).where("attempt_no > 3").collect()}
+    attempted.unpersist()
+
+
 def test_messages_are_those_that_plain_python_finds(told: DataFrame, rows: list[oracle.Record]) -> None:
     expected = oracle.messages(rows)
 
@@ -280,6 +319,17 @@ def test_a_table_of_an_older_version_is_migrated_as_it_is_read(spark: SparkSessi
     assert [("A", 3, "not told")] == [tuple(row) for row in found.collect()]
     with pytest.raises(TableVersionError, match="no way from 1 on to 2"):
         TableSet(tmp_path, {"late_data": NEW}, {}).read(spark, "late_data")
+
+
+def test_attempts_of_the_first_version_stand_for_one_each(spark: SparkSession, tmp_path: Path) -> None:
+    new = TABLES["attempt"]
+    old = replace(new, version=1, ddl=new.ddl.replace("attempts int, ", ""))
+    with TableSet(tmp_path, {"attempt": old}).next() as snapshot:
+        snapshot.write("attempt", spark.range(1).selectExpr(*(f"null as {name}" for name in old.columns)))
+
+    [row] = TableSet(tmp_path).read(spark, "attempt").collect()
+
+    assert (1, new.columns) == (row["attempts"], tuple(row.asDict()))
 
 
 def test_a_table_of_a_newer_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:

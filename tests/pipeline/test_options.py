@@ -1,5 +1,7 @@
 """What sources and sinks may be told, and that no secret is among it."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -67,6 +69,30 @@ def test_a_payload_is_kept_as_far_as_was_asked_and_says_so(
 
     assert (body, hashes, truncated) == tuple(found.column(at).to_pylist() for at in range(3))
     assert BODIES.schema == found.schema
+
+
+@pytest.mark.parametrize(
+    ("payload", "said", "properties"),
+    [
+        ("full", ["no customer 4711", None], [[("usr.customer", "4711")], None]),
+        ("head:4", ["no c", None], [None, None]),
+        ("hash", [None, None], [None, None]),
+        ("none", [None, None], [None, None]),
+    ],
+)
+def test_what_else_says_something_of_the_data_goes_with_it(payload: str, said: list[Any], properties: list[Any]) -> None:
+    """Properties of an MQRFH2 are message data, and exceptions quote what they did not like."""
+    batch = pa.record_batch(
+        {
+            "exc_message": pa.array(["no customer 4711", None], pa.string()),
+            "rfh2": pa.array([[("usr.customer", "4711")], None], pa.map_(pa.string(), pa.string())),
+        }
+    )
+
+    found = limited(batch, payload_of(payload))
+
+    assert (said, properties) == (found.column("exc_message").to_pylist(), found.column("rfh2").to_pylist())
+    assert batch.schema == found.schema
 
 
 @pytest.mark.parametrize("text", ["heads:3", "head", "head:-1", "head:x", "", "FULL"])
