@@ -40,16 +40,10 @@ def by_table(
     Raises `ClientPackageError` for what the package cannot ask for.
     """
     dialect.check(replace(options, ccdt_url=""))
-    # IBM's client keeps the TLS settings of its first connection: a warning (2391) where they are the same, an error elsewhere.
-    settled: set[tuple[str, str]] = set()
 
     def dial(attempt: Attempt, *, application_name: str, user: str) -> Connection:
         towards = channel_options(options, attempt)
-        tls = (towards.key_repository, towards.certificate_label)
-        bound = BoundQueueManager(dialect, towards, clock=clock, connected_before=tls in settled)
-        connection = bound.connect(application_name=application_name, user=user)
-        settled.add(tls)
-        return connection
+        return BoundQueueManager(dialect, towards, clock=clock).connect(application_name=application_name, user=user)
 
     return TableQueueManager(
         options.queue_manager,

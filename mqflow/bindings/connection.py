@@ -13,7 +13,17 @@ from typing import Any, Final, NoReturn
 from mqflow.ambient import Clock
 from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
 from mqflow.bindings.dialects import Dialect
-from mqflow.bindings.handles import LITTLE_ENDIAN, BoundHandle, GetPlan, fits, plan_get, same_message, wants_handle, with_wait
+from mqflow.bindings.handles import (
+    LEAST_ROOM,
+    LITTLE_ENDIAN,
+    BoundHandle,
+    GetPlan,
+    plan_get,
+    same_message,
+    wants_handle,
+    with_wait,
+)
+from mqflow.bindings.limits import MESSAGE_BYTES_MAX, Unfit, numbers_fit, unfit_get, unfit_put, unfit_subscription, unfit_user
 from mqflow.bindings.strings import Strings
 from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, MQSRO, fresh
 from mqflow.bindings.subscribing import BoundSubscription, answered, asked, signed
@@ -143,8 +153,14 @@ class BoundConnection:
                 plan = handle.plan = self._planned(handle, options)
             if not plan.sizes_itself:
                 assert options.buffer_bytes_max is not None  # noqa: S101 - that is what it means
-                return self._get_once(handle, plan, options.buffer_bytes_max)
-            got = self._get_once(handle, plan, handle.room)
+                try:
+                    return self._get_once(handle, plan, min(options.buffer_bytes_max, MESSAGE_BYTES_MAX))
+                except MQIError as error:
+                    if error.reason != Reason.DATA_LENGTH_ERROR:
+                        raise
+                # The channel carries no buffer so long, so no message either: each that comes has room with the caller.
+                plan = handle.plan = plan_get(options, whole=True)
+            got = self._get_with_less(handle, plan, handle.room, LEAST_ROOM)
             if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
                 return got
             return self._get_with_room(handle, plan, got)
@@ -182,8 +198,10 @@ class BoundConnection:
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB)."""
+        self._check(unfit_subscription(descriptor), "MQSUB", descriptor.name)
         strings = Strings()
-        sd = asked(descriptor, strings)
+        with numbers_fit(Reason.SD_ERROR, "MQSUB", self.queue_manager_name):
+            sd = asked(descriptor, strings)
         self._begin("MQSUB", descriptor.name if queue is None else queue)
         try:
             given = queue.number if queue is not None else 0
@@ -280,6 +298,7 @@ class BoundConnection:
         ):
             if len(text) > OBJECT_NAME_CHARS_MAX:
                 raise error_for(reason, verb, name, self.queue_manager_name)
+        self._check(unfit_user(alternate_user), verb, name)
         return MQOD.pack(
             ObjectType=int(kind),
             ObjectName=padded(name, OBJECT_NAME_CHARS_MAX),
@@ -288,6 +307,10 @@ class BoundConnection:
             AlternateUserId=padded(alternate_user, 12),
             **strings,
         )
+
+    def _check(self, unfit: Unfit | None, verb: str, name: str = "") -> None:
+        if unfit is not None:
+            raise error_for(unfit[0], verb, name, self.queue_manager_name, unfit[1])
 
     def _refuse(self, completion: int, reason: int, verb: str, name: str) -> NoReturn:
         self._lost = self._lost or reason in _GONE
@@ -299,10 +322,9 @@ class BoundConnection:
         if wants_handle(options):
             detail = "This adapter makes no message handles: PROPERTIES_FORCE_MQRFH2 gives the same properties in the data"
             raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQGET", handle.name, self.queue_manager_name, detail)
-        if fits(options):
+        self._check(unfit_get(options), "MQGET", handle.name)
+        with numbers_fit(Reason.MD_ERROR, "MQGET", self.queue_manager_name):
             return plan_get(options)
-        detail = "An identifier to match is not 24 bytes long"
-        raise error_for(Reason.MD_ERROR, "MQGET", handle.name, self.queue_manager_name, detail)
 
     def _get_once(self, handle: BoundHandle, plan: GetPlan, room: int) -> Got | None:
         body, md, gmo, length, completion, reason = self._mqi.get(
@@ -324,16 +346,31 @@ class BoundConnection:
             message_token=MQGMO.raw(gmo, "MsgToken"),
         )
 
+    def _get_with_less(self, handle: BoundHandle, plan: GetPlan, room: int, least: int) -> Got | None:
+        """Get into so much room, or less where that is more than the channel carries, but not less than the least.
+
+        Source: IBM, rc2010: an MQI client is refused where BufferLength exceeds what was negotiated for its channel.
+        """
+        while True:
+            try:
+                return self._get_once(handle, plan, room)
+            except MQIError as error:
+                if error.reason != Reason.DATA_LENGTH_ERROR or room <= least:
+                    raise
+            room = handle.make_less_room(room, least)
+
     def _get_with_room(self, handle: BoundHandle, plan: GetPlan, got: Got) -> Got | None:
         """Get the very message that had no room; where somebody else has taken it meanwhile, the next, within the wait."""
         wait_ms = plan.options.wait_ms if plan.options.options & GetOption.WAIT else 0
         ends_at = self._clock.monotonic() + wait_ms / 1_000
         while True:
             room = handle.make_room(got.data_bytes, converted=plan.converts)
-            again = self._get_once(handle, plan_get(same_message(plan.options, got.descriptor)), room)
+            again = self._get_with_less(
+                handle, plan_get(same_message(plan.options, got.descriptor), whole=True), room, got.data_bytes
+            )
             if again is None:
                 left_ms = wait_ms if wait_ms == WAIT_UNLIMITED else max(0, round((ends_at - self._clock.monotonic()) * 1_000))
-                again = self._get_once(handle, plan_get(with_wait(plan.options, left_ms)), handle.room)
+                again = self._get_once(handle, plan_get(with_wait(plan.options, left_ms), whole=True), handle.room)
             if again is None or again.reason != Reason.TRUNCATED_MSG_FAILED:
                 return again
             got = again
@@ -344,14 +381,13 @@ class BoundConnection:
         if isinstance(body, str):
             detail = "A body is bytes: encode a text, and say in the descriptor's ccsid how"
             raise error_for(Reason.BUFFER_ERROR, verb, queue_manager=self.queue_manager_name, detail=detail)
-        if not fits(descriptor):
-            detail = "An identifier is not 24 bytes long, or Format, ReplyToQ or ReplyToQMgr is longer than its field"
-            raise error_for(Reason.MD_ERROR, verb, queue_manager=self.queue_manager_name, detail=detail)
+        self._check(unfit_put(descriptor, options), verb)
         if context is not None and not (isinstance(context, BoundHandle) and context.connection is self):
             detail = "The input handle belongs to another connection"
             raise error_for(Reason.CONTEXT_HANDLE_ERROR, verb, _name_of(context), self.queue_manager_name, detail)
         pmo = MQPMO.pack(Options=int(options), Context=context.number if context is not None else 0)
-        return descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), pmo
+        with numbers_fit(Reason.MD_ERROR, verb, self.queue_manager_name):
+            return descriptor.to_bytes(2, little_endian=LITTLE_ENDIAN), pmo
 
     def _was_put(self, answered: tuple[bytes, bytes, int, int], verb: str, name: str) -> Put:
         md, pmo, completion, reason = answered

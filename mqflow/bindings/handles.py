@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from mqflow.bindings.structures import MQGMO
-from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
-from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.verbs import GetOptions
 
 if TYPE_CHECKING:
     from mqflow.bindings.connection import BoundConnection
 
-__all__ = ("LITTLE_ENDIAN", "BoundHandle", "GetPlan", "fits", "plan_get", "same_message", "wants_handle", "with_wait")
+__all__ = ("LEAST_ROOM", "LITTLE_ENDIAN", "BoundHandle", "GetPlan", "plan_get", "same_message", "wants_handle", "with_wait")
 
 LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
+LEAST_ROOM: Final = 1_024
+"""A channel that carries no more than this is not one for messages."""
 _FIRST_ROOM: Final = 65_536
 _KEPT_ROOM_MAX: Final = 4_194_304
-_FORMAT_CHARS: Final = 8
 _EXPANSION: Final = 4
 """How many bytes one can become when text is converted, at the most."""
 _HANDLE_IGNORED: Final = int(GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY)
@@ -29,7 +29,7 @@ _HANDLE_IGNORED: Final = int(GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PR
 class BoundHandle:
     """Hobj. Offers `verbs.ObjectHandle`."""
 
-    __slots__ = ("connection", "name", "number", "open", "options", "plan", "resolved_queue", "room")
+    __slots__ = ("connection", "name", "number", "open", "options", "plan", "resolved_queue", "room", "room_max")
 
     def __init__(self, connection: "BoundConnection", number: int, name: str, options: OpenOption, resolved_queue: str) -> None:
         self.connection = connection
@@ -40,6 +40,8 @@ class BoundHandle:
         self.open = True
         #: How many bytes the next get has room for.
         self.room = _FIRST_ROOM
+        #: As much as the channel is known to carry: where more was refused.
+        self.room_max = _KEPT_ROOM_MAX
         #: Of the last get: a listener gets with the same options for ever.
         self.plan: GetPlan | None = None
 
@@ -47,7 +49,16 @@ class BoundHandle:
         """Return the room that a message of so many bytes needs, and keep it for the next unless it is a giant's."""
         needed = data_bytes * _EXPANSION if converted else data_bytes
         room = 1 << max(needed, 2 * self.room if data_bytes <= self.room else 1).bit_length()
-        self.room = max(self.room, min(room, _KEPT_ROOM_MAX))
+        if self.room_max < _KEPT_ROOM_MAX:
+            room = max(data_bytes, min(room, self.room_max))
+        self.room = max(self.room, min(room, self.room_max))
+        return room
+
+    def make_less_room(self, refused: int, least: int) -> int:
+        """Return a smaller room than the one that was refused, not below the least; no get asks for more unless it must."""
+        room = max(least, refused // 2)
+        self.room_max = min(self.room_max, room)
+        self.room = min(self.room, self.room_max)
         return room
 
 
@@ -65,9 +76,9 @@ class GetPlan:
         self.converts = bool(options.options & GetOption.CONVERT)
 
 
-def plan_get(options: GetOptions) -> GetPlan:
-    """Return what the options mean in bytes."""
-    sizes_itself = options.buffer_bytes_max is None
+def plan_get(options: GetOptions, *, whole: bool = False) -> GetPlan:
+    """Return what the options mean in bytes; with `whole` as if they allowed a message of any length."""
+    sizes_itself = whole or options.buffer_bytes_max is None
     said = int(options.options)
     if sizes_itself:
         said &= ~int(GetOption.ACCEPT_TRUNCATED_MSG)  # the caller never meant to lose the rest of it
@@ -92,15 +103,6 @@ def plan_get(options: GetOptions) -> GetPlan:
 def wants_handle(options: GetOptions) -> bool:
     """Return whether properties are to come apart from the body, which takes a message handle that is not made here."""
     return options.message_handle and not int(options.options) & _HANDLE_IGNORED
-
-
-def fits(said: MessageDescriptor | GetOptions) -> bool:
-    """Return whether identifiers, and of a descriptor Format and where to reply, fit: cut, they would be others."""
-    ids = len(said.message_id) == len(said.correlation_id) == len(said.group_id) == len(NO_ID)
-    if isinstance(said, GetOptions):
-        return ids
-    names = max(len(said.reply_to_queue), len(said.reply_to_queue_manager))
-    return ids and len(said.format) <= _FORMAT_CHARS and names <= OBJECT_NAME_CHARS_MAX
 
 
 def same_message(options: GetOptions, found: MessageDescriptor) -> GetOptions:

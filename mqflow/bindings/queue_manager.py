@@ -12,23 +12,50 @@ from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.policy.channel_sources import without_password
 
-__all__ = ("BoundQueueManager",)
+__all__ = ("BoundQueueManager", "ProcessTls")
 
 _Q_MGR_NAME: Final = 2015
+
+
+class ProcessTls:
+    """Which TLS settings are in force in a process: those of the connection that found none.
+
+    IBM's library sets TLS up once, and answers 2391 to a connection whose own settings it ignores therefore.
+    """
+
+    def __init__(self) -> None:
+        self._in_force: tuple[str, str] | None = None
+
+    def note(self, options: ConnectOptions) -> None:
+        """Note that a connection was had without a word about its settings."""
+        if said := _tls_of(options):
+            self._in_force = said
+
+    def are_in_force(self, options: ConnectOptions) -> bool:
+        """Return whether the settings that are in force are these."""
+        return _tls_of(options) == self._in_force
+
+
+_THIS_PROCESS: Final = ProcessTls()
 
 
 class BoundQueueManager:
     """IBM MQ through pymqi or ibmmq. Connecting blocks, and so do the verbs: each connection wants a thread of its own."""
 
     def __init__(
-        self, dialect: Dialect, options: ConnectOptions, *, clock: Clock = SYSTEM_CLOCK, connected_before: bool = False
+        self,
+        dialect: Dialect,
+        options: ConnectOptions,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        process: ProcessTls = _THIS_PROCESS,
     ) -> None:
-        """Take a package, and how to connect; whether this process has connected with the same TLS settings before."""
+        """Take a package, and how to connect; and what is known of the process that the package's library lives in."""
         dialect.check(options)
         self.options: Final = options
         self._dialect: Final = dialect
         self._clock: Final = clock
-        self._connected_before = connected_before
+        self._process: Final = process
 
     @property
     def name(self) -> str:
@@ -54,11 +81,12 @@ class BoundQueueManager:
         """
         with prepare(self.options, application_name, user) as wanted:
             hconn, completion, reason = self._dialect.connect(wanted)
-        # 2391 says that the TLS settings of this process stay what its first connection made them: the same as these.
-        settled = reason == Reason.SSL_ALREADY_INITIALIZED and self._connected_before
-        if completion != CompletionCode.OK and not settled:
+        if completion == CompletionCode.OK:
+            self._process.note(self.options)
+        elif not (reason == Reason.SSL_ALREADY_INITIALIZED and self._process.are_in_force(self.options)):
+            if completion == CompletionCode.WARNING:  # there is a connection, and nobody is going to have it
+                self._dialect.disconnect(hconn)
             raise self._not_connected(completion, reason)
-        self._connected_before = True
         connection = BoundConnection(self._dialect, hconn, self.name, self._clock)
         if not self.name or self.name.startswith("*"):
             connection.queue_manager_name = _reached(connection, self.name)
@@ -78,6 +106,12 @@ class BoundQueueManager:
         error = error_for(reason, "MQCONNX", self.name, detail=f"{self.package}, {how}")
         error.completion = CompletionCode.WARNING if completion == CompletionCode.WARNING else CompletionCode.FAILED
         return error
+
+
+def _tls_of(options: ConnectOptions) -> tuple[str, str] | None:
+    """Return what an MQSCO says; nothing where none is given."""
+    said = options.key_repository, options.certificate_label
+    return said if any(said) else None
 
 
 def _reached(connection: BoundConnection, asked: str) -> str:

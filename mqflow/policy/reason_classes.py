@@ -223,7 +223,6 @@ _CONFIGURATION: Final = (
     # What the program passes: no second attempt passes anything else.
     Reason.BUFFER_ERROR,
     Reason.BUFFER_LENGTH_ERROR,
-    Reason.DATA_LENGTH_ERROR,
     Reason.CHAR_ATTR_LENGTH_ERROR,
     Reason.CHAR_ATTRS_ERROR,
     Reason.CHAR_ATTRS_TOO_SHORT,
@@ -331,6 +330,7 @@ _MESSAGE: Final = (
     Reason.MSG_TOO_BIG_FOR_Q,
     Reason.MSG_TOO_BIG_FOR_Q_MGR,
     Reason.MSG_TOO_BIG_FOR_CHANNEL,
+    Reason.DATA_LENGTH_ERROR,  # to a client: longer than was negotiated for its channel
     Reason.EXPIRY_ERROR,
     Reason.FEEDBACK_ERROR,
     Reason.MD_ERROR,

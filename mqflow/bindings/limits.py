@@ -1,0 +1,120 @@
+"""What has no room in the structures of the MQI, with the reason that is true of it: cut, it would be something else.
+
+Twelve characters of a longer user's name are another user; a number of more than 32 bits is another number. Knows records and
+the lengths of fields; knows no package, no verb.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
+from mqflow.mqi.options import PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.verbs import GetOptions
+
+__all__ = ("MESSAGE_BYTES_MAX", "Unfit", "numbers_fit", "unfit_get", "unfit_put", "unfit_subscription", "unfit_user")
+
+MESSAGE_BYTES_MAX: Final = 104_857_600
+"""No message is longer, whatever MAXMSGL says."""
+
+Unfit = tuple[Reason, str]
+"""Why it is refused, and what has no room."""
+
+_LEAST, _MOST = -(2**31), 2**31 - 1
+_LATIN_MOST: Final = "\xff"
+_USER_CHARS: Final = 12
+_TOKEN_BYTES: Final = 16
+_ACCOUNTING_BYTES: Final = 32
+_IDENTITY_CHARS: Final = 32
+_SETS_CONTEXT: Final = PutOption.SET_IDENTITY_CONTEXT | PutOption.SET_ALL_CONTEXT
+_ALWAYS: Final[Mapping[str, int]] = {
+    "format": 8,
+    "reply_to_queue": OBJECT_NAME_CHARS_MAX,
+    "reply_to_queue_manager": OBJECT_NAME_CHARS_MAX,
+}
+#: Of the context, which counts only where the application sets it.
+_CONTEXT: Final[Mapping[str, int]] = {
+    "user_identifier": _USER_CHARS,
+    "application_identity_data": _IDENTITY_CHARS,
+    "put_application_name": 28,
+    "put_date": 8,
+    "put_time": 8,
+    "application_origin_data": 4,
+}
+
+
+def unfit_get(options: GetOptions) -> Unfit | None:
+    """Return what of a get has no room in MQMD and MQGMO, or None."""
+    if not _ids_fit(options.message_id, options.correlation_id, options.group_id):
+        return Reason.MD_ERROR, "An identifier to match is not 24 bytes long"
+    if len(options.message_token) != _TOKEN_BYTES:
+        return Reason.MSG_TOKEN_ERROR, "A message token is 16 bytes long"
+    if not _LEAST <= options.wait_ms <= _MOST:
+        return Reason.WAIT_INTERVAL_ERROR, f"{options.wait_ms} ms; up to {_MOST}, or -1 for ever"
+    if options.buffer_bytes_max is not None and options.buffer_bytes_max < 0:
+        return Reason.BUFFER_LENGTH_ERROR, f"A buffer of {options.buffer_bytes_max} bytes"
+    return None
+
+
+def unfit_put(descriptor: MessageDescriptor, options: PutOption) -> Unfit | None:
+    """Return what of a descriptor has no room in the MQMD, or None. Context that is not set does not count."""
+    if not _ids_fit(descriptor.message_id, descriptor.correlation_id, descriptor.group_id):
+        return Reason.MD_ERROR, "An identifier is not 24 bytes long"
+    if not _LEAST <= descriptor.expiry_tenths <= _MOST:
+        return Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}"
+    if unfit := _text_unfit(descriptor, _ALWAYS, Reason.MD_ERROR):
+        return unfit
+    if options & _SETS_CONTEXT:
+        if len(descriptor.accounting_token) != _ACCOUNTING_BYTES:
+            return Reason.MD_ERROR, "An accounting token is 32 bytes long"
+        return _text_unfit(descriptor, _CONTEXT, Reason.MD_ERROR)
+    return None
+
+
+def unfit_subscription(descriptor: SubscriptionDescriptor) -> Unfit | None:
+    """Return what of a subscription has no room in the MQSD, or None."""
+    if len(descriptor.object_name) > OBJECT_NAME_CHARS_MAX:
+        return Reason.OBJECT_NAME_ERROR, f"A topic object's name has {OBJECT_NAME_CHARS_MAX} characters at the most"
+    if not _ids_fit(descriptor.correlation_id):
+        return Reason.SD_ERROR, "An identifier is not 24 bytes long"
+    if len(descriptor.accounting_token) != _ACCOUNTING_BYTES:
+        return Reason.SD_ERROR, "An accounting token is 32 bytes long"
+    if not _LEAST <= descriptor.expiry_tenths <= _MOST:
+        return Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}"
+    texts = {"alternate_user": _USER_CHARS, "application_identity_data": _IDENTITY_CHARS}
+    return _text_unfit(descriptor, texts, Reason.SD_ERROR)
+
+
+def unfit_user(alternate_user: str) -> Unfit | None:
+    """Return what of an alternate user's name has no room in the MQOD, or None."""
+    return _too_long("alternate_user", alternate_user, _USER_CHARS, Reason.OD_ERROR)
+
+
+@contextmanager
+def numbers_fit(reason: Reason, verb: str, queue_manager: str) -> Iterator[None]:
+    """Refuse, with this reason, a number that the structure made inside has no room for."""
+    try:
+        yield
+    except struct.error as error:
+        raise error_for(reason, verb, queue_manager=queue_manager, detail=f"A number has more than 32 bits: {error}") from error
+
+
+def _ids_fit(*identifiers: bytes) -> bool:
+    return all(len(each) == len(NO_ID) for each in identifiers)
+
+
+def _text_unfit(said: object, fields: Mapping[str, int], reason: Reason) -> Unfit | None:
+    return next(
+        (unfit for name, chars in fields.items() if (unfit := _too_long(name, getattr(said, name), chars, reason))), None
+    )
+
+
+def _too_long(name: str, text: str, chars: int, reason: Reason) -> Unfit | None:
+    if len(text) <= chars and (text.isascii() or max(text) <= _LATIN_MOST):
+        return None
+    return reason, f"{name} {text!r} has no room in its field: {chars} characters of Latin-1"
