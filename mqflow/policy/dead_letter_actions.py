@@ -77,8 +77,9 @@ class Redirect(Struct, frozen=True, tag=True):
     #: Empty for the local queue manager.
     queue_manager: str = ""
     keep_header: bool = False
-    #: Put with this user's authority; empty for that of whoever runs the handler.
-    alternate_user: str = ""
+    #: Put with this user's authority; None for that of whoever runs the handler. An empty one is nobody in particular, as in a
+    #: message without context: a put that needs an authority is refused then, never done with the handler's own.
+    alternate_user: str | None = None
 
 
 class Discard(Struct, frozen=True, tag=True):
@@ -250,7 +251,7 @@ def _test(condition: Condition) -> Callable[[DeadLetter], bool]:
 
 def _intent(rule: Rule, letter: DeadLetter) -> Intent:
     descriptor, header = letter.descriptor, letter.header
-    user = descriptor.user_identifier if rule.put_authority is PutAuthority.CTX else ""
+    user = descriptor.user_identifier if rule.put_authority is PutAuthority.CTX else None
     match rule.action:
         case Action.RETRY:
             return Redirect(header.destination_queue, header.destination_queue_manager, alternate_user=user)

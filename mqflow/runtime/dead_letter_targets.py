@@ -24,7 +24,7 @@ class Targets:
     def __init__(self, connection: Connection, source: ObjectHandle) -> None:
         self._connection = connection
         self._source = source
-        self._handles: dict[tuple[str, str, str], ObjectHandle] = {}
+        self._handles: dict[tuple[str, str, str | None], ObjectHandle] = {}
 
     def open(self, to: Redirect) -> ObjectHandle:
         """Return a handle on the target.
@@ -39,9 +39,9 @@ class Targets:
         if len(self._handles) == _TARGETS_MAX:
             self.close()
         connection, options = self._connection, _TARGET
-        if to.alternate_user:
+        if to.alternate_user is not None:
             options |= OpenOption.ALTERNATE_USER_AUTHORITY
-        handle = connection.open(to.queue, options, queue_manager=to.queue_manager, alternate_user=to.alternate_user)
+        handle = connection.open(to.queue, options, queue_manager=to.queue_manager, alternate_user=to.alternate_user or "")
         if to.queue_manager in {"", connection.queue_manager_name} and handle.resolved_queue == self._source.resolved_queue:
             self._close(handle)
             said = "The rule leads back to the queue that the message is on"
@@ -66,5 +66,5 @@ class Targets:
             self._connection.close(handle)
 
 
-def _key(to: Redirect) -> tuple[str, str, str]:
+def _key(to: Redirect) -> tuple[str, str, str | None]:
     return to.queue, to.queue_manager, to.alternate_user

@@ -166,6 +166,18 @@ def test_putaut_ctx_puts_with_the_authority_of_the_messages_user(mq: QueueManage
     assert options & OpenOption.ALTERNATE_USER_AUTHORITY
 
 
+@pytest.mark.parametrize("user", ["amelie", ""], ids=["of a user who may not", "of nobody in particular"])
+def test_putaut_ctx_never_puts_with_the_authority_of_whoever_runs_the_handler(mq: QueueManagerKit, user: str) -> None:
+    """A message put with no context names nobody: MQOD, AlternateUserId, an open with a blank one holds where none is needed."""
+    mq.mqsc("SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('clerk') AUTHADD(PUT,PASSALL)")
+    put(mq, descriptor=MessageDescriptor(user_identifier=user))
+
+    acted = run_rules(mq, "ACTION(RETRY) PUTAUT(CTX)", queue=DLQ)
+
+    assert [("line 1", 1, int(Reason.NOT_AUTHORIZED))] == attempts(acted)
+    assert (1, 0) == (mq.depth(DLQ), mq.depth("ORDERS.IN"))
+
+
 def test_the_dead_letter_queue_is_opened_as_documented(mq: QueueManagerKit) -> None:
     handler, _ = handler_for("ACTION(RETRY)", mq)
     asked = _Asked(mq.queue_manager.connect())

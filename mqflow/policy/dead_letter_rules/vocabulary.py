@@ -76,8 +76,8 @@ def symbols_of(prefix: str) -> Mapping[str, int]:
 
 _APPLICATION_TYPES: Final = {
     "UNKNOWN": -1, "NO_CONTEXT": 0, "CICS": 1, "MVS": 2, "OS390": 2, "ZOS": 2, "IMS": 3, "OS2": 4, "DOS": 5, "AIX": 6,
-    "UNIX": 6, "QMGR": 7, "OS400": 8, "WINDOWS": 9, "CICS_VSE": 10, "WINDOWS_NT": 11, "VMS": 12, "GUARDIAN": 13, "NSK": 13,
-    "VOS": 14, "OPEN_TP1": 15, "VM": 18, "IMS_BRIDGE": 19, "XCF": 20, "CICS_BRIDGE": 21, "NOTES_AGENT": 22, "TPF": 23,
+    "UNIX": 6, "DEFAULT": 6, "QMGR": 7, "OS400": 8, "WINDOWS": 9, "CICS_VSE": 10, "WINDOWS_NT": 11, "VMS": 12, "GUARDIAN": 13,
+    "NSK": 13, "VOS": 14, "OPEN_TP1": 15, "VM": 18, "IMS_BRIDGE": 19, "XCF": 20, "CICS_BRIDGE": 21, "NOTES_AGENT": 22, "TPF": 23,
     "USER": 25, "BROKER": 26, "QMGR_PUBLISH": 26, "JAVA": 28, "DQM": 29, "CHANNEL_INITIATOR": 30, "WLM": 31, "BATCH": 32,
     "RRS_BATCH": 33, "SIB": 34, "SYSTEM_EXTENSION": 35, "MCAST_PUBLISH": 36, "AMQP": 37, "USER_FIRST": 65536,
     "USER_LAST": INTEGER_MAX,
@@ -110,6 +110,10 @@ _PERSISTENCES: Final = {
 }
 
 
+# Numbers with a second name, and the bounds of what applications have to themselves: no reason that a queue manager gives.
+_MORE_REASONS: Final = {"APPL_FIRST": 900, "APPL_LAST": 999, "TRUNCATED": 2120, "PAGESET_FULL": 2192}
+
+
 def _whole(prefix: str, names: Mapping[str, int]) -> dict[str, int]:
     return {prefix + name: number for name, number in names.items()}
 
@@ -119,5 +123,5 @@ _SYMBOLS: Final[Mapping[str, Mapping[str, int]]] = {
     "MQFB_": _whole("MQFB_", _FEEDBACKS),
     "MQMT_": _whole("MQMT_", _MESSAGE_TYPES),
     "MQPER_": _whole("MQPER_", _PERSISTENCES),
-    "MQRC_": {reason.mq_name: int(reason) for reason in Reason},
+    "MQRC_": {reason.mq_name: int(reason) for reason in Reason} | _whole("MQRC_", _MORE_REASONS),
 }
