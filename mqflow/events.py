@@ -103,8 +103,9 @@ class Settled(Struct, frozen=True, kw_only=True, tag=True):
     listener: str
     settlement: Settlement
     message_ids: tuple[bytes, ...]
-    #: What the handling came to; None where the message was found poison before it was handled.
+    #: What the handling came to; None where nothing was handled: the message was found poison before, or only got to be staged.
     outcome: Outcome | None
+    #: How long handlers ran, also those that failed or were cut off; 0 where none did.
     handled_s: float = 0.0
 
 
@@ -131,7 +132,10 @@ class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
-    """An exception report was put, or where `reason` is not 0, could not be."""
+    """An exception report was put, or where `reason` is not 0, refused by its queue: then the dead-letter queue has it.
+
+    Where there is none, nobody has it; nor of a delayed message that is not persistent, where the dead-letter queue refuses.
+    """
 
     queue: str
     message_id: bytes

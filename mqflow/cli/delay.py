@@ -11,14 +11,14 @@ from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.cli.exits import EXIT_FAILED
-from mqflow.cli.target import connected, json_option, message_id_from, url_option
-from mqflow.cli.terminal import note
+from mqflow.cli.target import connected, json_option, message_id_from, staging_queue, url_option
+from mqflow.cli.terminal import note, safe
 from mqflow.mqi import delay_header
 from mqflow.mqi.delay_header import DelayHeader
 from mqflow.mqi.errors import HeaderError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.policy.delivery_delay import due_in_ms
-from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, moment
+from mqflow.runtime.staging import moment
 from mqflow.verbs import Connection, GetOptions
 
 __all__ = ("Waiting", "command", "waiting")
@@ -29,7 +29,7 @@ _NEXT: Final = GetOptions(
     buffer_bytes_max=delay_header.DELAY_HEADER_BYTES,
 )
 _queue_option = click.option(
-    "--queue", default=EMBEDDED_STAGING_QUEUE, show_default=True, metavar="NAME", help="The staging queue."
+    "--queue", metavar="NAME", help="The staging queue; the setting delay_queue, or the queue manager's usual one otherwise."
 )
 
 
@@ -54,8 +54,9 @@ def command() -> None:
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many are shown.")
 @json_option
 @url_option
-def show(queue: str, limit: int, url: str | None, **options: Any) -> None:
+def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None:
     """Show what waits, the soonest first where the queue is in that order, and when it is due."""
+    queue = queue or staging_queue(url)
     with connected(url) as connection:
         shown: list[Waiting] = []
         more = False
@@ -72,7 +73,7 @@ def show(queue: str, limit: int, url: str | None, **options: Any) -> None:
         due = datetime.fromtimestamp(SYSTEM_CLOCK.wall() + each.due_in_ms / 1_000, UTC)
         click.echo(f"{each.message_id.hex()}  {due:%Y-%m-%d %H:%M:%S}Z  {_in_words(each.due_in_ms):>12}  {each.target}")
     if not shown:
-        note("Nothing waits.")
+        note(f"Nothing waits on {safe(queue)}.")
     if more:
         note(f"There is more; --limit shows more than {limit}.")
 
@@ -81,8 +82,9 @@ def show(queue: str, limit: int, url: str | None, **options: Any) -> None:
 @click.argument("message_id", nargs=-1, required=True)
 @_queue_option
 @url_option
-def cancel(message_id: tuple[str, ...], queue: str, url: str | None) -> None:
+def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> None:
     """Take messages back, by the MESSAGE_ID they were sent with (what `mqflow put` printed, what `mqflow delay list` shows)."""
+    queue = queue or staging_queue(url)
     identifiers = [message_id_from(text) for text in message_id]
     missing = 0
     with connected(url) as connection:

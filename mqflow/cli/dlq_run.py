@@ -291,7 +291,11 @@ class _Watched:
         if stamp in {self._seen, (0, 0)}:  # an editor may be between taking the old file away and moving the new one there
             return
         self._seen = stamp
-        found = parse(self._path.read_text("utf-8"))
+        try:
+            found = parse(self._path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            click.echo(safe(f"{self._path} has changed, and cannot be read: the rules of before go on. {error}"))
+            return
         if isinstance(found, RulesTable):
             self._handler.reload(_rules(found))
             click.echo(f"{self._path} has changed: the new rules apply, from the head of the queue.")

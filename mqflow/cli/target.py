@@ -14,7 +14,7 @@ from mqflow.mqi.descriptor import NO_ID
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
 from mqflow.verbs import Connection
 
-__all__ = ("connected", "duration_s", "json_option", "message_id_from", "opened", "stager_for", "url_option")
+__all__ = ("connected", "duration_s", "json_option", "message_id_from", "opened", "stager_for", "staging_queue", "url_option")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,12 +44,16 @@ def message_id_from(digits: str) -> bytes:
     return found
 
 
-def stager_for(url: str | None) -> Stager:
-    """Return what puts delayed messages on the staging queue of that queue manager."""
+def staging_queue(url: str | None) -> str:
+    """Return where delayed messages wait at that queue manager: what the setting `delay_queue` says, or its usual one."""
     settings = load({"url": url})
     embedded = locate(settings.url).kind in {"embedded", "memory", "served"}
-    queue = settings.delay_queue or (EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE)
-    return Stager(queue, SYSTEM_CLOCK, SYSTEM_RANDOM)
+    return settings.delay_queue or (EMBEDDED_STAGING_QUEUE if embedded else STAGING_QUEUE)
+
+
+def stager_for(url: str | None) -> Stager:
+    """Return what puts delayed messages on the staging queue of that queue manager."""
+    return Stager(staging_queue(url), SYSTEM_CLOCK, SYSTEM_RANDOM)
 
 
 def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:

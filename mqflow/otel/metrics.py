@@ -68,7 +68,7 @@ _COUNTERS: Final = (
     (_UNITS, "{unit}", "Units of work settled, by settlement and outcome"),
     (_DISPOSITIONS, "{message}", "Poison messages disposed of, by disposition and destination"),
     (_REFUSALS, "{put}", "Puts of poison messages that were refused, by destination and reason"),
-    (_REPORTS, "{report}", "Exception reports sent, by reason"),
+    (_REPORTS, "{report}", "Exception reports put, and by reason those that their queue refused"),
     (_IN_DOUBT, "{unit}", "Commits without an answer, by reason"),
     (_PAUSES, "{pause}", "Times a listener paused"),
     (_STUCK, "{handler}", "Handlers reported as running too long"),

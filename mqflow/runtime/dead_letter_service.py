@@ -99,6 +99,11 @@ class DeadLetterService:
         if not started:
             task_status.started()
 
+    @property
+    def _named(self) -> str:
+        """The queue; empty as long as the queue manager has not said which is its own."""
+        return self._queue if self._handler is None else self._handler.queue
+
     async def _connect(self) -> Session | None:
         """Return a session, or None where the application stops while there is none to be had."""
         try:
@@ -150,7 +155,8 @@ class DeadLetterService:
         except MQIError as error:
             if leaves_in_doubt(error):
                 ids = (got.descriptor.message_id,)
-                self._broadcast(InDoubt(queue=self._queue, listener="DLQ handler", reason=int(error.reason), message_ids=ids))
+                reason = int(error.reason)
+                self._broadcast(InDoubt(queue=self._named, listener="DLQ handler", reason=reason, message_ids=ids))
             if error.reason != Reason.BACKED_OUT:
                 raise
             return error
@@ -168,7 +174,7 @@ class DeadLetterService:
 
     async def _goes_on_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
         """Whether to go on, once what is in the way may be gone; says what it is, once."""
-        self._supervisor.readiness.lacks(self, self._queue or "the dead-letter queue")
+        self._supervisor.readiness.lacks(self, self._named or "the dead-letter queue")
         match classify(int(error.reason)):
             case Class.RECONNECT:
                 self._lost = session
@@ -181,7 +187,7 @@ class DeadLetterService:
                     raise error
         if self._complained != error.reason:
             self._complained = int(error.reason)
-            self._broadcast(Warned(text=f"The DLQ handler waits. {error}", queue=self._queue))
+            self._broadcast(Warned(text=f"The DLQ handler waits. {error}", queue=self._named))
         with anyio.move_on_after(_PAUSE_S):
             await self._stopping.wait()
         return True

@@ -26,7 +26,18 @@ Decide = Callable[[MessageDescriptor, QueueAttributes, str, Behaviour], tuple[Di
 class Delivery:
     """One message on its way to a handler, in the unit of work of its session."""
 
-    __slots__ = ("decision", "got", "is_over", "listener", "put_message_ids", "queue", "running", "session", "trace_id")
+    __slots__ = (
+        "decision",
+        "got",
+        "handled_s",
+        "is_over",
+        "listener",
+        "put_message_ids",
+        "queue",
+        "running",
+        "session",
+        "trace_id",
+    )
 
     def __init__(self, got: Got, queue: str, listener: str, session: Session) -> None:
         self.got: Final = got
@@ -38,6 +49,8 @@ class Delivery:
         self.decision: Decided | None = None
         #: Its handling has ended, or was cut off: what still runs of it has no unit of work any more.
         self.is_over = False
+        #: How long it took, of a batch the whole batch, once it is over.
+        self.handled_s = 0.0
         #: What the handler has put in this unit of work.
         self.put_message_ids: list[bytes] = []
         #: What runs the handler: its coroutine, or the identity of its thread. For naming a stuck one.

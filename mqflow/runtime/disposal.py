@@ -19,7 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import backout, moved, reconnection, report
 from mqflow.policy.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
 from mqflow.runtime.session import Session
-from mqflow.verbs import Got, ObjectHandle
+from mqflow.verbs import Got, ObjectHandle, inquire_queue_manager
 
 __all__ = ("Disposal", "Mover")
 
@@ -107,7 +107,7 @@ class Mover(Struct, frozen=True):
         owed = report.exception_report(got.descriptor, got.body, feedback=_feedback(attempts))
         if owed is None:
             return ()
-        reason = await self._put_report(owed, attempts)
+        reason = await self._put_report(owed)
         sent = ReportSent(
             queue=self.queue,
             message_id=got.descriptor.message_id,
@@ -117,8 +117,10 @@ class Mover(Struct, frozen=True):
         )
         return (sent,)
 
-    async def _put_report(self, owed: report.ReportMessage, attempts: Sequence[Attempt]) -> int:
-        put1 = self.session.connection.put1
+    async def _put_report(self, owed: report.ReportMessage) -> int:
+        """Return 0, or why the reply queue refused the report: then it is on the dead-letter queue, where there is one."""
+        connection = self.session.connection
+        put1 = connection.put1
         put = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
         manager = owed.reply_to_queue_manager
         try:
@@ -126,7 +128,9 @@ class Mover(Struct, frozen=True):
         except MQIError as error:
             if _lost(error):
                 raise
-            for queue in (attempt.disposition.queue for attempt in attempts if isinstance(attempt.disposition, DeadLetter)):
+            # Asked for now: the plan of a message that its sender wants discarded names no dead-letter queue.
+            queue = (await self.session.call(inquire_queue_manager, connection)).dead_letter_queue
+            if queue:
                 descriptor, body = self._dead_letter(owed.descriptor, owed.body, int(error.reason), owed.reply_to_queue)
                 await self.session.call(put1, queue, descriptor, body, put)
             return int(error.reason)

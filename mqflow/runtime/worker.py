@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, Final, assert_never
 
 import anyio
-from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.events import WaitsOnQueue, Warned
@@ -56,13 +55,6 @@ class SessionLost(Exception):  # noqa: N818 - what happened, not an error of the
         super().__init__(str(error))
 
 
-class _Handled(Struct, frozen=True):
-    """A unit whose handler is done with it, still to be committed."""
-
-    deliveries: Sequence[Delivery]
-    handled_s: float
-
-
 class Worker:
     """Serves one session until the listener stops."""
 
@@ -89,7 +81,7 @@ class Worker:
     async def run(self) -> None:
         """Return when the listener stops; raises `SessionLost`, or the `MQIError` of a get that this queue refused."""
         state, spec = self._state, self._spec
-        handled: _Handled | None = None
+        handled: Sequence[Delivery] | None = None
         delivers(state.supervisor, self)
         while not state.stopping.is_set():
             if self._records is not None:
@@ -122,7 +114,7 @@ class Worker:
 
     # -- one unit
 
-    async def _work(self, unit: Sequence[Got]) -> _Handled | None:
+    async def _work(self, unit: Sequence[Got]) -> Sequence[Delivery] | None:
         """Handle a unit; return it where it is to be committed. Anything else is backed out and dealt with here."""
         spec, session = self._spec, self._session
         deliveries = [Delivery(with_all_backouts(got), spec.queue, spec.name, session) for got in unit]
@@ -132,11 +124,12 @@ class Worker:
         except SessionLost as lost:
             if self._under_way:
                 ids = tuple(delivery.got.descriptor.message_id for delivery in deliveries)
-                self._tell.settled(Settlement.BACKOUT, ids, Interrupted(f"the connection was lost: {lost.error}"), 0.0)
+                took_s = deliveries[0].handled_s
+                self._tell.settled(Settlement.BACKOUT, ids, Interrupted(f"the connection was lost: {lost.error}"), took_s)
                 self._under_way = ()
             raise
 
-    async def _deal_with(self, deliveries: Sequence[Delivery]) -> _Handled | None:
+    async def _deal_with(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery] | None:
         self._tell.delivered(deliveries)
         if self._records is not None:
             self._records.got()
@@ -147,19 +140,26 @@ class Worker:
         try:
             culprit, outcome = await self._handle_all(deliveries)
         except anyio.get_cancelled_exc_class():
+            self._over(deliveries, started)
             with anyio.CancelScope(shield=True):
                 await self._interrupted(deliveries)
             raise
         finally:
             del self._state.handling[self._number]
-            for delivery in deliveries:
-                delivery.is_over = True
+            self._over(deliveries, started)
         if isinstance(outcome, Completed):
             if self._records is not None:
                 await self._records.committed(deliveries)
-            return _Handled(deliveries, self._state.clock.monotonic() - started)
+            return deliveries
         await self._failed(deliveries, culprit, outcome)
         return None
+
+    def _over(self, deliveries: Sequence[Delivery], started: float) -> None:
+        """Note that the handling of the unit has ended, or was cut off."""
+        handled_s = self._state.clock.monotonic() - started
+        for delivery in deliveries:
+            delivery.is_over = True
+            delivery.handled_s = handled_s
 
     async def _handle_all(self, deliveries: Sequence[Delivery]) -> tuple[Delivery | None, Outcome]:
         """Return what the handling of the unit came to, and whose fault a failure is: None where a batch does not say."""
@@ -282,16 +282,16 @@ class Worker:
             return True
         if self._records is not None and count:
             await self._records.deferred(culprit, outcome, pause_s, retries.staging_queue, since=since, alone=alone)
-        await self._staged(culprit, outcome, count, pause_s)
+        await self._staged(culprit, outcome if alone else None, count, pause_s)
         return True
 
-    async def _staged(self, culprit: Delivery, outcome: Outcome, count: int, pause_s: float) -> None:
-        """End the unit of work in which the message was staged, and tell."""
+    async def _staged(self, culprit: Delivery, outcome: Outcome | None, count: int, pause_s: float) -> None:
+        """End the unit of work in which the message was staged, and tell; of an outcome that was not told before."""
         ids = (culprit.got.descriptor.message_id,)
         try:
             await self._session.settle(Settlement.COMMIT)
         except MQIError as error:
-            await self._committed(_Handled((culprit,), 0.0), error)
+            await self._committed((culprit,), error)
             return
         if not count:  # somebody else has got it: there was nothing to stage
             return
@@ -307,7 +307,7 @@ class Worker:
                 staging_queue=retries.staging_queue,
             )
         )
-        self._tell.settled(Settlement.COMMIT, ids, outcome, 0.0)
+        self._tell.settled(Settlement.COMMIT, ids, outcome, culprit.handled_s if outcome is not None else 0.0)
 
     async def _interrupted(self, deliveries: Sequence[Delivery]) -> None:
         """Back out a unit whose handler was cut off; nobody's failure."""
@@ -376,7 +376,7 @@ class Worker:
 
     # -- settling
 
-    async def _commit(self, handled: _Handled | None) -> None:
+    async def _commit(self, handled: Sequence[Delivery] | None) -> None:
         """Commit a unit without getting another."""
         if handled is None:
             return
@@ -387,22 +387,22 @@ class Worker:
         else:
             await self._committed(handled, None)
 
-    async def _committed(self, handled: _Handled, error: MQIError | None) -> None:
+    async def _committed(self, handled: Sequence[Delivery], error: MQIError | None) -> None:
         """Tell how the commit of a handled unit went. 2003 is a certain backout; any other error leaves it in doubt."""
         if error is None or error.reason != Reason.BACKED_OUT:
             self._under_way = ()
-        ids = tuple(delivery.got.descriptor.message_id for delivery in handled.deliveries)
+        ids = tuple(delivery.got.descriptor.message_id for delivery in handled)
         if error is None:
-            if handled.deliveries[-1].got.descriptor.backout_count:
+            if handled[-1].got.descriptor.backout_count:
                 self._state.forget(ids[-1])
             self._state.accept()
-            self._tell.settled(Settlement.COMMIT, ids, COMPLETED, handled.handled_s)
+            self._tell.settled(Settlement.COMMIT, ids, COMPLETED, handled[0].handled_s)
             return
         if error.reason == Reason.BACKED_OUT:
             # The unit of work is gone, but 2003 asks for an MQBACK before the next one begins.
-            await self._back_out(handled.deliveries, None, Failed("MQRC_BACKED_OUT", str(error)))
+            await self._back_out(handled, None, Failed("MQRC_BACKED_OUT", str(error)))
             return
-        puts = tuple(identifier for delivery in handled.deliveries for identifier in delivery.put_message_ids)
+        puts = tuple(identifier for delivery in handled for identifier in delivery.put_message_ids)
         self._tell.in_doubt(error, ids, puts)
         raise SessionLost(error)
 
@@ -422,7 +422,7 @@ class Worker:
         for delivery in deliveries:
             if delivery is not culprit:
                 self._state.forgive(delivery.got.descriptor.message_id)
-        self._tell.settled(Settlement.BACKOUT, ids, outcome, 0.0)
+        self._tell.settled(Settlement.BACKOUT, ids, outcome, deliveries[0].handled_s)
         if self._records is not None:
             rolled_back = [delivery for delivery in deliveries if not (moved and delivery is culprit)]
             await self._records.rolled_back(rolled_back, culprit, outcome)

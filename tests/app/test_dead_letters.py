@@ -10,13 +10,14 @@ import pytest
 
 from mqflow import App, ConfigurationError
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.events import DeadLetterActed, Event, Warned
+from mqflow.events import DeadLetterActed, Event, InDoubt, Warned
 from mqflow.mqi.dead_letter_header import DLH_BYTES
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_actions import DeadLetter
 from mqflow.policy.dead_letter_rules import Action, RulesError
 from mqflow.testing.dead_letters import put_dead_letter
 from mqflow.testing.defining import carry_out
+from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 
 DLQ = "DEAD.LETTERS"
@@ -70,6 +71,28 @@ async def test_the_queue_managers_own_dead_letter_queue_is_the_default(mq: Queue
         await anyio.sleep(1)
 
     assert 1 == sum(isinstance(event, DeadLetterActed) for event in mq.events)
+
+
+async def test_what_is_told_of_trouble_names_the_queue_managers_own_dead_letter_queue(
+    mq: QueueManagerKit, tmp_path: Path
+) -> None:
+    define(mq)
+    mq.mqsc(f"ALTER QMGR DEADQ('{DLQ}')")
+    (tmp_path / "rules.tbl").write_text("ACTION(DISCARD)")
+    app = App()
+    app.dead_letter_handler(tmp_path / "rules.tbl")
+
+    async with mq.run(app):
+        await anyio.sleep(1)
+        mq.faults.add(Fault(verb="MQCMIT", moment=Moment.AFTER))
+        put(mq, b"one")
+        await anyio.sleep(5)
+        mq.mqsc(f"ALTER QLOCAL({DLQ}) GET(DISABLED)")
+        await anyio.sleep(5)
+
+    assert [DLQ] == [event.queue for event in mq.told(InDoubt)]
+    assert [DLQ] == [event.queue for event in mq.told(Warned) if "The DLQ handler waits" in event.text]
+    assert 0 == mq.depth(DLQ)
 
 
 async def test_attempts_go_on_over_an_outage(mq: QueueManagerKit, table: Path) -> None:

@@ -893,3 +893,61 @@ async def test_plain_functions_run_beside_each_other_whichever_handler_gave_the_
 
     assert (0, 0) == (mq.depth("IN"), mq.depth("BOQ"))
     assert [0, 0] == [event.backout_count for event in mq.told(Delivered)]
+
+
+@pytest.mark.parametrize(
+    ("error", "settlement"),
+    [
+        (ValueError("bad"), Settlement.BACKOUT),
+        (Reject("never"), Settlement.BACKOUT),
+        (Retry("later", after=60), Settlement.COMMIT),  # staged in the unit of work it was delivered in
+    ],
+    ids=["failed", "rejected", "staged"],
+)
+async def test_a_handling_that_fails_took_as_long_as_it_took(
+    mq: QueueManagerKit, error: Exception, settlement: Settlement
+) -> None:
+    app = App()
+
+    @app.listener("IN", backout=Backout(pace=Pace(first_s=50, factor=1, max_s=50, jitter=0)))
+    async def handle(body: bytes) -> None:
+        await anyio.sleep(3)
+        raise error
+
+    async with mq.run(app):
+        await mq.put("IN", b"x")
+        await anyio.sleep(10 if settlement is Settlement.COMMIT else 55)
+        [first, *_] = mq.told(Settled)
+
+    assert (settlement, 3.0) == (first.settlement, pytest.approx(first.handled_s))
+
+
+async def test_a_handling_that_is_cut_off_took_as_long_as_it_ran(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: bytes) -> None:
+        await anyio.sleep_forever()
+
+    async with mq.run(app, drain_s=2):
+        await mq.put("IN", b"x")
+        await anyio.sleep(5)
+
+    assert [pytest.approx(7.0, abs=0.1)] == [event.handled_s for event in mq.told(Settled)]
+
+
+async def test_a_handling_counts_once_though_its_message_was_backed_out_and_then_staged(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: bytes, ctx: Context) -> None:
+        await anyio.sleep(3)
+        await ctx.put("OUT", body)  # so it cannot be staged in this unit of work
+        raise Retry("later", after=60)
+
+    async with mq.run(app):
+        await mq.put("IN", b"x")
+        await anyio.sleep(10)
+
+    told = [(event.settlement, type(event.outcome), round(event.handled_s)) for event in mq.told(Settled)]
+    assert [(Settlement.BACKOUT, Failed, 3), (Settlement.COMMIT, type(None), 0)] == told

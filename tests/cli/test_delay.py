@@ -45,7 +45,7 @@ def test_what_does_not_wait_cannot_be_taken_back(run: Run) -> None:
 def test_nothing_waits(run: Run) -> None:
     result = run("delay", "list")
 
-    assert (0, "", "Nothing waits.\n") == (result.exit_code, result.stdout, result.stderr)
+    assert (0, "", "Nothing waits on SYSTEM.DDELAY.LOCAL.QUEUE.\n") == (result.exit_code, result.stdout, result.stderr)
 
 
 @pytest.mark.parametrize("delay", ["soon", "5y", "-", ""])
@@ -61,3 +61,15 @@ def test_a_delay_longer_than_the_expiry_is_refused(run: Run) -> None:
 
     assert "MQRC_EXPIRY_ERROR (2013)" in result.stderr
     assert "Nothing waits" in run("delay", "list").stderr
+
+
+def test_what_waits_on_the_queue_that_the_settings_name_is_seen_and_taken_back(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_DELAY_QUEUE", "LATER")
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL(LATER)").exit_code
+    message_id = run("put", "ORDERS.IN", "x", "--delay", "2h").stdout.strip()
+
+    assert message_id == run("delay", "list").stdout.split()[0]
+    assert 0 == run("delay", "cancel", message_id).exit_code
+    assert "Nothing waits on LATER." in run("delay", "list").stderr

@@ -187,6 +187,27 @@ def test_a_file_that_changes_is_gone_by_and_one_with_errors_is_not(tmp_path: Pat
     assert "AMQ8747" in said
 
 
+@pytest.mark.parametrize("unreadable", ["in another encoding", "a folder"])
+def test_a_file_that_cannot_be_read_any_more_ends_no_handler(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], unreadable: str
+) -> None:
+    path = tmp_path / "rules.tbl"
+    path.write_text("ACTION(RETRY)")
+    gone_by: list[Rules] = []
+    watched = _Watched(path, SimpleNamespace(reload=gone_by.append))  # type: ignore[arg-type]  # only what it calls
+
+    if unreadable == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes("ACTION(FWD) FWDQ('\xfc')".encode("latin-1"))
+    os.utime(path, ns=(7, 7))
+    watched.look()
+
+    assert [] == gone_by
+    assert "cannot be read: the rules of before go on" in capsys.readouterr().out
+
+
 def test_sigterm_ends_a_handler_that_waits_for_ever(tmp_path: Path) -> None:
     table = tmp_path / "rules.tbl"
     table.write_text("WAIT(YES)\nACTION(DISCARD)\n")

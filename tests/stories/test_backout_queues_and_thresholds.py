@@ -159,6 +159,24 @@ async def test_a_connection_consumer_sends_the_exception_report_that_was_asked_f
     assert 1 == mq.depth(DLQ)
 
 
+@pytest.mark.parametrize("report", [Report.NONE, Report.DISCARD_MSG], ids=["dead-lettered", "discarded"])
+async def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(mq: QueueManagerKit, report: Report) -> None:
+    """IBM q032680: so it is with every report, also that about a message which its sender wanted discarded."""
+    mq.mqsc("ALTER QLOCAL(IN) BOQNAME(' ')")
+    asked = int(Report.EXCEPTION | report)
+    async with mq.run(failing(Behaviour.CONNECTION_CONSUMER)):
+        put = await mq.put("IN", b"poison", report=asked, reply_to_queue="NOWHERE", message_type=8)
+        dead = await mq.drain(DLQ)
+
+    [undelivered] = [each for each in dead if each.descriptor.message_type == 4]
+    assert (2085, "NOWHERE", put.descriptor.message_id) == (
+        undelivered.why.reason,
+        undelivered.why.queue,
+        undelivered.correlation_id,
+    )
+    assert (1 if report else 2) == len(dead)
+
+
 async def test_an_application_server_needs_both_attributes_to_avoid_a_loop(mq: QueueManagerKit) -> None:
     """You really need to have both the threshold and queue names defined to avoid poison messages creating a loop."""
     async with mq.run(failing(Behaviour.APPLICATION_SERVER)):
