@@ -168,7 +168,7 @@ def test_putaut_ctx_puts_with_the_authority_of_the_messages_user(mq: QueueManage
 
 @pytest.mark.parametrize("user", ["amelie", ""], ids=["of a user who may not", "of nobody in particular"])
 def test_putaut_ctx_never_puts_with_the_authority_of_whoever_runs_the_handler(mq: QueueManagerKit, user: str) -> None:
-    """A message put with no context names nobody: MQOD, AlternateUserId, an open with a blank one holds where none is needed."""
+    """A message put with no context names nobody: MQOD, AlternateUserId: an open with a blank one holds where none is due."""
     mq.mqsc("SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('clerk') AUTHADD(PUT,PASSALL)")
     put(mq, descriptor=MessageDescriptor(user_identifier=user))
 
