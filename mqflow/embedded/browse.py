@@ -57,16 +57,20 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle
         case Mark.UNMARK_HANDLE:
             handle.marks.discard(message.key)
         case Mark.UNMARK_CO_OP:
-            queue.co_op_marks.pop(message.key, None)
+            if queue.co_op_marks.pop(message.key, None) is not None:
+                announce(queue, message)
         case _:
             assert_never(mark)
 
 
 def forget(handle: EmbeddedHandle, queue: LocalQueue) -> None:
-    """End the lock, and the marks for others, of a handle that closes."""
+    """End the lock, and the marks for others, of a handle that closes; who waits for what is unmarked is told."""
     unlock(queue, handle)
-    for key in [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]:
+    unmarked = [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]
+    for key in unmarked:
         del queue.co_op_marks[key]
+    for key in unmarked if queue.waiters else ():
+        announce(queue, queue.messages[key])
 
 
 def _co_op_marked(queue: LocalQueue, key: int, now_s: float) -> bool:

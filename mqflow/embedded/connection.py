@@ -524,26 +524,35 @@ class EmbeddedConnection:
         ends_at = None if wait_ms < 0 else clock.monotonic() + wait_ms / 1000
         while True:
             left_s = None if ends_at is None else max(0.0, ends_at - clock.monotonic())
-            over = not self._wait(handle, options, left_s)
-            got, alone, _ = self._get_once(handle, options)
+            over, withdraw_it = self._wait(handle, options, left_s)
+            try:
+                # Before the wait is withdrawn: one that has not got its message wakes another for it.
+                got, alone, _ = self._get_once(handle, options)
+            finally:
+                if withdraw_it is not None:
+                    withdraw_it()
             if alone is not None:
                 self._commit_alone(alone)
             if got is not None or over:
                 return got
 
-    def _wait(self, handle: EmbeddedHandle, options: GetOptions, timeout_s: float | None) -> bool:
-        """Wait until a get may find something; False where the time is over."""
+    def _wait(
+        self, handle: EmbeddedHandle, options: GetOptions, timeout_s: float | None
+    ) -> tuple[bool, Callable[[], None] | None]:
+        """Wait until a get may find something; return whether the time is over, and what withdraws the wait, if any."""
         woken = self._machine.runner.event()
         with self._machine.lock:
             withdraw_it = self.on_arrival(handle, options, woken.set)
             self._busy = withdraw_it is not None
         if withdraw_it is None:
-            return True
+            return False, None
         try:
-            return woken.wait(timeout_s)
+            return not woken.wait(timeout_s), withdraw_it
+        except BaseException:  # an interrupt from the keyboard
+            withdraw_it()
+            raise
         finally:
             self._busy = False
-            withdraw_it()
 
     def _commit_alone(self, unit: UnitOfWork) -> None:
         """Make durable what was put or got outside the connection's unit of work; undone where the store refuses."""

@@ -1,8 +1,10 @@
 """Whom an arriving message wakes. Source: IBM q096780, MQGMO_WAIT."""
 
 from collections.abc import Callable, Iterator
+from threading import Thread
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.handle import EmbeddedHandle
@@ -319,3 +321,46 @@ def test_a_browser_who_cannot_be_told_any_more_spoils_nothing(room: Room) -> Non
     room.queue_manager.quiesce()
 
     assert 1 == there.woken
+
+
+CO_OP = BOTH | OpenOption.CO_OP
+MARK = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.MARK_BROWSE_CO_OP)
+UNMARK = GetOptions(options=GetOption.BROWSE_MSG_UNDER_CURSOR | GetOption.UNMARK_BROWSE_CO_OP)
+LOOK_UNMARKED = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.UNMARKED_BROWSE_MSG)
+
+
+@pytest.mark.parametrize("end", ["unmark", "close", "die"])
+def test_a_message_that_is_no_longer_marked_wakes_who_waits_for_unmarked_ones(room: Room, end: str) -> None:
+    """A dispatcher that has seen a message and dies leaves it to the others, who wait for one."""
+    room.put()
+    dispatcher, another = room.queue_manager.connect(), room.queue_manager.connect()
+    marking = dispatcher.open("Q", CO_OP)
+    dispatcher.get(marking, MARK)
+    sleeper = Sleeper(another, LOOK_UNMARKED, another.open("Q", CO_OP))
+    assert sleeper.sleep()
+
+    if end == "unmark":
+        dispatcher.get(marking, UNMARK)
+    elif end == "close":
+        dispatcher.close(marking)
+    else:
+        dispatcher.abandon()
+
+    assert (1, b"1") == (sleeper.woken, sleeper.get())
+
+
+def test_a_get_that_waited_and_got_its_message_wakes_nobody_else(room: Room) -> None:
+    """It used to give up its place before it had the message, and so woke the next, and that one the one after it."""
+    queue = room.queue_manager._machine.local_queue("Q")
+    first = room.queue_manager.connect()
+    waiting = Thread(
+        target=first.get, args=(first.open("Q", BOTH), replace(TAKE, options=TAKE.options | GetOption.WAIT, wait_ms=-1))
+    )
+    waiting.start()
+    while not queue.waiters:
+        assert waiting.is_alive()
+    second = room.sleeper()
+    room.put()
+    waiting.join()
+
+    assert 0 == second.woken
