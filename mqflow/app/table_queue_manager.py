@@ -6,7 +6,6 @@ next wait. Knows tables and how to go through them; what a connection is made of
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NoReturn, Protocol
 
 from msgspec import Struct
@@ -30,6 +29,7 @@ from mqflow.policy.connecting import Failed, after_pass
 from mqflow.policy.ledger import Reached, admit
 from mqflow.policy.reason_classes import Class, classify
 from mqflow.policy.reconnect_mode import DefaultReconnect, ReconnectMode
+from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection, inquire_queue_manager
 
 __all__ = ("Dial", "TableQueueManager", "Tried")
@@ -158,9 +158,7 @@ class TableQueueManager:
         try:
             self._check(connection, attempt.channel)
         except MQIError:
-            for verb in (connection.backout, connection.disconnect):  # MQDISC alone would commit
-                with suppress(MQIError):
-                    verb()
+            leave(connection)
             raise
         self.default_reconnect = attempt.channel.default_reconnect
         return connection

@@ -33,6 +33,7 @@ from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, padded
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.policy.reconnection import connection_gone
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, Inquired, Put, Subscribed
 
 __all__ = ("BoundConnection",)
@@ -42,17 +43,6 @@ _FAILED: Final = int(CompletionCode.FAILED)
 _HANDLES: Final = (BoundHandle, BoundSubscription)
 _SEND_PUBLICATIONS: Final = 1  # MQSR_ACTION_PUBLICATION
 _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
-_GONE: Final = frozenset(
-    {
-        Reason.CONNECTION_BROKEN,
-        Reason.CONNECTION_STOPPING,
-        Reason.Q_MGR_STOPPING,
-        Reason.Q_MGR_NOT_AVAILABLE,
-        Reason.CONNECTION_ERROR,
-        Reason.HCONN_ERROR,
-    }
-)
-"""After these the handle leads nowhere; the queue manager has backed out what was open, or will."""
 
 
 class BoundConnection:
@@ -313,7 +303,7 @@ class BoundConnection:
             raise error_for(unfit[0], verb, name, self.queue_manager_name, unfit[1])
 
     def _refuse(self, completion: int, reason: int, verb: str, name: str) -> NoReturn:
-        self._lost = self._lost or reason in _GONE
+        self._lost = self._lost or connection_gone(reason)
         error = error_for(reason, verb, name, self.queue_manager_name)
         error.completion = CompletionCode.WARNING if completion == CompletionCode.WARNING else CompletionCode.FAILED
         raise error

@@ -10,10 +10,31 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reason_classes import CLASSES, Class, classify
 
-__all__ = ("CLASSES", "LADDER", "Class", "classify", "delay_s", "leaves_in_doubt")
+__all__ = ("CLASSES", "LADDER", "Class", "classify", "connection_gone", "delay_s", "leaves_in_doubt")
 
 LADDER: Final[tuple[tuple[float, float], ...]] = ((1, 0.25), (2, 0.5), (4, 1), (8, 2), (16, 4), (25, 6.25))
 """The delay before each attempt: seconds that are fixed, and seconds left to chance. The last goes on for ever."""
+
+
+_GONE: Final = frozenset(
+    {
+        Reason.CONNECTION_BROKEN,
+        Reason.CONNECTION_STOPPING,
+        Reason.CONNECTION_STOPPED,
+        Reason.Q_MGR_STOPPING,
+        Reason.Q_MGR_NOT_AVAILABLE,
+        Reason.CONNECTION_ERROR,
+        Reason.HCONN_ERROR,
+    }
+)
+
+
+def connection_gone(reason: int) -> bool:
+    """Return whether a connection that a verb ended with this reason on leads nowhere, so that no MQDISC can commit on it.
+
+    Fewer reasons than ask for another connection: after 2195 or 2549 it may be alive, and one that quiesces is.
+    """
+    return reason in _GONE
 
 
 def delay_s(attempt: int, random: float, ladder: tuple[tuple[float, float], ...] = LADDER) -> float:

@@ -5,7 +5,6 @@ again, and whether.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from mqflow.journal.errors import JournalFullError
 from mqflow.mqi.errors import MQIError
 from mqflow.policy import pacing, reconnection
 from mqflow.runtime.lander import Landed, Lander
+from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 
 __all__ = ("Progress", "Troubled", "keep_landing")
@@ -82,10 +82,4 @@ def _lander_s_life(
             elif once and lander.idle:
                 return
     finally:
-        _leave(connection)
-
-
-def _leave(connection: Connection) -> None:
-    for verb in (connection.backout, connection.disconnect):  # MQDISC would commit
-        with suppress(MQIError):  # it may be lost
-            verb()
+        leave(connection)

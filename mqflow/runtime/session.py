@@ -6,7 +6,6 @@ ibmmq), and one hand-over settles the last unit of work and gets the next. Decid
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -21,6 +20,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
 from mqflow.policy.reconnection import Class, classify
 from mqflow.runtime.handover import Baton, Handover
+from mqflow.runtime.leaving import leave
 from mqflow.runtime.openings import Openings
 from mqflow.verbs import (
     Connection,
@@ -219,8 +219,8 @@ class InlineSession:
             self._waiting.pass_on()
 
     async def close(self) -> None:
-        """Back out, then disconnect: MQDISC would commit (q101800)."""
-        _leave(self.connection)
+        """Back out, then disconnect."""
+        leave(self.connection)
 
 
 class ThreadedSession:
@@ -374,9 +374,9 @@ class ThreadedSession:
             return
         self._closed = True
         if self._stuck:
-            self._requests.put((lambda: _leave(self.connection), Baton(self._handover)))
+            self._requests.put((lambda: leave(self.connection), Baton(self._handover)))
         else:
-            await self._run(lambda: _leave(self.connection))
+            await self._run(lambda: leave(self.connection))
         self._ended = True
         self._requests.put(None)
 
@@ -418,17 +418,3 @@ async def _in_time(answer: Baton, settlement: Settlement, queue_manager: str) ->
         error = reply[1] if isinstance(reply, tuple) else reply
     if error is not None:
         raise error
-
-
-def _leave(connection: Connection) -> None:
-    try:
-        connection.backout()  # MQDISC alone would commit
-    except MQIError as error:
-        if classify(int(error.reason)) is not Class.RECONNECT:
-            # What could not be backed out must not be committed: end it as a process that dies does, where that can be done.
-            abandon = getattr(connection, "abandon", None)
-            if abandon is not None:
-                abandon()
-            return
-    with suppress(MQIError):  # the connection is gone: its queue manager backs the unit of work out
-        connection.disconnect()

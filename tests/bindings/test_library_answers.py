@@ -44,7 +44,8 @@ class Library:
 
     def connect(self, _: Any) -> tuple[int, int, int]:
         self.connected.append(len(self.connected) + 1)
-        return (self.connected[-1], *(self.connects.pop(0) if self.connects else OK))
+        completion, reason = self.connects.pop(0) if self.connects else OK
+        return self.connected[-1], completion, reason
 
     def disconnect(self, hconn: int) -> tuple[int, int]:
         self.connected.remove(hconn)

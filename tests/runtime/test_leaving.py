@@ -1,5 +1,7 @@
 """How a session ends: what is open is backed out, and what cannot be is never committed by the disconnect."""
 
+from typing import Any
+
 import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
@@ -7,13 +9,25 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.runtime.leaving import leave
 from mqflow.runtime.session import InlineSession
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
 
-@pytest.mark.parametrize("reason", [Reason.NONE, Reason.CALL_IN_PROGRESS, Reason.CONNECTION_BROKEN])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        Reason.NONE,
+        Reason.CALL_IN_PROGRESS,
+        Reason.CONNECTION_BROKEN,
+        # To be reconnected after, all of them; but that the connection is gone they do not say.
+        Reason.UNEXPECTED_ERROR,
+        Reason.CALL_INTERRUPTED,
+        Reason.Q_MGR_QUIESCING,
+    ],
+)
 async def test_nothing_that_is_open_is_committed_by_leaving(
     mq: QueueManagerKit, reason: Reason, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -27,6 +41,27 @@ async def test_nothing_that_is_open_is_committed_by_leaving(
     await session.close()
 
     assert 0 == mq.depth("Q")
+
+
+@pytest.mark.parametrize(("reason", "disconnected"), [(Reason.CONNECTION_BROKEN, True), (Reason.UNEXPECTED_ERROR, False)])
+def test_a_connection_that_may_be_alive_is_not_disconnected_where_it_cannot_be_abandoned(
+    reason: Reason,
+    disconnected: bool,  # noqa: FBT001 - a column
+) -> None:
+    """IBM's library knows no end but MQDISC, and that of its process."""
+    called: list[str] = []
+
+    class Bound:
+        def backout(self) -> None:
+            raise error_for(reason, "MQBACK")
+
+        def disconnect(self) -> None:
+            called.append("MQDISC")
+
+    connection: Any = Bound()
+    leave(connection)
+
+    assert ["MQDISC"] * disconnected == called
 
 
 def _refuse(connection: EmbeddedConnection, reason: Reason) -> None:
