@@ -21,7 +21,7 @@ from mqflow.embedded.obeying import carry_out
 from mqflow.embedded.object_definitions import ObjectDefinitions
 from mqflow.embedded.opening import TEMPORARY_DYNAMIC, drop_queue, input_handles, output_handles
 from mqflow.embedded.refusal import Refusal
-from mqflow.embedded.settling import make_durable
+from mqflow.embedded.settling import make_durable, release
 from mqflow.embedded.staging_order import STAGING_QUEUE
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
 from mqflow.embedded.topic_definitions import TopicDefinitions
@@ -178,6 +178,7 @@ class Definitions:
         if matters:
             if not force:
                 raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {matters} would change under those who opened it")
+            _changed(queue.attributes, changes)  # what cannot be carried out must not end what others have open
             queue.changes += 1
         return change_queue(self._machine, queue, changes)
 
@@ -256,8 +257,10 @@ def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
 
 
 def _restore(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
-    queue.load(messages)
+    """Have messages on the queue again, beside what came meanwhile."""
     machine.bodies.kept(messages)
+    for message in messages:
+        release(queue, message)
 
 
 def _nothing() -> None:

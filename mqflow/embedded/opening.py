@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mqflow.embedded.connection import EmbeddedConnection
 
 __all__ = (
+    "MANAGED_DURABLE",
     "PERMANENT_DYNAMIC",
     "TEMPORARY_DYNAMIC",
     "Wanted",
@@ -45,6 +46,9 @@ __all__ = (
     "topic_string_of",
 )
 
+MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
+"""How the names of the managed queues of durable subscriptions begin."""
+_MANAGED_NOT_DURABLE: Final = "SYSTEM.MANAGED.NDURABLE."
 PERMANENT_DYNAMIC: Final = 2
 TEMPORARY_DYNAMIC: Final = 3
 _UNSUPPORTED: Final = frozenset({ObjectType.NAMELIST, ObjectType.PROCESS})
@@ -139,8 +143,7 @@ def managed_queue(machine: Machine, model: str, *, durable: bool, user: str) -> 
     if durable and found.attributes.definition_type == TEMPORARY_DYNAMIC:
         detail = f"The topic's model {model} makes temporary queues, which do not outlive the application"
         raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
-    prefix = "SYSTEM.MANAGED.DURABLE.*" if durable else "SYSTEM.MANAGED.NDURABLE.*"
-    return _dynamic(machine, found, prefix, user).name
+    return _dynamic(machine, found, f"{MANAGED_DURABLE if durable else _MANAGED_NOT_DURABLE}*", user).name
 
 
 def drop_managed(machine: Machine, name: str) -> None:
@@ -264,7 +267,8 @@ def _dynamic(machine: Machine, model: Definition, wanted: str, user: str) -> Loc
     name = dynamic_queue_name(wanted, machine.identifiers.number())
     if name in machine.queues:
         raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue was to be called {name}")
-    attributes = machine.dated(replace(model.attributes, name=name, kind=QueueType.LOCAL))
+    made = replace(model.attributes, name=name, kind=QueueType.LOCAL, creation_date="", creation_time="")
+    attributes = machine.dated(made)
     queue = LocalQueue(attributes)
     machine.queues[name] = queue
     if attributes.definition_type == TEMPORARY_DYNAMIC:

@@ -21,6 +21,7 @@ from mqflow.embedded.machine import Machine
 from mqflow.embedded.naming import queue_manager_identifier
 from mqflow.embedded.object_kinds import defined
 from mqflow.embedded.objects import records
+from mqflow.embedded.opening import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import stop
@@ -84,6 +85,7 @@ class EmbeddedQueueManager:
         if known is None:
             self._create()
         self._create_topics()
+        self._drop_what_no_subscription_has()
         store.write((defined(CLOCK, self._machine.objects["clock"][CLOCK]),), None)
         self._command_server = CommandServer(self._machine, self.administration_of, self._connection(APPLICATION, ""), runner)
         self._command_server.start()
@@ -241,6 +243,15 @@ class EmbeddedQueueManager:
             topics.update({topic.name: topic for topic in missing})
             machine.topics.changed()
             machine.store.write([defined(topic.name, topic) for topic in missing], None)
+
+    def _drop_what_no_subscription_has(self) -> None:
+        """Delete the managed queues whose subscription was ended, or not yet made, when a crash came between the two."""
+        machine = self._machine
+        held = {subscription.attributes.destination for subscription in machine.subscriptions}
+        for name, queue in tuple(machine.queues.items()):
+            managed = name.startswith(MANAGED_DURABLE) and queue.attributes.definition_type == PERMANENT_DYNAMIC
+            if managed and name not in held:
+                drop_managed(machine, name)
 
 
 def _text(said: str) -> str:

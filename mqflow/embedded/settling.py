@@ -21,7 +21,17 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Answer", "back_out", "begin_commit", "commit_alone", "commit_in_memory", "make_durable", "release", "stop")
+__all__ = (
+    "Answer",
+    "back_out",
+    "begin_commit",
+    "commit_alone",
+    "commit_in_memory",
+    "make_durable",
+    "release",
+    "stop",
+    "undone_where_refused",
+)
 
 Done = Callable[[MQIError | None], None]
 _PERSISTENT: Final = int(Persistence.PERSISTENT)
@@ -151,6 +161,20 @@ def make_durable(machine: Machine, changes: Sequence[Change], undo: Callable[[],
         raise Refusal(getattr(failure, "reason", Reason.CALL_INTERRUPTED), str(failure))
 
     return wait_until_durable
+
+
+def undone_where_refused(machine: Machine, wait: Callable[[], None], undo: Callable[[], None]) -> Callable[[], None]:
+    """Return what waits, without the lock, and where it is refused has this undone as well, with the lock."""
+
+    def wait_or_undo() -> None:
+        try:
+            wait()
+        except Refusal:
+            with machine.lock:
+                undo()
+            raise
+
+    return wait_or_undo
 
 
 def _fail(machine: Machine, failure: Exception) -> None:

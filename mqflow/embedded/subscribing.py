@@ -4,12 +4,14 @@ Called under the machine's lock; what must survive is waited for without it. Sou
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from mqflow.embedded import subscribe_rules
 from mqflow.embedded.handle import EmbeddedHandle
+from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.objects import define_object, delete_object
 from mqflow.embedded.opening import (
@@ -25,7 +27,7 @@ from mqflow.embedded.publishing import place_copies, publication_on, wanting
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.retaining import retained_for
 from mqflow.embedded.selecting import check_selection
-from mqflow.embedded.settling import back_out
+from mqflow.embedded.settling import back_out, undone_where_refused
 from mqflow.embedded.subscription import EmbeddedSubscriptionHandle, Subscription
 from mqflow.embedded.topic_authority import check_topic_authority
 from mqflow.embedded.unit_of_work import UnitOfWork
@@ -97,18 +99,40 @@ def close_subscription(machine: Machine, handle: EmbeddedSubscriptionHandle, opt
 
 
 def remove_subscription(machine: Machine, subscription: Subscription, held: EmbeddedHandle | None = None) -> Wait | None:
-    """End the subscription; its managed queue goes with it, or with the handle `held` that is open on it."""
+    """End the subscription; its managed queue goes with it, or with the handle `held` that is open on it.
+
+    The queue of a durable one goes when its end is durable, which whoever is to wait for is returned; where that is refused,
+    the subscription is there again.
+    """
     attributes = subscription.attributes
     machine.subscriptions.discard(subscription)
-    wait = None
-    if attributes.durable and attributes.name in machine.objects["subscription"]:
-        wait = delete_object(machine, attributes.name, SubscriptionAttributes)
-    if attributes.managed:
-        if held is not None and held.open:
-            held.takes_queue_along = True
-        else:
-            drop_managed(machine, attributes.destination)
-    return wait
+    if attributes.managed and held is not None and held.open:
+        held.takes_queue_along = True
+    if not attributes.durable or attributes.name not in machine.objects["subscription"]:
+        _drop_queue(machine, subscription)
+        return None
+
+    def undo() -> None:
+        machine.subscriptions.add(subscription)
+        if held is not None:
+            held.takes_queue_along = False
+
+    wait = undone_where_refused(machine, delete_object(machine, attributes.name, SubscriptionAttributes), undo)
+
+    def wait_and_drop() -> None:
+        wait()
+        with machine.lock:
+            _drop_queue(machine, subscription)
+
+    return wait_and_drop
+
+
+def _drop_queue(machine: Machine, subscription: Subscription) -> None:
+    """Delete the managed queue of a subscription that is over, unless it goes with a handle that is open on it."""
+    attributes = subscription.attributes
+    queue = machine.queues.get(attributes.destination)
+    if attributes.managed and isinstance(queue, LocalQueue) and not any(each.takes_queue_along for each in queue.handles):
+        drop_managed(machine, attributes.destination)
 
 
 def request_retained(
@@ -161,16 +185,7 @@ def enter(machine: Machine, subscription: Subscription) -> Wait:
     if not attributes.durable:
         return _nothing
     wait = define_object(machine, attributes.name, attributes)
-
-    def wait_or_undo() -> None:
-        try:
-            wait()
-        except Refusal:
-            with machine.lock:
-                _undo(machine, subscription)
-            raise
-
-    return wait_or_undo
+    return undone_where_refused(machine, wait, partial(_undo, machine, subscription))
 
 
 def _create(
@@ -246,24 +261,37 @@ def _resume(
         subscribe_rules.check_alteration(found.attributes, wanted, topic_string)
         altered = _altered(machine, found.attributes, wanted)
     queue = _resumed_queue(machine, connection, found, given)
+    handle, before = _held(connection, found, queue), found.attributes
     if altered is not None:
         found.attributes = replace(altered, destination=queue.resolved_queue)
         if found.attributes.durable:
             wait = define_object(machine, found.attributes.name, found.attributes)
-    return _subscribed(_held(connection, found, queue), queue, wanted), wait, None
+
+    def undo() -> None:
+        found.attributes = before
+        _let_go(machine, handle)
+        if given is None and queue.open:
+            _close(machine, queue)
+
+    return _subscribed(handle, queue, wanted), undone_where_refused(machine, wait, undo), None
 
 
 def _undo(machine: Machine, subscription: Subscription) -> None:
     """Take back what the store refused: the subscription, its handles and its queue."""
     machine.subscriptions.discard(subscription)
-    holder = subscription.holder
-    if holder is not None:
-        holder.open = False
-        holder.connection.subscriptions.discard(holder)
-        if holder.queue is not None:
-            _close(machine, holder.queue)
+    if subscription.holder is not None:
+        _let_go(machine, subscription.holder)
     if subscription.attributes.managed:
         drop_managed(machine, subscription.attributes.destination)
+
+
+def _let_go(machine: Machine, handle: EmbeddedSubscriptionHandle) -> None:
+    """Close handles that the application never got: nobody holds the subscription."""
+    handle.open = False
+    handle.subscription.holder = None
+    handle.connection.subscriptions.discard(handle)
+    if handle.queue is not None:
+        _close(machine, handle.queue)
 
 
 def _close(machine: Machine, queue: EmbeddedHandle) -> None:
@@ -385,8 +413,9 @@ def _end_expired(machine: Machine) -> None:
     for subscription in machine.subscriptions:
         expires_at = subscription.attributes.expires_at
         if expires_at is not None and expires_at <= now and subscription.holder is None:
-            # Nobody waits: where the store refuses, it is ended again the next time.
+            # Nobody waits: where the store refuses, it is ended again after a restart.
             remove_subscription(machine, subscription)
+            _drop_queue(machine, subscription)
 
 
 def _expires_at(machine: Machine, tenths: int) -> float | None:

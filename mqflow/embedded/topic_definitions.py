@@ -14,12 +14,13 @@ from mqflow.embedded.authority_definitions import end_authorities
 from mqflow.embedded.handle import Definition
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.obeying import carry_out
-from mqflow.embedded.objects import define_object, delete_object, records
+from mqflow.embedded.object_kinds import deleted
+from mqflow.embedded.objects import define_object, records
 from mqflow.embedded.opening import drop_managed, managed_queue, topic_string_of
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.retaining import clear_retained
 from mqflow.embedded.selecting import check_selection
-from mqflow.embedded.settling import commit_alone, make_durable
+from mqflow.embedded.settling import commit_alone, make_durable, undone_where_refused
 from mqflow.embedded.subscribing import enter, new_subscription, remove_subscription
 from mqflow.embedded.subscription import Subscription
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
@@ -153,10 +154,15 @@ class TopicDefinitions:
         self._topic(name)
         if name == BASE_TOPIC:
             raise Refusal(Reason.OBJECT_IN_USE, "It is the base of the topic tree")
-        ended, _ = end_authorities(self._machine, Kind.TOPIC, name)
-        if ended:
-            self._machine.store.write(ended, None)
-        return delete_object(self._machine, name, TopicAttributes)
+        machine, kept = self._machine, records(self._machine, TopicAttributes)
+        ended, restore = end_authorities(machine, Kind.TOPIC, name)
+        found = kept.pop(name)
+
+        def undo() -> None:
+            kept[name] = found
+            restore()
+
+        return make_durable(machine, (deleted(name, TopicAttributes), *ended), undo)
 
     def _topic(self, name: str) -> TopicAttributes:
         known = records(self._machine, TopicAttributes).get(name)
@@ -237,7 +243,11 @@ class TopicDefinitions:
         subscription.attributes = replace(altered, alteration_date=date, alteration_time=time)
         if not before.durable:
             return lambda: None
-        return define_object(machine, before.name, subscription.attributes)
+
+        def undo() -> None:
+            subscription.attributes = before
+
+        return undone_where_refused(machine, define_object(machine, before.name, subscription.attributes), undo)
 
     def _delete_subscription(self, subscription: Subscription) -> Wait:
         if subscription.holder is not None:
