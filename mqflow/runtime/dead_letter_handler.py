@@ -18,7 +18,7 @@ from mqflow.ambient import Clock
 from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.mqi.dead_letter_header import DLH_BYTES
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import reconnection
 from mqflow.policy.dead_letter_actions import (
@@ -40,7 +40,7 @@ from mqflow.policy.dead_letter_scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.dead_letter_records import DeadLetterRecords
-from mqflow.runtime.dead_letter_targets import Targets
+from mqflow.runtime.targets import Targets
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
 __all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "Rules", "Telling", "run_to_end")
@@ -53,7 +53,6 @@ _TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOI
 _TAKE_NEXT: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
 _WHATEVER_IS_NEXT: Final = Look()
 _UNLOCK: Final = GetOptions(options=GetOption.UNLOCK | GetOption.NO_SYNCPOINT)
-_PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _IDENTITY_BYTES: Final = 24
 
 
@@ -331,22 +330,11 @@ class DeadLetterHandler:
     def _do(self, intent: Intent, letter: DeadLetter) -> None:
         match intent:
             case Redirect():
-                self._put(intent, letter)
+                self._targets.put(intent, *redirected(letter, intent))
             case Discard() | Ignore():
                 return
             case _:
                 assert_never(intent)
-
-    def _put(self, to: Redirect, letter: DeadLetter) -> None:
-        descriptor, data = redirected(letter, to)
-        target = self._targets.open(to)
-        try:
-            self.connection.put(target, descriptor, data, _PUT, context=self.handle)
-        except MQIError as error:
-            if reconnection.classify(int(error.reason)) is not reconnection.Class.REOPEN:
-                raise
-            self._targets.forget(to)  # it was altered or deleted since: the name may lead somewhere again
-            self.connection.put(self._targets.open(to), descriptor, data, _PUT, context=self.handle)
 
     def _ignored(self, identity: bytes, letter: DeadLetter, chosen: Chosen, attempts: int, *, known: bool) -> None:
         if known:

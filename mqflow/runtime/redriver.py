@@ -13,24 +13,24 @@ from msgspec import Struct, field
 
 from mqflow.ambient import Clock
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import reconnection
+from mqflow.policy.dead_letter_actions import Redirect
 from mqflow.policy.disposition_record import RecordOutcome
 from mqflow.policy.redriving import Restored, restored
 from mqflow.runtime.connection_recorder import ConnectionRecorder
+from mqflow.runtime.targets import Targets
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
 __all__ = ("Moved", "Redriver", "Target", "identity_of")
 
 _SOURCE: Final = OpenOption.BROWSE | OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
-_TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 # A message that is moved keeps its properties, whatever PROPCTL hides.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _DRY: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | _AS_IT_IS)
 _LOOK: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.LOCK | GetOption.NO_SYNCPOINT | _AS_IT_IS)
 _TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
-_PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 
 
 class Target(Struct, frozen=True):
@@ -77,18 +77,19 @@ class Redriver(Struct, kw_only=True):
     records: ConnectionRecorder | None = None
     #: Names this redrive in the records.
     redrive_id: str = ""
-    _targets: dict[Target, ObjectHandle] = field(default_factory=dict[Target, ObjectHandle])
     _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
 
     def run(self) -> Generator[Moved, None, None]:
         """Yield what became of each message that is wanted, after it is settled: once through the queue from its head.
 
-        A target that refuses for a reason of its own (full, inhibited, missing) is not tried again. Raises `MQIError` where the
+        A target that refuses for a reason of its own (full, inhibited, missing) is not tried again; one that was altered
+        (2041) is opened anew. Raises `MQIError` where the
         connection is lost or the queue refuses; the message under way is on its queue then, unless the commit got no answer.
         """
         handle = self.connection.open(self.queue, OpenOption.BROWSE if self.dry_run else _SOURCE)
         look = _DRY if self.dry_run else _LOOK
         due = self.clock.monotonic()
+        targets = Targets(self.connection, handle)
         try:
             while (seen := self.connection.get(handle, look)) is not None:
                 if not self.wanted(seen):
@@ -96,17 +97,19 @@ class Redriver(Struct, kw_only=True):
                 if self.rate:
                     self.pause(max(0.0, due - self.clock.monotonic()))
                     due = max(due, self.clock.monotonic()) + 1 / self.rate
-                yield self._redrive(handle, seen)
+                yield self._redrive(handle, targets, seen)
         finally:
-            self._close(handle)
+            targets.close()
+            with suppress(MQIError):  # gone with its connection
+                self.connection.close(handle)
 
-    def _redrive(self, handle: ObjectHandle, seen: Got) -> Moved:
+    def _redrive(self, handle: ObjectHandle, targets: Targets, seen: Got) -> Moved:
         identity = identity_of(seen)
         message_id = seen.descriptor.message_id
         target = self.to or _origin(restored(seen.descriptor, seen.body))
         why_not, reason = self._why_not(identity, target, seen), 0
         if not why_not and target is not None and not self.dry_run:
-            error = self._move(handle, target)
+            error = self._move(handle, targets, target)
             if error is None:
                 self.moved_before[identity] += 1
             else:
@@ -126,14 +129,14 @@ class Redriver(Struct, kw_only=True):
         refused = self._refused.get(target)
         return "" if refused is None else f"As the one before: {refused}"
 
-    def _move(self, handle: ObjectHandle, target: Target) -> MQIError | None:
+    def _move(self, handle: ObjectHandle, targets: Targets, target: Target) -> MQIError | None:
         """Move the message under the cursor; return why it could not be, when it is back on its queue."""
         try:
             got = self.connection.get(handle, _TAKE)
             if got is None:
                 raise error_for(Reason.NO_MSG_UNDER_CURSOR, "MQGET", self.queue, self.connection.queue_manager_name)
             before = restored(got.descriptor, got.body)
-            self.connection.put(self._open(target, handle), before.descriptor, before.data, _PUT, context=handle)
+            targets.put(Redirect(target.queue, target.queue_manager), before.descriptor, before.data)
             self._record(target, before)
             self.connection.commit()
         except MQIError as error:
@@ -159,24 +162,6 @@ class Redriver(Struct, kw_only=True):
                 redrive_id=self.redrive_id,
                 redrive_of=before.descriptor.message_id,
             )
-
-    def _open(self, target: Target, source: ObjectHandle) -> ObjectHandle:
-        handle = self._targets.get(target)
-        if handle is None:
-            handle = self.connection.open(target.queue, _TARGET, queue_manager=target.queue_manager)
-            here = target.queue_manager in {"", self.connection.queue_manager_name}
-            if here and handle.resolved_queue == source.resolved_queue:
-                self.connection.close(handle)
-                said = "The name leads back to the queue that the message is on"
-                raise error_for(Reason.INVALID_DESTINATION, "MQPUT", target.queue, self.connection.queue_manager_name, said)
-            self._targets[target] = handle
-        return handle
-
-    def _close(self, source: ObjectHandle) -> None:
-        for handle in (*self._targets.values(), source):
-            with suppress(MQIError):  # gone with its connection
-                self.connection.close(handle)
-        self._targets.clear()
 
 
 def identity_of(got: Got) -> int:

@@ -39,10 +39,14 @@ def kit_with(*queues: str) -> QueueManagerKit:
 
 
 def redrive(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> list[Moved]:
+    return list(redriver(kit, connection, to).run())
+
+
+def redriver(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> Redriver:
     recorder = ConnectionRecorder(
         DISPOSITION_QUEUE, consumer="redrive", clock=kit.clock, random=SeededRandom(7), tell=kit.events.append
     )
-    redriver = Redriver(
+    return Redriver(
         connection=connection,
         queue=DLQ,
         wanted=lambda _: True,
@@ -52,7 +56,6 @@ def redrive(kit: QueueManagerKit, connection: Connection, to: Target | None = No
         records=recorder,
         redrive_id="R1",
     )
-    return list(redriver.run())
 
 
 def recorded(kit: QueueManagerKit) -> list[DispositionRecord]:
@@ -94,6 +97,20 @@ def test_a_target_that_refuses_is_tried_once_and_the_others_go_on() -> None:
     assert [True, False, True] == [bool(each.why_not) for each in done]
     assert 1 == sum((call.verb, call.object_name) == ("MQPUT", "SHUT") for call in kit.faults.calls)
     assert 2 == len(taken(kit, DLQ))
+
+
+def test_a_target_that_is_altered_or_made_anew_meanwhile_goes_on_taking_messages() -> None:
+    kit = kit_with("ORDERS.IN", "ORDERS.IN", "ORDERS.IN")
+    run = redriver(kit, kit.queue_manager.connect()).run()
+
+    done = [next(run)]
+    kit.mqsc("ALTER QLOCAL(ORDERS.IN) USAGE(XMITQ) FORCE", "ALTER QLOCAL(ORDERS.IN) USAGE(NORMAL) FORCE")
+    done.append(next(run))
+    kit.mqsc("ALTER QLOCAL(ORDERS.IN) USAGE(XMITQ) FORCE", "ALTER QLOCAL(ORDERS.IN) USAGE(NORMAL) FORCE")
+    done += run
+
+    assert ["", "", ""] == [each.why_not for each in done]
+    assert [b"0", b"1", b"2"] == [got.body for got in taken(kit, "ORDERS.IN")]
 
 
 @pytest.mark.parametrize("name", [DLQ, "ALIAS"])

@@ -1,37 +1,50 @@
-"""The queues that dead letters are put to, open while there is work: an MQPUT1 for each message opens and closes one each.
+"""The queues that messages of one queue are moved to, open while there is work: an MQPUT1 for each opens and closes one each.
 
-Knows a connection and where a rule leads; decides nothing.
+Of the DLQ handler and of a redrive. Knows a connection and where to put; decides nothing.
 """
 
 from contextlib import suppress
 from typing import Final
 
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import OpenOption
+from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_actions import Redirect
+from mqflow.policy.reason_classes import Class, classify
 from mqflow.verbs import Connection, ObjectHandle
 
 __all__ = ("Targets",)
 
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _TARGETS_MAX: Final = 32
 
 
 class Targets:
-    """The queues that messages are put to, open while there is work: an MQPUT1 for each message opens and closes one each."""
+    """Of one queue, on one connection."""
 
     def __init__(self, connection: Connection, source: ObjectHandle) -> None:
         self._connection = connection
         self._source = source
         self._handles: dict[tuple[str, str, str | None], ObjectHandle] = {}
 
-    def open(self, to: Redirect) -> ObjectHandle:
-        """Return a handle on the target.
+    def put(self, to: Redirect, descriptor: MessageDescriptor, data: bytes) -> None:
+        """Put the message there, in the open unit of work, with all the context of what was got last.
 
-        Raises what MQOPEN raises, and 2522 (MQRC_INVALID_DESTINATION) where the name leads back to the queue that the messages
-        come from: they would come round for ever.
+        A handle that is of no use any more (2041, 2052) is got anew, once: such a put has had no effect, and the name may lead
+        somewhere again. Raises what MQOPEN and MQPUT raise, and 2522 (MQRC_INVALID_DESTINATION) where the name leads back to
+        the queue that the messages come from: they would come round for ever.
         """
+        try:
+            self._connection.put(self._open(to), descriptor, data, _PUT, context=self._source)
+        except MQIError as error:
+            if classify(int(error.reason)) is not Class.REOPEN:
+                raise
+            self._forget(to)
+            self._connection.put(self._open(to), descriptor, data, _PUT, context=self._source)
+
+    def _open(self, to: Redirect) -> ObjectHandle:
         key = _key(to)
         handle = self._handles.get(key)
         if handle is not None:
@@ -44,13 +57,12 @@ class Targets:
         handle = connection.open(to.queue, options, queue_manager=to.queue_manager, alternate_user=to.alternate_user or "")
         if to.queue_manager in {"", connection.queue_manager_name} and handle.resolved_queue == self._source.resolved_queue:
             self._close(handle)
-            said = "The rule leads back to the queue that the message is on"
+            said = "The name leads back to the queue that the message is on"
             raise error_for(Reason.INVALID_DESTINATION, "MQPUT", to.queue, connection.queue_manager_name, said)
         self._handles[key] = handle
         return handle
 
-    def forget(self, to: Redirect) -> None:
-        """Close the handle on this target."""
+    def _forget(self, to: Redirect) -> None:
         handle = self._handles.pop(_key(to), None)
         if handle is not None:
             self._close(handle)
