@@ -61,7 +61,7 @@ class Machine:
         self.objects = load_objects(snapshot.objects)
         anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
         self.objects["clock"][CLOCK] = anchor
-        self.steady_clock = SteadyClock(clock, anchor)
+        self.steady_clock = SteadyClock(anchor)
         self.authorities = Authorities(cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)]), users)
         self.topics = TopicTree(self.objects["topic"])
         self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))

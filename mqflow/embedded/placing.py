@@ -53,7 +53,7 @@ def place(
     by_priority = attributes.message_delivery_sequence != _FIFO
     priority = min(descriptor.priority, machine.attributes.max_priority) if by_priority else attributes.default_priority
     if attributes.name == STAGING_QUEUE:
-        priority = order_priority(descriptor, body, machine.clock, machine.steady_clock.now_ms())
+        priority = order_priority(descriptor, body, machine.clock, machine.steady_clock)
         wakes, machine.when_staged = machine.when_staged, []
         for wake in wakes:
             told(wake)

@@ -6,6 +6,7 @@ So the delay processor finds what is due next first, at any depth. Source: ours;
 from typing import Final
 
 from mqflow.ambient import Clock
+from mqflow.embedded.steady_clock import SteadyClock
 from mqflow.mqi import delay_header
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import HeaderError
@@ -19,8 +20,11 @@ _PRIORITY_MAX: Final = 9
 _LAST: Final = -(2**62)
 
 
-def order_priority(descriptor: MessageDescriptor, body: bytes, clock: Clock, steady_ms: int) -> int:
-    """Return what stands for the priority in the message's place: the sooner it is due, the higher."""
+def order_priority(descriptor: MessageDescriptor, body: bytes, clock: Clock, steady: SteadyClock) -> int:
+    """Return what stands for the priority in the message's place: the sooner it is due, the higher.
+
+    Messages that are due together have the same, and so stay in the order of their arrival.
+    """
     if descriptor.format != delay_header.FORMAT:
         return _LAST
     try:
@@ -28,4 +32,5 @@ def order_priority(descriptor: MessageDescriptor, body: bytes, clock: Clock, ste
     except HeaderError:
         return _LAST
     now = Moment(wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch())
-    return max(_LAST, _PRIORITY_MAX - max(0, steady_ms + due_in_ms(header, now)))
+    # By one look at the clock: between two a millisecond may end, and put what was sent later before what was sent sooner.
+    return max(_LAST, _PRIORITY_MAX - max(0, steady.at_ms(now.monotonic_ms) + due_in_ms(header, now)))

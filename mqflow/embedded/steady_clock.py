@@ -29,13 +29,12 @@ class ClockAnchor(Struct, frozen=True, kw_only=True):
 class SteadyClock:
     """Milliseconds that never go back."""
 
-    def __init__(self, clock: Clock, anchor: ClockAnchor) -> None:
-        self._clock = clock
+    def __init__(self, anchor: ClockAnchor) -> None:
         self._ahead_ms = anchor.steady_ms - anchor.monotonic_ms
 
-    def now_ms(self) -> int:
-        """Return the present moment."""
-        return int(self._clock.monotonic() * 1_000) + self._ahead_ms
+    def at_ms(self, monotonic_ms: int) -> int:
+        """Return the moment at which the monotonic clock said that."""
+        return monotonic_ms + self._ahead_ms
 
 
 def anchored(clock: Clock, before: Sequence[ClockAnchor]) -> ClockAnchor:

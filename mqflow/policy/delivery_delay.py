@@ -205,7 +205,8 @@ def due_in_ms(header: DelayHeader, now: Moment) -> int:
     """Return in how many milliseconds the message is due; 0 or less where it is, and by how much it is late.
 
     By the clock that never jumps where that is the one it was sent by. After a restart of the machine only the wall clock is
-    left, and is believed no further than the delay itself: one that was set back makes a message late, at most by its delay.
+    left: one that was set back makes a message late by as much, or until it is put right. What is told is never more than the
+    delay, but while the wall clock says that the message is not sent yet, it does not become less.
     """
     wait_ms = header.delay_ms + header.retry_ms
     return min(wait_ms, wait_ms - _since_sent_ms(header, now))

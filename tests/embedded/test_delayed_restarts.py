@@ -15,8 +15,8 @@ from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.delay_header import parse
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.policy.delivery_delay import due_in_ms
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.policy.delivery_delay import due_in_ms, staged
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, Stager, moment
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import GetOptions
@@ -65,7 +65,7 @@ class Machine:
 def test_the_clock_that_orders_the_staging_queue_never_goes_back(steps: list[tuple[str, int]]) -> None:
     machine = Machine()
     anchor = anchored(machine, [])
-    said = [SteadyClock(machine, anchor).now_ms()]
+    said = [SteadyClock(anchor).at_ms(machine.up_ms)]
     for what, milliseconds in steps:
         before = said[-1]
         if what == "passes":
@@ -78,7 +78,7 @@ def test_the_clock_that_orders_the_staging_queue_never_goes_back(steps: list[tup
             anchor = ClockAnchor(steady_ms=before, monotonic_ms=anchor.monotonic_ms, epoch=anchor.epoch)
         if what in {"process", "machine"}:
             anchor = anchored(machine, [anchor])
-        said.append(SteadyClock(machine, anchor).now_ms())
+        said.append(SteadyClock(anchor).at_ms(machine.up_ms))
         assert said[-1] >= before
         if what == "passes":
             assert said[-1] - before in {milliseconds - 1, milliseconds, milliseconds + 1}
@@ -108,7 +108,7 @@ def send(queue_manager: EmbeddedQueueManager, clock: Machine, *delays_ms: int) -
 @pytest.mark.parametrize("jump_ms", [-YEARS_MS, -3_600_000, -1_000, 0, 1_000, 3_600_000, YEARS_MS])
 @pytest.mark.parametrize("machine_too", [False, True], ids=["the process", "the machine"])
 def test_a_restart_with_a_jump_of_the_calendar(tmp_path: Path, jump_ms: int, *, machine_too: bool) -> None:
-    """Of the process: nothing moves. Of the machine: by the calendar, and late by no more than the delay."""
+    """Of the process: nothing moves. Of the machine: by the calendar, of which no more than the delay is told."""
     clock = Machine()
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="LATER"))
@@ -145,3 +145,27 @@ def test_what_is_sent_after_a_calendar_was_set_back_is_found_in_its_place(tmp_pa
         found = waiting(queue_manager, clock)
 
     assert [b"1000", b"5000", b"86400000"] == [body for body, _ in found]
+
+
+class Ticking(Machine):
+    """A clock that goes on a little each time somebody looks at it."""
+
+    def monotonic(self) -> float:
+        self.up_us = getattr(self, "up_us", self.up_ms * 1_000) + 350
+        return self.up_us / 1_000_000
+
+
+def test_what_is_due_together_is_in_the_order_in_which_it_was_sent() -> None:
+    """Between two looks at the clock a millisecond may end; a place is of one look."""
+    clock = Ticking()
+    sent = moment(clock)
+    with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:
+        connection = queue_manager.connect()
+        for number in range(50):
+            descriptor, body = staged(
+                MessageDescriptor(message_id=b"m" * 24), b"%d" % number, target="LATER", delay_ms=60_000, now=sent
+            )
+            connection.put1(EMBEDDED_STAGING_QUEUE, descriptor, body, PutOption.NO_SYNCPOINT)
+        found = [body for body, _ in waiting(queue_manager, clock)]
+
+    assert [b"%d" % number for number in range(50)] == found

@@ -240,6 +240,21 @@ def test_a_clock_set_back_over_a_restart_never_costs_more_than_the_delay_again(
     assert due_in_ms(header_of(delay_ms=delay_ms), now) <= delay_ms
 
 
+@given(st.integers(1, 10**13), st.integers(0, 10**10), st.integers(0, 10**14))
+def test_a_clock_set_back_over_a_restart_makes_a_message_late_by_as_much(delay_ms: int, up_ms: int, back_ms: int) -> None:
+    up_ms = min(up_ms, delay_ms)
+    back_ms = min(back_ms, SENT.wall_ms)
+
+    def after_the_restart(passed_ms: int) -> Moment:
+        return later(up_ms + passed_ms, jumped_ms=-back_ms, epoch=b"another start of")
+
+    header, due_ms = header_of(delay_ms=delay_ms), delay_ms - up_ms + back_ms
+    assert due_in_ms(header, after_the_restart(due_ms)) <= 0
+    assert due_ms == 0 or due_in_ms(header, after_the_restart(due_ms - 1)) > 0
+    # One that is put right counts as if nothing had happened.
+    assert delay_ms - up_ms - 5 == due_in_ms(header, later(up_ms + 5, epoch=b"another start of"))
+
+
 def test_a_moment_without_an_epoch_is_compared_by_the_wall_clock() -> None:
     _, body = staged(ORDER, b"", target="ORDERS", delay_ms=5_000, now=replace(SENT, epoch=bytes(16)))
     now = Moment(wall_ms=SENT.wall_ms + 1_000, monotonic_ms=10**9, epoch=bytes(16))
