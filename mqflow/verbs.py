@@ -429,7 +429,8 @@ def put_many(
 def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptions, most: int) -> list[Got]:
     """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last.
 
-    A get that is refused ends it too: the next one meets that again. Raises `MQIError` where the connection is lost.
+    A get that is refused ends it too: the next one meets that again. Raises `MQIError` where the connection is lost and all
+    that was got is backed out with it; what was got outside a unit of work is gone from its queue, so it is returned.
     """
     unit = [first]
     if len(unit) >= most or ends_unit(first, options):
@@ -443,7 +444,7 @@ def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptio
         try:
             got = get(handle, options)
         except MQIError as error:
-            if classify(int(error.reason)) is Class.RECONNECT:
+            if options.options & GetOption.SYNCPOINT and classify(int(error.reason)) is Class.RECONNECT:
                 raise
             break
         if got is None:

@@ -65,6 +65,8 @@ class EmbeddedConnection:
         self._committing = False
         # The end of the connection backed out a unit of work: a commit has to say so.
         self._undone = False
+        # Why a `get_many` ended that returned messages, where the next get would not meet it again.
+        self._untold: Refusal | None = None
 
     @property
     def queue_manager_name(self) -> str:
@@ -198,11 +200,14 @@ class EmbeddedConnection:
             elif got is None and plan.wait_ms:
                 got = self._get_waiting(handle, options, plan.wait_ms)
         except Refusal as refusal:
-            raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
+            raise self._told(refusal).on("MQGET", _name_of(handle), self.queue_manager_name) from None
         return got
 
     def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
-        """Return up to `most` messages, in few steps; waits, and raises, for the first one only."""
+        """Return up to `most` messages, in few steps; waits, and raises, for the first one only.
+
+        Where it is not known what became of a later one (2549, outside a unit of work), the next get raises that.
+        """
         unit = self._get_plain(handle, options, most, bytes_max)
         if len(unit) >= most:
             return unit
@@ -222,7 +227,7 @@ class EmbeddedConnection:
         """Have in the unit what else is there at once."""
         left_bytes = bytes_max - sum(len(got.body) for got in unit)
         again = following(options)
-        with contextlib.suppress(MQIError, Refusal):  # what was got is got: the next call meets it again
+        try:
             while len(unit) < most and not ends_unit(unit[-1], options):
                 more = self._get_more(handle, again, most - len(unit), left_bytes)
                 if not more:
@@ -230,6 +235,10 @@ class EmbeddedConnection:
                 unit += more
                 trail.append(handle.cursor)
                 left_bytes -= sum(len(got.body) for got in more)
+        except MQIError:
+            pass  # what was got is got: the next call meets it again
+        except Refusal as refusal:  # that as well, but for a message of which nobody knows whether it is gone
+            self._untold = refusal if refusal.reason == Reason.CALL_INTERRUPTED else None
         handle.trail = trail
 
     def exchange_at_once(
@@ -498,7 +507,7 @@ class EmbeddedConnection:
                 self._check_handle(handle)
                 return get_plain(self._machine, handle, _plan(handle, options), most, bytes_max)
         except Refusal as refusal:
-            raise refusal.on("MQGET", _name_of(handle), self.queue_manager_name) from None
+            raise self._told(refusal).on("MQGET", _name_of(handle), self.queue_manager_name) from None
 
     def _get_more(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
         """Return what is there at once: several plain messages, or one; none that is longer than `bytes_max`."""
@@ -553,6 +562,11 @@ class EmbeddedConnection:
             raise
         finally:
             self._busy = False
+
+    def _told(self, refusal: Refusal) -> Refusal:
+        """Return why a get is refused: by what ended the one before, where that could not be said."""
+        untold, self._untold = self._untold, None
+        return untold or refusal
 
     def _commit_alone(self, unit: UnitOfWork) -> None:
         """Make durable what was put or got outside the connection's unit of work; undone where the store refuses."""

@@ -1,11 +1,12 @@
 """Many messages in one call: what is got and put is what as many single calls get and put. Source: `verbs.BatchConnection`."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Connection, GetOptions, Got, get_many, put_many
@@ -21,6 +22,20 @@ class OneByOne:
     def __init__(self, connection: Connection) -> None:
         self.get = connection.get
         self.put = connection.put
+
+
+class LostAfter:
+    """A connection to a far queue manager that is lost in the get after so many."""
+
+    def __init__(self, gets: int) -> None:
+        self._left = gets
+
+    def get(self, handle: object, options: GetOptions) -> Got:
+        del handle, options
+        if not self._left:
+            raise MQIError(Reason.CONNECTION_BROKEN, "MQGET")
+        self._left -= 1
+        return Got(descriptor=MessageDescriptor(), body=b"%d" % self._left, data_bytes=1)
 
 
 def bodies(unit: list[Got]) -> list[bytes]:
@@ -98,6 +113,20 @@ def test_more_than_maxumsgs_are_not_got(queue_manager: QueueManagerUnderTest, qu
     assert [b"0", b"1"] == bodies(unit)
     with refused(Reason.SYNCPOINT_LIMIT_REACHED):
         get_many(program.connection, program.handle(queue), UNIT, 10)
+
+
+def test_what_is_backed_out_with_its_connection_is_not_returned() -> None:
+    with refused(Reason.CONNECTION_BROKEN):
+        get_many(cast("Connection", LostAfter(2)), None, UNIT, 10)
+
+
+@pytest.mark.parametrize("outside", [GetOption.NO_SYNCPOINT, GetOption.SYNCPOINT_IF_PERSISTENT])
+def test_what_is_gone_from_its_queue_is_returned_though_the_connection_is_lost(outside: GetOption) -> None:
+    connection = cast("Connection", LostAfter(2))
+
+    assert [b"1", b"0"] == bodies(get_many(connection, None, GetOptions(options=outside), 10))
+    with refused(Reason.CONNECTION_BROKEN):
+        get_many(connection, None, GetOptions(options=outside), 10)
 
 
 def test_what_the_first_get_is_refused_with_is_raised(

@@ -24,6 +24,8 @@ class ScriptedStore:
     holds: bool = False
     #: Answer at once with this.
     refuses: Exception | None = None
+    #: Answer the next ones at once with these.
+    answers: list[Exception | None] = field(default_factory=list)
     written: list[Change] = field(default_factory=list)
     #: The same, call by call: what is in one is made together or not at all.
     calls: list[list[str]] = field(default_factory=list)
@@ -46,7 +48,7 @@ class ScriptedStore:
         if self.holds:
             self.unanswered.append(done)
         else:
-            done(self.refuses)
+            done(self.answers.pop(0) if self.answers else self.refuses)
 
     def answer(self, failure: Exception | None = None) -> None:
         """Answer the oldest call that waits."""

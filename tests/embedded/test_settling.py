@@ -247,6 +247,29 @@ def test_a_get_outside_the_unit_of_work_that_is_refused_leaves_the_message_uncou
     assert 0 == seen.descriptor.backout_count
 
 
+def test_messages_got_outside_are_returned_though_the_fate_of_the_next_is_unknown(rig: Rig) -> None:
+    rig.put_committed(b"1")
+    rig.put_committed(b"2")
+    rig.store.answers = [None, UNKNOWN]
+
+    unit = rig.connection.get_many(rig.handle, OUTSIDE, 3)
+
+    assert [b"1"] == [got.body for got in unit]
+    with refused(Reason.CALL_INTERRUPTED):
+        rig.get(OUTSIDE)
+    with refused(Reason.Q_MGR_STOPPING):  # said once
+        rig.get(OUTSIDE)
+
+
+def test_messages_got_outside_are_returned_though_the_store_refuses_to_let_the_next_go(rig: Rig) -> None:
+    rig.put_committed(b"1")
+    rig.put_committed(b"2")
+    rig.store.answers = [None, FULL]
+
+    assert [b"1"] == [got.body for got in rig.connection.get_many(rig.handle, OUTSIDE, 3)]
+    assert [b"2"] == [got.body for got in rig.connection.get_many(rig.handle, OUTSIDE, 3)]
+
+
 def test_non_persistent_work_goes_on_when_the_disk_is_full(rig: Rig) -> None:
     rig.store.refuses = FULL
     rig.put(descriptor=OTHER)

@@ -1,18 +1,19 @@
 """Whom an arriving message wakes. Source: IBM q096780, MQGMO_WAIT."""
 
 from collections.abc import Callable, Iterator
-from threading import Thread
 
 import pytest
-from msgspec.structs import replace
 
+from mqflow.ambient import THREADS, Runner
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.handle import EmbeddedHandle
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions, InlineConnection
+from tests.conformance.under_test import refused
 
 BOTH = OpenOption.INPUT_SHARED | OpenOption.BROWSE
 TAKE = GetOptions(options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
@@ -45,11 +46,45 @@ class Sleeper:
         return None if got is None else got.body
 
 
+class _Meanwhile:
+    """An event; while it is waited for, what the test says happens."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self._happens = happens
+        self._said = False
+
+    def set(self) -> None:
+        self._said = True
+
+    def clear(self) -> None:
+        self._said = False
+
+    def is_set(self) -> bool:
+        return self._said
+
+    def wait(self, timeout: float | None = None) -> bool:
+        del timeout
+        self._happens()
+        return self._said
+
+
+class _Scripted:
+    """A runner whose waits are the test's; threads that nobody waits for are as always."""
+
+    start, lock, mailbox = THREADS.start, THREADS.lock, THREADS.mailbox
+
+    def __init__(self) -> None:
+        self.happens: Callable[[], None] = lambda: None
+
+    def event(self) -> _Meanwhile:
+        return _Meanwhile(lambda: self.happens())
+
+
 class Room:
     """A queue, somebody who puts, and sleepers."""
 
-    def __init__(self) -> None:
-        self.queue_manager = EmbeddedQueueManager("QM1")
+    def __init__(self, runner: Runner = THREADS) -> None:
+        self.queue_manager = EmbeddedQueueManager("QM1", runner=runner)
         self.queue_manager.administration.define(QueueAttributes(name="Q"))
         self.putter = self.queue_manager.connect()
         self.handle = self.putter.open("Q", OpenOption.OUTPUT | BOTH)
@@ -349,18 +384,66 @@ def test_a_message_that_is_no_longer_marked_wakes_who_waits_for_unmarked_ones(ro
     assert (1, b"1") == (sleeper.woken, sleeper.get())
 
 
-def test_a_get_that_waited_and_got_its_message_wakes_nobody_else(room: Room) -> None:
-    """It used to give up its place before it had the message, and so woke the next, and that one the one after it."""
-    queue = room.queue_manager._machine.local_queue("Q")
-    first = room.queue_manager.connect()
-    waiting = Thread(
-        target=first.get, args=(first.open("Q", BOTH), replace(TAKE, options=TAKE.options | GetOption.WAIT, wait_ms=-1))
-    )
-    waiting.start()
-    while not queue.waiters:
-        assert waiting.is_alive()
-    second = room.sleeper()
-    room.put()
-    waiting.join()
+PATIENT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=600_000)
 
-    assert 0 == second.woken
+
+@pytest.fixture
+def scripted() -> _Scripted:
+    return _Scripted()
+
+
+@pytest.fixture
+def scripted_room(scripted: _Scripted) -> Iterator[Room]:
+    made = Room(scripted)
+    yield made
+    made.queue_manager.close()
+
+
+def test_a_get_that_waited_and_has_its_message_wakes_nobody_else(scripted: _Scripted, scripted_room: Room) -> None:
+    """It used to give up its place before it had the message, and so woke the next, and that one the one after it."""
+    waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
+    others: list[Sleeper] = []
+
+    def another_waits_and_one_message_comes() -> None:
+        others.append(scripted_room.sleeper())
+        scripted_room.put()
+
+    scripted.happens = another_waits_and_one_message_comes
+
+    assert b"1" == waits.get()
+    assert [0] == woken(*others)
+
+
+def test_a_get_that_waited_and_is_refused_passes_its_message_on(scripted: _Scripted, scripted_room: Room) -> None:
+    scripted_room.queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 1})
+    waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
+    scripted_room.put()
+    waits.get()  # as many as it may
+    others: list[Sleeper] = []
+
+    def another_waits_and_one_message_comes() -> None:
+        others.append(scripted_room.sleeper())
+        scripted_room.put()
+
+    scripted.happens = another_waits_and_one_message_comes
+
+    with refused(Reason.SYNCPOINT_LIMIT_REACHED):
+        waits.get()
+    assert [1] == woken(*others)
+
+
+def test_a_get_that_is_interrupted_while_it_waits_passes_its_message_on(scripted: _Scripted, scripted_room: Room) -> None:
+    waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
+    others: list[Sleeper] = []
+
+    def a_message_comes_and_somebody_presses_ctrl_c() -> None:
+        others.append(scripted_room.sleeper())
+        scripted_room.put()
+        raise KeyboardInterrupt
+
+    scripted.happens = a_message_comes_and_somebody_presses_ctrl_c
+
+    with pytest.raises(KeyboardInterrupt):
+        waits.get()
+    assert [1] == woken(*others)
+    assert b"1" == others[0].get()
