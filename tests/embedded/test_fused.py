@@ -1,6 +1,7 @@
 """Settling and getting the next in one way there and back: what it comes to, and what is known when the way is cut."""
 
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,6 +22,7 @@ from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.frames import Frames
 from mqflow.embedded.wire.served import ServedConnection, ServedHandle, ServedQueueManager
 from mqflow.embedded.wire.serving import serve
+from mqflow.embedded.wire.signals import HasDescriptor, SocketSignal, Waited
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -124,6 +126,33 @@ def test_a_message_that_comes_later_is_waited_for(owner: EmbeddedQueueManager, c
     later.join()
 
     assert [b"late"] == [got.body for got in exchange.unit]
+
+
+def test_who_waits_keeps_no_memory_for_long_units(
+    owner: EmbeddedQueueManager, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(owner, *[bytes(150_000)] * 2)
+    with serve(owner, folder / "qm") as server:
+        connection = ServedQueueManager(folder / "qm").connect()
+        (answering,) = server._served
+        handle = connection.open(QUEUE, BOTH)
+        while_it_waits: list[int] = []
+        listen = SocketSignal.heard_beside
+
+        def listening(signal: SocketSignal, stream: HasDescriptor, wait_s: float | None) -> Waited:
+            if signal is answering._arrived:
+                while_it_waits.append(sys.getsizeof(answering._answer))
+            return listen(signal, stream, wait_s)
+
+        monkeypatch.setattr(SocketSignal, "heard_beside", listening)
+        for _ in range(2):
+            assert connection.exchange(handle, BRIEF, commit=True, most=1).unit
+        busy = sys.getsizeof(answering._answer), sys.getsizeof(connection._line._frames._room)
+        assert not connection.exchange(handle, BRIEF, commit=True, most=1).unit
+
+        assert min(busy) > 150_000
+        assert max(*while_it_waits, sys.getsizeof(connection._line._frames._room)) < 1_000
+        connection.abandon()
 
 
 def test_where_nothing_comes_nothing_is_got(connection: ServedConnection) -> None:

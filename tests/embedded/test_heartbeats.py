@@ -26,6 +26,7 @@ SHORT_S = 0.2
 QUEUE = "ORDERS.IN"
 FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+_LONG = made(bytes(100_000))
 
 
 @pytest.fixture
@@ -107,6 +108,8 @@ class _AClock:
         ([b"\0\0\2\0", *[b"x" * 64] * 8], False),
         ([b"\0\0\0\5", b"x", b"x", b"x", b"x", b"x"], True),
         ([b"\0\0\0\5", b"x", b"x", b"x", b"xx"], False),
+        ([_LONG[:100], *[b"x" * 63] * 4, _LONG[352:]], True),
+        ([_LONG[:100], *[b"x" * 64] * 4, _LONG[356:]], False),
     ],
 )
 def test_a_frame_that_has_begun_goes_on(pieces: list[bytes], *, given_up: bool) -> None:

@@ -77,7 +77,7 @@ class _Scripted:
         self.happens: Callable[[], None] = lambda: None
 
     def event(self) -> _Meanwhile:
-        return _Meanwhile(lambda: self.happens())
+        return _Meanwhile(self.happens)
 
 
 class Room:

@@ -234,7 +234,7 @@ class _Stream:
             if flags & MSG_DONTWAIT or not self._world.wait((self.waiters,), self._recv_s):
                 raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    def send(self, data: bytes | memoryview, flags: int = 0, /) -> int:
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
         data = bytes(data)
         while True:
             self.process.here()

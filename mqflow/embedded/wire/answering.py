@@ -19,7 +19,7 @@ from mqflow.ambient import Clock, Runner
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.administering import administered
 from mqflow.embedded.wire.entrances import Entrance
-from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, FrameError, Frames, SilenceError
+from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, LENGTH_BYTES, Frame, FrameError, Frames, SilenceError
 from mqflow.embedded.wire.heart import Heart
 from mqflow.embedded.wire.lent_line import Left, LentLine
 from mqflow.embedded.wire.performing import Performing
@@ -44,6 +44,8 @@ Taken = TypeVar("Taken", "Got | None", list[Got])
 
 # Whoever has not said who it is makes nobody keep megabytes for it.
 _HELLO_BYTES_MAX: Final = 64 * 1024
+# Memory for an answer is kept for the next one, but not more of it than this.
+_ANSWER_BYTES_MAX: Final = 1024 * 1024
 #: Stands for an answer that others gave.
 _SAID: Final = object()
 
@@ -92,6 +94,8 @@ class Answering:
         self._over = over
         self._arrived = arrived
         self._decoded = calls.Decoded()
+        #: Where answers are written, one after the other.
+        self._answer = bytearray(LENGTH_BYTES)
         self._last_exchange: tuple[calls.Exchange | None, GetOptions] = None, GetOptions()
         #: Whether the application wants no get to wait any more.
         self._interrupted = False
@@ -116,10 +120,13 @@ class Answering:
                     continue
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
                 reply = self._answered(verbs, request)
-                answer = b"" if reply is None else calls.encode(reply)
+                if reply is not None:
+                    calls.encode_into(reply, self._answer, LENGTH_BYTES)
                 self._frames.beating = False
-                if answer:
-                    self._frames.send(answer)
+                if reply is not None:
+                    self._frames.send_filled(self._answer)
+                    if len(self._answer) > _ANSWER_BYTES_MAX:
+                        self._answer = bytearray(LENGTH_BYTES)
         except (OSError, FrameError, msgspec.MsgspecError):
             pass  # whatever the reason: nobody is there who could be told
         finally:
@@ -247,7 +254,7 @@ class Answering:
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
         return self._entrance.user_of(hello, self._queue_manager.owner)
 
-    def _next(self) -> bytes | None:
+    def _next(self) -> Frame | None:
         """Return the next request: the one that others left, or one that is waited for."""
         frame, self._frame = self._frame, None
         return self._frames.receive() if frame is None else frame
@@ -387,6 +394,8 @@ class Answering:
     def _arrives_within(self, ends_at: float | None) -> bool:
         """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
         interrupted = self._interrupted
+        self._frames.let_go()
+        self._answer = bytearray(LENGTH_BYTES)
         if self._frames.has_more:  # it came with the request, and the socket says nothing of it
             interrupted = self._hears_interrupt()
         while not interrupted:

@@ -3,7 +3,7 @@
 Shared by both ends of a served queue manager. Knows no socket and no rule of MQ.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
@@ -81,6 +81,7 @@ __all__ = (
     "decode_reply",
     "decode_request",
     "encode",
+    "encode_into",
     "error_of",
     "failure_of",
     "in_frames",
@@ -376,10 +377,11 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
 _OBEYED: Final = _reply(None)
 
 encode: Final = msgspec.msgpack.Encoder().encode
-decode_request: Final = msgspec.msgpack.Decoder(Request).decode
+encode_into: Final = msgspec.msgpack.Encoder().encode_into
+decode_request: Final[Callable[[bytes | memoryview], Request]] = msgspec.msgpack.Decoder(Request).decode
 
 
-def decode_reply(request: Request, data: bytes) -> Reply[Any]:
+def decode_reply(request: Request, data: bytes | memoryview) -> Reply[Any]:
     """Return the reply to this request. Raises `msgspec.MsgspecError` where it is none."""
     reply: Reply[Any] = _REPLIES.get(type(request), _OBEYED).decode(data)
     return reply
@@ -397,13 +399,15 @@ class Decoded:
     def __init__(self) -> None:
         self._known: dict[bytes, Request] = {}
 
-    def __call__(self, data: bytes) -> Request:
+    def __call__(self, data: bytes | memoryview) -> Request:
         """Return the request. Raises `msgspec.MsgspecError` where it is none."""
-        known = self._known.get(data) if len(data) <= _REPEATED_BYTES_MAX else None
+        if isinstance(data, memoryview) or len(data) > _REPEATED_BYTES_MAX:
+            return decode_request(data)
+        known = self._known.get(data)
         if known is not None:
             return known
-        request: Request = decode_request(data)
-        if len(data) <= _REPEATED_BYTES_MAX and isinstance(request, _REPEATED):
+        request = decode_request(data)
+        if isinstance(request, _REPEATED):
             if len(self._known) >= _REPEATED_MAX:
                 self._known.clear()
             self._known[data] = request

@@ -8,7 +8,7 @@ more until it is quick again. Knows a socket; knows no frame.
 
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from mqflow.ambient import SYSTEM_CLOCK, give_way
 
@@ -22,14 +22,18 @@ _QUICK_MIN: Final = 8
 _QUICK_MAX: Final = 4_096
 
 
-class Eager:
-    """The `recv` of a socket, for a peer that may be quick."""
+Wanted = TypeVar("Wanted")
+Received = TypeVar("Received")
+
+
+class Eager(Generic[Wanted, Received]):
+    """The `recv` of a socket, or its `recv_into`, for a peer that may be quick."""
 
     __slots__ = ("_clock", "_distrust", "_give_way", "_lesson", "_recv")
 
     def __init__(
         self,
-        recv: Callable[[int, int], bytes],
+        recv: Callable[[Wanted, int], Received],
         clock: Callable[[], float] = SYSTEM_CLOCK.monotonic,
         give_way: Callable[[], None] = give_way,
     ) -> None:
@@ -41,8 +45,8 @@ class Eager:
         #: How many that will be when the next look is in vain.
         self._lesson = _QUICK_MIN
 
-    def recv(self, most: int) -> bytes:
-        """Return what `socket.recv` does, and raise what it does; asleep or not."""
+    def recv(self, most: Wanted) -> Received:
+        """Return what the call of the socket does, and raise what it does; asleep or not."""
         began = self._clock()
         if not self._distrust:
             return self._looked(most, began + LOOK_S)
@@ -50,7 +54,7 @@ class Eager:
         self._distrust = self._distrust - 1 if self._clock() - began < _QUICK_S else max(self._distrust, _QUICK_MIN)
         return data
 
-    def _looked(self, most: int, until: float) -> bytes:
+    def _looked(self, most: Wanted, until: float) -> Received:
         """Return what comes; after `until`, asleep. What is awaited is never there at once: others first."""
         while True:
             self._give_way()

@@ -11,6 +11,7 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from mqflow.ambient import SYSTEM_CLOCK, Clock
@@ -19,7 +20,9 @@ from mqflow.embedded.wire.streams import Stream
 
 __all__ = (
     "FRAME_BYTES_MAX",
+    "LENGTH_BYTES",
     "SILENCE_S",
+    "Frame",
     "FrameError",
     "Frames",
     "SilenceError",
@@ -33,9 +36,15 @@ FRAME_BYTES_MAX: Final = 100 * 1024 * 1024 + 1024 * 1024
 SILENCE_S: Final = 4.0
 """How long a peer may say nothing, or take nothing off, before it counts as dead. It beats once a second."""
 
-_LENGTH_BYTES: Final = 4
+LENGTH_BYTES: Final = 4
+"""What stands before a frame: how long it is."""
+Frame = bytes | memoryview
+"""What was received. A long frame is seen where it came, and is another's there from the next `receive` on."""
+
 _READ_BYTES: Final = 64 * 1024
-_BEAT: Final = bytes(_LENGTH_BYTES)
+# What is longer is gathered as it comes: nobody makes room for megabytes by saying that they will come.
+_ROOM_BYTES_MAX: Final = 1024 * 1024
+_BEAT: Final = bytes(LENGTH_BYTES)
 # What has to come of a frame in each silence. A modem of 1990 sends a hundred times as much.
 _PACE_BYTES: Final = 256
 
@@ -68,6 +77,8 @@ class Frames:
         #: The longest frame that is taken.
         self.bytes_max = FRAME_BYTES_MAX
         self._received = bytearray()
+        #: Where long frames come, one after the other: what is made anew for each is memory that the system has to clear first.
+        self._room = bytearray()
         self._sending = threading.Lock()
         self._unsent = b""
         #: What is to be said as soon as nobody else is sending.
@@ -77,7 +88,11 @@ class Frames:
         #: Whether the peer may say nothing for ever, because a pulse says that it is alive.
         self.patient = False
         # By the socket itself, which costs no call more than without.
-        self._first_part: Callable[[int], bytes] = Eager(stream.recv).recv if isinstance(stream, socket.socket) else stream.recv
+        self._first_part: Callable[[int], bytes] = stream.recv
+        self._rest_into: Callable[[memoryview], int] = partial(_copied_into, stream)
+        if isinstance(stream, socket.socket):
+            self._first_part = Eager(stream.recv).recv
+            self._rest_into = Eager(partial(_received_into, stream)).recv
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             stream.setsockopt(socket.SOL_SOCKET, option, time_limit(silence_s))
 
@@ -92,7 +107,7 @@ class Frames:
             raise FrameError(f"a frame of {len(frame)} bytes is longer than {FRAME_BYTES_MAX}")
         self.send_made(made(frame))
 
-    def send_made(self, whole: bytes) -> None:
+    def send_made(self, whole: bytes | bytearray) -> None:
         """Send what `made` returned. Raises what `send` does."""
         with self._sending:
             if self._unsent:  # the half of a heartbeat
@@ -102,6 +117,14 @@ class Frames:
                 self._send_rest(memoryview(whole)[sent:])
         if self._to_say:
             self._say()
+
+    def send_filled(self, whole: bytearray) -> None:
+        """Send the frame that stands in there behind `LENGTH_BYTES`, which are filled in. Raises what `send` does."""
+        frame_bytes = len(whole) - LENGTH_BYTES
+        if frame_bytes > FRAME_BYTES_MAX:
+            raise FrameError(f"a frame of {frame_bytes} bytes is longer than {FRAME_BYTES_MAX}")
+        whole[:LENGTH_BYTES] = frame_bytes.to_bytes(LENGTH_BYTES)
+        self.send_made(whole)
 
     def send_at_once(self, frame: bytes) -> bool:
         """Send what goes without waiting; return whether that is all. If not, `send_made` of nothing sends the rest.
@@ -127,7 +150,11 @@ class Frames:
             self._sending.release()
         self._say()
 
-    def receive(self) -> bytes | None:
+    def let_go(self) -> None:
+        """Keep no memory for long frames: the next is not expected soon."""
+        self._room = bytearray()
+
+    def receive(self) -> Frame | None:
         """Return the next frame, or None where the peer ended the stream between two. Heartbeats are skipped.
 
         Raises `OSError` where the peer is gone, `FrameError` where it went in the middle, announced too long a frame, or was
@@ -138,17 +165,17 @@ class Frames:
             if frame != b"":
                 return frame
 
-    def exchange(self, frame: bytes) -> bytes:
+    def exchange(self, frame: bytes) -> Frame:
         """Send it and return the frame that answers it. Raises `OSError` or `FrameError` where none does."""
         self.send(frame)
         return self.answer()
 
-    def exchange_made(self, whole: bytes) -> bytes:
+    def exchange_made(self, whole: bytes) -> Frame:
         """Send what `made` returned and return the frame that answers it. Raises what `exchange` does."""
         self.send_made(whole)
         return self.answer()
 
-    def answer(self) -> bytes:
+    def answer(self) -> Frame:
         """Return the next frame, which must come. Raises `OSError` or `FrameError` where none does."""
         answer = self.receive()
         if answer is None:
@@ -195,62 +222,81 @@ class Frames:
 
     def _whole(self) -> bytes | None:
         """Return the next frame of what was received, where it is there whole; heartbeats are skipped."""
-        while len(self._received) >= _LENGTH_BYTES:
+        while len(self._received) >= LENGTH_BYTES:
             end = self._end_of_frame()
             if len(self._received) < end:
                 return None
-            frame = bytes(self._received[_LENGTH_BYTES:end])
+            frame = bytes(self._received[LENGTH_BYTES:end])
             del self._received[:end]
             if frame:
                 return frame
         return None
 
-    def _first(self) -> bytes | None:
+    def _first(self) -> Frame | None:
         """Return the next frame where nothing of it is there yet: mostly it comes whole, and alone."""
         try:
             data = self._first_part(_READ_BYTES)
         except BlockingIOError:
             raise SilenceError(self.silence_s) from None
-        if int.from_bytes(data[:_LENGTH_BYTES]) == len(data) - _LENGTH_BYTES:
-            return data[_LENGTH_BYTES:]
+        if int.from_bytes(data[:LENGTH_BYTES]) == len(data) - LENGTH_BYTES:
+            return data[LENGTH_BYTES:]
         if not data:
             return None
         self._received += data
         return self._next()
 
-    def _next(self) -> bytes | None:
-        if not self._read_up_to(_LENGTH_BYTES, self.silence_s / 2):  # sent by one call, and at once
+    def _next(self) -> Frame | None:
+        if not self._read_up_to(LENGTH_BYTES, self.silence_s / 2):  # sent by one call, and at once
             if self._received:
                 raise FrameError("the stream ended within a frame")
             return None
         end = self._end_of_frame()
+        if len(self._received) < end and _READ_BYTES < end <= _ROOM_BYTES_MAX:
+            return self._long(end)
         if not self._read_up_to(end, self.silence_s):
             raise FrameError("the stream ended within a frame")
         with memoryview(self._received) as received:
-            frame = bytes(received[_LENGTH_BYTES:end])
+            frame = bytes(received[LENGTH_BYTES:end])
         del self._received[:end]
         return frame
 
+    def _long(self, end: int) -> memoryview:
+        """Return the next frame, of which only a part was received. It comes where it stays."""
+        if len(self._room) < end:
+            self._room = bytearray(-(-end // _READ_BYTES) * _READ_BYTES)
+        whole = memoryview(self._room)[:end]
+        here = len(self._received)
+        whole[:here] = self._received
+        self._received.clear()
+        pace = _Pace(self._clock, self.silence_s, here)
+        while here < end:
+            try:
+                more = self._rest_into(whole[here:])
+            except BlockingIOError:
+                raise SilenceError(self.silence_s) from None
+            if not more:
+                raise FrameError("the stream ended within a frame")
+            here += more
+            pace.check(here, end)
+        return whole[LENGTH_BYTES:]
+
     def _end_of_frame(self) -> int:
-        end = _LENGTH_BYTES + int.from_bytes(self._received[:_LENGTH_BYTES])
-        if end > _LENGTH_BYTES + self.bytes_max:
-            raise FrameError(f"a frame of {end - _LENGTH_BYTES} bytes was announced; the most is {self.bytes_max}")
+        end = LENGTH_BYTES + int.from_bytes(self._received[:LENGTH_BYTES])
+        if end > LENGTH_BYTES + self.bytes_max:
+            raise FrameError(f"a frame of {end - LENGTH_BYTES} bytes was announced; the most is {self.bytes_max}")
         return end
 
     def _read_up_to(self, wanted_bytes: int, pace_s: float) -> bool:
         """Return whether so much has come before the stream ended. A frame that has begun gets on in each `pace_s`."""
         if len(self._received) >= wanted_bytes:
             return True
-        since, had = self._clock.monotonic(), len(self._received)
+        pace = _Pace(self._clock, pace_s, len(self._received))
         while (missing := wanted_bytes - len(self._received)) > 0:
             more = self._more(max(_READ_BYTES, min(missing, 16 * _READ_BYTES)))
             if not more:
                 return False
             self._received += more
-            if (now := self._clock.monotonic()) - since >= pace_s:
-                if len(self._received) < min(had + _PACE_BYTES, wanted_bytes):
-                    raise TrickleError(pace_s)
-                since, had = now, len(self._received)
+            pace.check(len(self._received), wanted_bytes)
         return True
 
     def _more(self, most: int) -> bytes:
@@ -265,7 +311,7 @@ class Frames:
         with contextlib.suppress(OSError):  # whoever listens to this socket will notice
             self._unsent = data[self.socket.send(data, socket.MSG_DONTWAIT) :]
 
-    def _sent(self, data: bytes | memoryview) -> int:
+    def _sent(self, data: bytes | bytearray | memoryview) -> int:
         try:
             return self.socket.send(data)
         except BlockingIOError:
@@ -276,9 +322,41 @@ class Frames:
             rest = rest[self._sent(rest) :]
 
 
+class _Pace:
+    """Of a frame that has begun: so much comes of it in each so many seconds."""
+
+    __slots__ = ("_clock", "_had_bytes", "_seconds", "_since")
+
+    def __init__(self, clock: Clock, seconds: float, had_bytes: int) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._since = clock.monotonic()
+        self._had_bytes = had_bytes
+
+    def check(self, has_bytes: int, wanted_bytes: int) -> None:
+        """Raise `TrickleError` where it does not get on."""
+        now = self._clock.monotonic()
+        if now - self._since < self._seconds:
+            return
+        if has_bytes < min(self._had_bytes + _PACE_BYTES, wanted_bytes):
+            raise TrickleError(self._seconds)
+        self._since, self._had_bytes = now, has_bytes
+
+
+def _received_into(stream: socket.socket, room: memoryview, flags: int) -> int:
+    return stream.recv_into(room, 0, flags)
+
+
+def _copied_into(stream: Stream, room: memoryview) -> int:
+    """As `_received_into`, of a stream that gives bytes only."""
+    data = stream.recv(len(room))
+    room[: len(data)] = data
+    return len(data)
+
+
 def made(frame: bytes) -> bytes:
     """Return the frame with its length before it, as it is sent."""
-    return len(frame).to_bytes(_LENGTH_BYTES) + frame
+    return len(frame).to_bytes(LENGTH_BYTES) + frame
 
 
 def time_limit(seconds: float) -> bytes:

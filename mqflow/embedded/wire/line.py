@@ -69,6 +69,8 @@ class Line:
         if self._ended:
             raise error_for(self._ended, verb, object_name, self.queue_manager_name)
         try:
+            if frame is None:
+                self._frames.let_go()
             answer = self._frames.answer() if frame is None else self._frames.exchange_made(frame)
             reply = calls.decode_reply(request, answer)
         except (OSError, FrameError, msgspec.MsgspecError) as error:

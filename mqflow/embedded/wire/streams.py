@@ -21,7 +21,7 @@ class Stream(Protocol):
         """As `socket.recv`."""
         ...
 
-    def send(self, data: bytes | memoryview, flags: int = 0, /) -> int:
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
         """As `socket.send`."""
         ...
 
@@ -83,7 +83,7 @@ class TlsStream:
             if not self._feed(flags):
                 return b""
 
-    def send(self, data: bytes | memoryview, flags: int = 0, /) -> int:
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0, /) -> int:
         """Send it; all of it is taken, and what the socket has no room for goes with the next call."""
         with self._lock:
             self._tls.write(data)
