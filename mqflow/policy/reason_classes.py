@@ -25,7 +25,7 @@ class Class(Enum):
     WAIT = "wait"
     """Pause, growing, and call again: the connection is sound, and what is in the way may go away."""
     CONFIGURATION = "configuration"
-    """Stop and say why: no second attempt can do better before a person changes something."""
+    """A person has to change something: at the start stop and say why; what ran before says why and waits for that."""
     MESSAGE = "message"
     """It is this message, not the queue and not the connection: dispose of it, go on with the next."""
 

@@ -63,6 +63,11 @@ class DeadLetterService:
         self._handler: DeadLetterHandler | None = None
         self._complained = 0
 
+    @property
+    def name(self) -> str:
+        """What it is, and of which queue."""
+        return f"DLQ handler of {self._queue or 'the dead-letter queue'}"
+
     def stop(self) -> None:
         """Look at no more messages; the unit of work under way is settled. `run` returns when it is."""
         self._stopping.set()
@@ -72,11 +77,17 @@ class DeadLetterService:
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Return when WAIT ended the handler, or `stop`; started once it has tried its queue.
 
-        Raises the `MQIError` of a queue that no waiting mends.
+        Raises the `MQIError` of a queue that cannot be had at the start, and of a connection that cannot be had again.
         """
         started = False
         while not self._stopping.is_set():
-            session = await self._connect()
+            try:
+                session = await self._connect()
+            except MQIError as error:
+                if not started or self._lost is not None or self._supervisor.away:
+                    raise
+                await self._complain(error)
+                continue
             if session is None:
                 break
             self._session, self._lost = session, None
@@ -120,7 +131,8 @@ class DeadLetterService:
             handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._told, records=self._records)
             self._handler = handler
         await session.call(handler.open, session.connection, session.openings.hold)
-        self._supervisor.readiness.has(self)
+        if not self._complained:
+            self._supervisor.readiness.has(self)
         return handler
 
     async def _handle(self, session: Session, handler: DeadLetterHandler) -> None:
@@ -131,7 +143,6 @@ class DeadLetterService:
             if look is None:
                 return
             got = await self._look(session, handler, look)
-            self._complained = 0
             settlement = await session.call(handler.act, look, got)
             if settlement is not None and got is not None:
                 handler.settled(await self._settle(session, settlement, got))
@@ -141,8 +152,17 @@ class DeadLetterService:
         await session.call(handler.rest)
 
     async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
+        if self._complained:  # is it still refused? Whoever waits for a message would not learn it
+            got = await self._get(session, handler, replace(look, wait_s=0))
+            self._complained = 0
+            self._supervisor.readiness.has(self)
+            if got is not None:
+                return got
         wait_s = look.wait_s if self._changed is None else min(look.wait_s, _POLL_S)
-        options = handler.options(replace(look, wait_s=wait_s))
+        return await self._get(session, handler, replace(look, wait_s=wait_s))
+
+    async def _get(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
+        options = handler.options(look)
         exchange = await session.exchange(None, handler.handle, options, most=1)
         if exchange.get_error is not None:
             raise exchange.get_error
@@ -180,17 +200,21 @@ class DeadLetterService:
                 self._lost = session
                 self._supervisor.lost(error, session)
                 return True
-            case Class.CONFIGURATION:
+            case Class.CONFIGURATION if not started:
                 raise error
             case _:
                 if not started and self._handler is None:
                     raise error
+        await self._complain(error)
+        return True
+
+    async def _complain(self, error: MQIError) -> None:
+        """Say once what is in the way, and wait until it may be gone, or the application stops."""
         if self._complained != error.reason:
             self._complained = int(error.reason)
             self._broadcast(Warned(text=f"The DLQ handler waits. {error}", queue=self._named))
         with anyio.move_on_after(_PAUSE_S):
             await self._stopping.wait()
-        return True
 
 
 class _Told:

@@ -46,15 +46,14 @@ class _Place:
         self._supervisor: Final = supervisor
         self._queue: Final = queue
         self.lost: Session | None = None
-        self.is_open = self.was_open = False
+        self.was_open = False
         self.closed()
 
     def opened(self) -> None:
-        self.is_open = self.was_open = True
+        self.was_open = True
         self._supervisor.readiness.has(self)
 
     def closed(self) -> None:
-        self.is_open = False
         self._supervisor.readiness.lacks(self, self._queue)
 
     def lose(self, error: MQIError, session: Session) -> None:
@@ -71,11 +70,18 @@ class Listener:
         #: In the order they came: a set would stop them in that of their addresses, and no simulated run would repeat itself.
         self._sessions: dict[Session, None] = {}
         self._named: set[Delivery] = set()
+        #: Every worker has tried its queue; what is refused from then on, somebody has taken away.
+        self._started = False
+
+    @property
+    def name(self) -> str:
+        """What it is, in words."""
+        return f"listener {self._state.spec.name}"
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Return when the listener was stopped and its workers have ended; started once every worker has tried its queue.
 
-        Raises the `MQIError` of a queue that cannot be opened at the start, or of a configuration that no waiting mends.
+        Raises the `MQIError` of a queue that cannot be opened at the start, and of a connection that cannot be had again.
         """
         state, spec = self._state, self._state.spec
         try:
@@ -83,6 +89,7 @@ class Listener:
             async with anyio.create_task_group() as workers:
                 for number in range(1 if spec.strict_order else spec.concurrency):
                     await workers.start(self._serve, number)
+                self._started = True
                 state.broadcast(ListenerStarted(queue=spec.queue, listener=spec.name, concurrency=spec.concurrency))
                 task_status.started()
                 workers.start_soon(self._watch)
@@ -121,7 +128,11 @@ class Listener:
         try:
             while not state.stopping.is_set():
                 await state.rest()
-                session = await self._connect(number, place.lost)
+                try:
+                    session = await self._connect(number, place.lost)
+                except MQIError as error:
+                    self._not_connected(error, place)
+                    continue
                 if session is None:
                     break
                 place.lost = None
@@ -142,9 +153,8 @@ class Listener:
         worker = Worker(self._state, session, number)
         try:
             await worker.open()
-            place.opened()
             started()
-            await worker.run()
+            await worker.run(place.opened)
         except SessionLost as lost:
             self._lose(lost.error, session, place)
         except MQIError as error:
@@ -163,17 +173,29 @@ class Listener:
     def _refused(self, error: MQIError, session: Session, place: "_Place") -> None:
         """Decide by the reason what a refused get or open means for the listener.
 
-        A queue that was open before an outage and cannot be opened after it holds up this listener only.
+        What somebody takes away from a listener that runs (SET AUTHREC, DELETE) holds up this one only, until it is given back.
         """
-        state, reopening = self._state, place.was_open and not place.is_open
+        state = self._state
         place.closed()
         match classify(int(error.reason)):
             case Class.RECONNECT:
                 self._lose(error, session, place)
-            case Class.CONFIGURATION if not reopening:
+            case Class.CONFIGURATION if not self._has_run(place):
                 raise error
             case Class.CONFIGURATION | Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
                 state.refuse(str(error), int(error.reason))
+
+    def _not_connected(self, error: MQIError, place: "_Place") -> None:
+        """As `_refused`, for a connection after a refusal: while the others have theirs, this holds up this listener only.
+
+        Raises the error at the start, and in an outage, which is everybody's.
+        """
+        if place.lost is not None or self._state.supervisor.away or not self._has_run(place):
+            raise error
+        self._state.refuse(str(error), int(error.reason))
+
+    def _has_run(self, place: "_Place") -> bool:
+        return self._started or place.was_open
 
     def _lose(self, error: MQIError, session: Session, place: "_Place") -> None:
         place.lose(error, session)

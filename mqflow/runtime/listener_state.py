@@ -111,6 +111,11 @@ class ListenerState:
             await self.pause(left_s)
 
     @property
+    def refused(self) -> bool:
+        """Whether something was refused, and nothing has gone well since."""
+        return self._refusals > 0
+
+    @property
     def resting(self) -> bool:
         """Whether something refuses the messages, so that getting more would only back them out again."""
         return self._rest_until > 0 and self._rest_until > anyio.current_time()

@@ -179,6 +179,11 @@ class Supervisor:
         self.readiness.stopped()
 
     @property
+    def away(self) -> bool:
+        """Whether the connection is lost, and no other was had since."""
+        return self._outage.lasts
+
+    @property
     def ended(self) -> bool:
         """Whether the connection is lost and is not to be got again."""
         return self._outage.lasts and self.mode is ReconnectMode.NO
@@ -237,7 +242,7 @@ class Supervisor:
             try:
                 session = await self._try(user, owner, before, attempt, delay_s)
             except MQIError as error:
-                if self._gone_for_good or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                if self._gone_for_good or reconnection.classify(int(error.reason)) is reconnection.Class.CONFIGURATION:
                     raise
                 self._note_quiescing(error)
                 following_s = self._next_delay_s(attempt + 1, lost_at) if patient else None

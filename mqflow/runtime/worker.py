@@ -30,7 +30,7 @@ from mqflow.runtime.retries import with_all_backouts
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import BackoutSettings
 from mqflow.runtime.telling import Telling
-from mqflow.verbs import GetOptions, Got, ObjectHandle
+from mqflow.verbs import GetOptions, Got, ObjectHandle, without_wait
 
 __all__ = ("SessionLost", "Worker")
 
@@ -78,9 +78,15 @@ class Worker:
         else:  # the subscription is what is made again; its queue may be another one then
             self._handle = await session.call(session.connection.open, queue, options)
 
-    async def run(self) -> None:
-        """Return when the listener stops; raises `SessionLost`, or the `MQIError` of a get that this queue refused."""
+    async def run(self, allowed: Callable[[], None]) -> None:
+        """Return when the listener stops; raises `SessionLost`, or the `MQIError` of a get that this queue refused.
+
+        `allowed` is called once gets are: at once, unless they were refused, and then after the first, which waits for nothing.
+        """
         state, spec = self._state, self._spec
+        probes = state.refused
+        if not probes:
+            allowed()
         handled: Sequence[Delivery] | None = None
         delivers(state.supervisor, self)
         while not state.stopping.is_set():
@@ -91,10 +97,11 @@ class Worker:
                 handled = None
                 await state.rest()
                 continue
+            options = _GET if self._records is None else _RECORDED_GET
             exchange = await self._session.exchange(
                 Settlement.COMMIT if handled else None,
                 self._handle,
-                _GET if self._records is None else _RECORDED_GET,
+                without_wait(options) if probes else options,
                 most=1 if spec.strict_order else spec.unit_of_work,
                 linger_ms=spec.linger_ms,
             )
@@ -103,6 +110,9 @@ class Worker:
                 handled = None
             if exchange.get_error is not None:
                 raise exchange.get_error
+            if probes:
+                probes = False
+                allowed()
             if exchange.unit:
                 handled = await self._work(exchange.unit)
         await self._commit(handled)
@@ -164,12 +174,20 @@ class Worker:
     async def _handle_all(self, deliveries: Sequence[Delivery]) -> tuple[Delivery | None, Outcome]:
         """Return what the handling of the unit came to, and whose fault a failure is: None where a batch does not say."""
         if self._spec.handles_batch:
-            return (deliveries[0] if len(deliveries) == 1 else None), await self._attempt(deliveries)
+            return (deliveries[0] if len(deliveries) == 1 else None), self._heard(await self._attempt(deliveries))
         for delivery in deliveries:
-            outcome = await self._attempt((delivery,))
+            outcome = self._heard(await self._attempt((delivery,)))
             if not isinstance(outcome, Completed):
                 return delivery, outcome
         return None, COMPLETED
+
+    def _heard(self, outcome: Outcome) -> Outcome:
+        """Return the outcome; a failure where the handler gave a put up, which is in the unit of work or is not."""
+        unheard, self._session.unheard = self._session.unheard, False
+        if unheard and isinstance(outcome, Completed):
+            said = "a put was given up before it had ended (asyncio.timeout, Task.cancel): nobody knows whether it took effect"
+            return Failed("CallInterrupted", said)
+        return outcome
 
     def _attempt(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome]:
         """Return the outcome of handling, whatever the handler does and however long it would take."""
