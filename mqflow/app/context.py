@@ -14,7 +14,6 @@ from mqflow.app.message import Message
 from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published
 from mqflow.events import Decided
 from mqflow.runtime.delivery import Delivery
-from mqflow.runtime.session import Session
 from mqflow.verbs import Put
 
 __all__ = ("Context",)
@@ -23,7 +22,7 @@ __all__ = ("Context",)
 class Context:
     """The delivery a handler is working on."""
 
-    def __init__(self, delivery: Delivery, message: Message, sender: Callable[[Session], Send], codec: Codec | None) -> None:
+    def __init__(self, delivery: Delivery, message: Message, sender: Callable[[Delivery], Send], codec: Codec | None) -> None:
         self._delivery: Final = delivery
         self._sender: Final = sender
         self._codec: Final = codec
@@ -65,6 +64,6 @@ class Context:
         """
         if self._delivery.is_over:
             raise DeliveryOverError(message.queue, self._delivery.got.descriptor.message_id)
-        put = await self._sender(self._delivery.session)(message)
+        put = await self._sender(self._delivery)(message)
         self._delivery.put_message_ids.append(put.descriptor.message_id)
         return put

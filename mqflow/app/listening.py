@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mqflow.app.backout import Backout, Batch
 from mqflow.app.codecs import Codec
 from mqflow.app.context import Context
-from mqflow.app.errors import ConfigurationError
+from mqflow.app.errors import ConfigurationError, DeliveryOverError
 from mqflow.app.handler import Handler
 from mqflow.app.message import Message
 from mqflow.app.middleware import Incoming, around_handler, around_put
@@ -27,7 +27,6 @@ from mqflow.policy.outcomes import UndecodableError
 from mqflow.policy.reply import reply_descriptor
 from mqflow.runtime.attempt import attempt
 from mqflow.runtime.delivery import Decide, Delivery, Handle, ListenerSpec
-from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager
 from mqflow.runtime.subscriber import TopicSubscription
 from mqflow.verbs import Put
@@ -264,8 +263,10 @@ class _Chain:
             lasting_no_longer = replace(reply.descriptor, persistence=Persistence.NOT_PERSISTENT)
             await context.send(replace(reply, descriptor=lasting_no_longer))
 
-    def _sender(self, session: Session) -> Send:
+    def _sender(self, delivery: Delivery) -> Send:
         async def put(message: Outgoing) -> Put:
-            return await put_in_unit_of_work(session, message, self._stager)
+            if delivery.is_over:  # while middleware took its time
+                raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
+            return await put_in_unit_of_work(delivery.session, message, self._stager)
 
         return around_put(self._middleware, put)

@@ -27,6 +27,7 @@ from mqflow.events import ConnectionTried, Hook, InDoubt
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, MessageType, OpenOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.client_configuration import ClientConfiguration
 from mqflow.policy.disposition import Behaviour, Settlement
 from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
@@ -147,9 +148,9 @@ class Running:
         """Get no more messages; what is under way goes on."""
         self._runtime.stop()
 
-    def cancel(self) -> None:
-        """Cancel what is under way: it is backed out."""
-        self._runtime.cancel()
+    def cancel(self) -> bool:
+        """Cancel what is under way: it is backed out. Return whether there was anything."""
+        return self._runtime.cancel()
 
     @property
     def ready(self) -> bool:
@@ -162,7 +163,7 @@ class Running:
 
     @property
     def cut_off(self) -> bool:
-        """Whether handlers had to be cancelled before they had finished."""
+        """Whether handlers, or services beside them, had to be cancelled before they had finished."""
         return self._runtime.cut_off
 
     async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
@@ -202,15 +203,19 @@ class Running:
     async def _put_on(self, session: Session, message: Outgoing) -> Put:
         """Put the message in a unit of work of its own, and commit that."""
         put = await self._send(session)(message)
+        reason: int | None = Reason.CALL_INTERRUPTED  # asyncio's own cancellation goes through the shield of a settlement
         try:
             await session.settle(Settlement.COMMIT)
+            reason = None
         except MQIError as error:
-            if leaves_in_doubt(error):
+            reason = int(error.reason) if leaves_in_doubt(error) else None
+            raise
+        finally:
+            if reason is not None:
                 sent = (put.descriptor.message_id,)
                 self._broadcast(
-                    InDoubt(queue=message.queue, listener="put", reason=int(error.reason), message_ids=(), put_message_ids=sent)
+                    InDoubt(queue=message.queue, listener="put", reason=reason, message_ids=(), put_message_ids=sent)
                 )
-            raise
         return put
 
     async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Unpack[Wishes]) -> T:
