@@ -278,7 +278,8 @@ class App:
     def run(self, *, backend: str = "asyncio") -> int:
         """Run until SIGTERM, SIGINT or SIGHUP, drain, and return the exit code; 0 when everything under way was finished.
 
-        A second signal backs out what is under way and ends with 75.
+        A second signal backs out what is under way and ends with 75, a third ends the process where it stands. The thread of a
+        handler that was cut off (a plain function) ends when that returns, and Python waits for it.
         """
         from mqflow.app.signals import run_until_signal  # noqa: PLC0415 - only who runs for ever handles signals
 

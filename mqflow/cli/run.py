@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import anyio
 import click
@@ -19,7 +19,7 @@ from mqflow.app.application import App
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import SERVED_SOCKET, locate
 from mqflow.app.settings import Settings
-from mqflow.app.signals import run_until_signal
+from mqflow.app.signals import EXIT_CUT_OFF, run_until_signal, threads_left
 from mqflow.cli.applications import application
 from mqflow.cli.descriptors import allow_all_descriptors
 from mqflow.cli.lifeline import lifeline_option, until_alone
@@ -59,9 +59,9 @@ def command(
     """Run the listeners of MODULE:APP until SIGTERM, SIGHUP or Ctrl-C.
 
     The first signal drains: no new message is got, handlers finish, their units of work commit, exit code 0. A second one backs
-    out what is under way and exits with 75. With several workers two more processes serve them the data, where nobody else
-    does: when one of those dies the other goes on. Whichever process dies is started again; if this one does, all drain and
-    end.
+    out what is under way and exits with 75; a third ends the process where it stands. With several workers two more processes
+    serve them the data, where nobody else does: when one of those dies the other goes on. Whichever process dies is started
+    again; if this one does, all drain and end.
     """
     _check(workers=workers, reloads=reloads, backend=backend, tells_ready=ready_file is not None)
     if reloads:
@@ -97,7 +97,20 @@ def command(
         export_the_rest()
         if line is not None:
             line.clear()
-    sys.exit(ended)
+    _leave(ended)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process with this code: also where the thread of a handler that was cut off is still at work.
+
+    Python would wait for that thread, for ever if need be, although its message is on its queue again.
+    """
+    if code == EXIT_CUT_OFF and threads_left():
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _check(*, workers: int, reloads: bool, backend: str, tells_ready: bool) -> None:

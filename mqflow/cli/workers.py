@@ -21,7 +21,7 @@ from msgspec import Struct
 from mqflow.app.decision_ledger import ledger_file
 from mqflow.app.locate import SERVED_SOCKET, Location, locate, served_url
 from mqflow.app.settings import Settings
-from mqflow.app.signals import stop_signals
+from mqflow.app.signals import EXIT_CUT_OFF, stop_signals
 from mqflow.cli.delay_processor import delay_processor
 from mqflow.cli.exits import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.hosts import Hosts
@@ -34,6 +34,9 @@ from mqflow.embedded.storage.standby import owner_pid
 from mqflow.embedded.wire.serving import serve
 
 __all__ = ("run_workers",)
+
+_CUTTING_OFF: Final = 2
+"""The signal by which a worker cuts off what is under way; another one ends it where it stands."""
 
 
 def run_workers(target: str, count: int, url: str, settings: Settings, backend: str) -> int:
@@ -83,6 +86,7 @@ class _Workers:
         self._disposition_queue: Final = disposition_queue
         self._running: Final[dict[int, Process]] = {}
         self._worst = 0
+        self._signals = 0
 
     async def run(self, count: int, url: str, location: Location, owner: int | None) -> int:
         self._stopping = anyio.Event()
@@ -139,6 +143,7 @@ class _Workers:
         async for number in signals:
             if number == signal.SIGHUP and self._stopping.is_set():
                 continue
+            self._signals += 1
             self._stop()
 
     def _stop(self) -> None:
@@ -159,7 +164,8 @@ class _Workers:
             restarts.started()
             code = await self._once(number)
             if self._stopping.is_set() or code == EXIT_USAGE:
-                self._worst = max(self._worst, _told_to_stop(code))
+                cut_off = code == -signal.SIGTERM and self._signals > _CUTTING_OFF
+                self._worst = max(self._worst, EXIT_CUT_OFF if cut_off else _told_to_stop(code))
                 self._stopping.set()
                 break
             await restarts.pause(f"Worker {number} ended with {code}; it is started again", self._stopping)

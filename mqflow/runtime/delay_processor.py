@@ -78,6 +78,11 @@ class DelayProcessor:
         self._was_open = False
         self._checked_at = 0.0
 
+    @property
+    def name(self) -> str:
+        """What it is, and of which queue."""
+        return f"delay processor of {self._queue}"
+
     def stop(self) -> None:
         """Move no more; what is under way is finished. `run` returns when it is."""
         self._stopping.set()
@@ -97,7 +102,7 @@ class DelayProcessor:
 
     async def _run(self) -> None:
         await self._until_staged()
-        owner, lost = f"delay processor of {self._queue}", None
+        owner, lost = self.name, None
         while not self._stopping.is_set():
             try:
                 self._session = await self._supervisor.connect(self._user, owner=owner, before=lost)

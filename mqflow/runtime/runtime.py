@@ -1,7 +1,7 @@
 """All listeners of an application, running: start them, stop them within a time, cancel what does not end.
 
-The order of a stop: no new get; handlers finish and their units of work commit, up to `drain_s`; what is left is named with its
-stack and cancelled, which backs it out.
+The order of a stop: no new get; handlers and services finish and their units of work commit, up to `drain_s`; what is left is
+named, a handler with its stack, and cancelled, which backs it out.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from mqflow.ambient import Clock, Random, Runner
+from mqflow.events import Warned
 from mqflow.policy.delays import Ladder
 from mqflow.policy.reconnect_mode import ReconnectMode
 from mqflow.policy.reconnection import LADDER
@@ -30,6 +31,11 @@ __all__ = ("Runtime", "Service")
 
 class Service(Protocol):
     """What runs beside the listeners, on a session of its own."""
+
+    @property
+    def name(self) -> str:
+        """What it is, and of which queue, in words."""
+        ...
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Return when it has ended, or was stopped and what was under way is settled."""
@@ -87,7 +93,7 @@ class Runtime:
             )
             for spec in specs
         ]
-        self._processors = [
+        processors = [
             DelayProcessor(
                 staging_queue,
                 self.supervisor,
@@ -98,11 +104,13 @@ class Runtime:
             )
             for _ in range(delay_processors)
         ]
-        self._services = [make(self.supervisor) for make in services]
+        self._broadcast = broadcast
+        self._services: list[Service] = [*processors, *(make(self.supervisor) for make in services)]
         self._listeners: list[Listener] = []
-        self._running = 0
+        #: Listeners and services, in the order in which they were started.
+        self._running: dict[Listener | Service, None] = {}
         self._stopped = False
-        #: Whether handlers were cancelled before they had finished.
+        #: Whether handlers or services were cancelled before they had finished.
         self.cut_off = False
         self._ended = anyio.Event()
         self._cancel: anyio.CancelScope | None = None
@@ -116,10 +124,8 @@ class Runtime:
         try:
             async with anyio.create_task_group() as group:
                 self._cancel = group.cancel_scope
-                for processor in self._processors:
-                    await group.start(processor.run)
                 for service in self._services:
-                    await group.start(service.run)
+                    await group.start(self._run, service)
                 for state in self._states:
                     if self._stopped:  # while an earlier one waited for its connection
                         break
@@ -140,29 +146,33 @@ class Runtime:
         self.supervisor.stop()
         for listener in self._listeners:
             listener.stop()
-        for processor in self._processors:
-            processor.stop()
         for service in self._services:
             service.stop()
 
-    def cancel(self) -> None:
-        """Cancel what still runs: its units of work are backed out."""
-        if self._cancel is not None and self._running:
+    def cancel(self) -> bool:
+        """Cancel what still runs: its units of work are backed out. Return whether there was anything."""
+        if self._cancel is None or not self._running:
+            return False
+        if not self.cut_off:
             self.cut_off = True
-            self._cancel.cancel()
+            names = ", ".join(work.name for work in self._running)
+            self._broadcast(Warned(text=f"Cut off before the end: {names}. What is not committed is on its queue again."))
+        self._cancel.cancel()
+        return True
 
-    async def _run(self, listener: Listener, *, task_status: TaskStatus[None]) -> None:
-        self._running += 1
+    async def _run(self, work: Listener | Service, *, task_status: TaskStatus[None]) -> None:
+        self._running[work] = None
         try:
-            await listener.run(task_status=task_status)
+            await work.run(task_status=task_status)
         finally:
-            self._running -= 1
+            del self._running[work]
             if not self._running:
                 self._ended.set()
 
     async def _drain(self, drain_s: float) -> None:
         if not self._running:
             return
+        self._ended = anyio.Event()  # nothing may have run for a moment before
         with anyio.move_on_after(drain_s):
             await self._ended.wait()
             return
