@@ -22,9 +22,9 @@ _DONE: Final = {
     Class.RECONNECT: "Another connection is got: this one is lost, or could not be had; its unit of work is backed out.",
     Class.WAIT: "There is a pause, growing, and it is called again: what is in the way may go away.",
     Class.CONFIGURATION: (
-        "A person has to change something. At the start, and of a connection that was lost, it ends the application, which says "
-        "why. What is taken from a listener that runs holds up that one only: it says why, is not ready, and tries again, in the "
-        "end once a minute."
+        "A person has to change something. At the start, and of a connection that was lost, it ends the application, which "
+        "says why. What is taken from a listener that runs holds up that one only: it says why, is not ready, and tries again, "
+        "in the end once a minute."
     ),
     Class.MESSAGE: "It is this message, not the queue: it is disposed of, and the next one is handled.",
 }
