@@ -1,13 +1,14 @@
 """The command server: commands on SYSTEM.ADMIN.COMMAND.QUEUE, their responses, and what is wrong with commands."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change, MessageRemoved
 from mqflow.mqi import dead_letter_header
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
@@ -29,6 +30,7 @@ from mqflow.mqi.pcf_codes import CommandCode, FilterOperator, ParameterId, PCFRe
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
 from tests.embedded.commanding import COMMAND_QUEUE, Commander, values_of
+from tests.embedded.scripted_store import FULL, ScriptedStore
 
 NAME, TYPE, DESCRIPTION, DEPTH, MAX_DEPTH, GET = 2016, 20, 2013, 3, 15, 9
 LOCAL, MODEL, ALIAS, REMOTE = 1, 2, 3, 6
@@ -560,3 +562,37 @@ def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queu
     assert {CommandCode.PING_Q_MGR} == {response.header.command for response in responses}
     assert Reason.NOT_AUTHORIZED == responses[0].header.reason
     assert PCFReason.COMMAND_FAILED == responses[-1].header.reason
+
+
+class NoRemoval(ScriptedStore):
+    """A store with no room to note that a message was taken."""
+
+    def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
+        if self.refuses is not None and done is not None and not any(isinstance(each, MessageRemoved) for each in changes):
+            done(None)
+        else:
+            super().write(changes, done)
+
+
+def test_a_command_that_a_full_disk_backed_out_does_not_end_the_command_server() -> None:
+    store = NoRemoval(refuses=FULL)
+    with EmbeddedQueueManager("QM1", store=store) as queue_manager, Commander(queue_manager) as commander:
+        commander.send(PING, message_type=MessageType.DATAGRAM, reply_to_queue="", persistence=1)
+        queue_manager._command_server.join()
+        store.refuses = None
+
+        assert 1 == len(commander.responses(commander.send(PING)))
+        assert 0 == defined(queue_manager, COMMAND_QUEUE).depth
+
+
+@pytest.mark.parametrize("removes", [None, 1, 0])
+def test_a_queue_is_deleted_with_its_authority_records_unless_the_command_keeps_them(
+    queue_manager: EmbeddedQueueManager, commander: Commander, removes: int | None
+) -> None:
+    """MQIACF_REMOVE_AUTHREC."""
+    authorities = queue_manager.administration.authorities
+    authorities.set(Kind.QUEUE, "Q", "bob", group=False, add=[Authority.PUT], remove=[])
+    asked = () if removes is None else (CFIN(1398, removes),)
+    commander.done(CommandCode.DELETE_Q, CFST(NAME, "Q"), *asked)
+
+    assert (removes == 0) == any(record.profile == "Q" for record in authorities.records())

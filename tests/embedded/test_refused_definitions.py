@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.embedded.local_queue import LocalQueue
+from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.store import QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes import QueueAttributes
@@ -188,3 +189,16 @@ def test_the_managed_queue_of_a_subscription_outlives_a_restart(rig: Rig) -> Non
     rig.queue_manager._drop_what_no_subscription_has()
 
     assert isinstance(machine.queues[subscribed.queue.name], LocalQueue)
+
+
+@pytest.mark.parametrize(
+    "command", ["DEFINE TOPIC(T) LIKE(NOPE) TOPICSTR('a')", "DEFINE SUB(S) LIKE(NOPE) TOPICSTR('a') DEST(L)"]
+)
+def test_a_definition_like_something_that_is_not_there_is_none(rig: Rig, command: str) -> None:
+    administration = rig.administration
+    results = run(f"DEFINE QLOCAL(L)\n{command}", administration)
+
+    assert [Verdict.DONE, Verdict.FAILED] == [response.verdict for response in results.responses]
+    assert "NOPE" in results.responses[1].text
+    assert "T" not in {topic.name for topic in administration.publishing.topics()}
+    assert () == administration.publishing.subscriptions()

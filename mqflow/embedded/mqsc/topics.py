@@ -24,6 +24,8 @@ from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.embedded.mqsc.vocabulary import Attributes, keyword_table
 from mqflow.embedded.topic_administration import TopicAdministration
 from mqflow.mqi.attributes import AttributeSpec
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription_attributes import SUBSCRIPTION_ATTRIBUTES, row_of
 from mqflow.mqi.topic_attributes import TOPIC_ATTRIBUTES, TopicAttributes
 
@@ -174,6 +176,8 @@ def _define_topic(action: DefineOfTopics, topics: TopicAdministration) -> str:
         topics.alter_topic(action.name, action.values)
         return f"AMQ8691: Topic {action.name} is changed."
     known = {found.name: found for found in topics.topics()}
+    if action.like and action.like not in known:
+        raise error_for(Reason.UNKNOWN_OBJECT_NAME, "DEFINE TOPIC LIKE", action.like)
     default = known.get(action.like or "SYSTEM.DEFAULT.TOPIC", TopicAttributes(name=""))
     settings = {spec.field: getattr(default, spec.field) for spec in TOPIC_ATTRIBUTES if not spec.read_only}
     if action.replace and action.name in known:
@@ -191,10 +195,11 @@ def _define_subscription(action: DefineOfTopics, topics: TopicAdministration) ->
     values = dict(action.values)
     if action.like:
         known = {found.attributes.name: found.attributes for found in topics.subscriptions()}
-        if action.like in known:
-            row = row_of(known[action.like])
-            copied = {spec.field: row[spec.field] for spec in SUBSCRIPTION_ATTRIBUTES if not spec.read_only}
-            values = copied | values
+        if action.like not in known:
+            raise error_for(Reason.NO_SUBSCRIPTION, "DEFINE SUB LIKE", action.like)
+        row = row_of(known[action.like])
+        copied = {spec.field: row[spec.field] for spec in SUBSCRIPTION_ATTRIBUTES if not spec.read_only}
+        values = copied | values
     topics.define_subscription(action.name, values, replace=action.replace)
     return f"AMQ8094: Subscription {action.name} is defined."
 

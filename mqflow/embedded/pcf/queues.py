@@ -84,7 +84,8 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
     kind = _kind(request) if request.has(Q_TYPE) else QueueType.LOCAL if found is None else found.kind
     purge = _yes(request, ParameterId.PURGE, PCFReason.PURGE_VALUE_ERROR)
     ignoring = _yes(request, ParameterId.IGNORE_STATE, PCFReason.PARM_VALUE_ERROR)
-    carry_out(Delete(kind, name, purge, ignoring), administration)
+    keeping = not request.choice(_AUTH_REC, _YES_NO, 1, PCFReason.PARM_VALUE_ERROR)
+    carry_out(Delete(kind, name, purge, ignoring, keeping), administration)
     return ()
 
 
@@ -135,8 +136,8 @@ def inquire_status(request: Request, administration: Administration) -> Iterable
     return found
 
 
-_AUTH_REC: Final = 1412
-"""MQIACF_AUTH_REC_TYPE of Delete Queue: whether the authority records go as well; they do."""
+_AUTH_REC: Final = 1398
+"""MQIACF_REMOVE_AUTHREC of Delete Queue: whether the authority records go as well (MQRAR_*)."""
 _STATUS: Final = tuple(QUEUE_STATUS.values())
 _INPUT: Final = {"NO": 0, "SHARED": 1, "EXCL": 2}
 """MQQSO_*."""

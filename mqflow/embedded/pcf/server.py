@@ -78,12 +78,15 @@ class CommandServer:
             self._thread = self._runner.start(self._work, f"mqflow command server {self._machine.name}")
 
     def _work(self) -> None:
-        # A verb fails for good only with the queue manager, and that ends this as well.
-        with suppress(MQIError):
-            while not self._machine.stopped:
+        while not self._machine.stopped:
+            try:
                 self._carry_out_all()
-                if self._waits():
-                    return
+            except MQIError:
+                # As on a full disk. What was backed out is carried out with the next command: at once would be again and again.
+                self._wait()
+                return
+            if self._waits():
+                return
 
     def _waits(self) -> bool:
         """Whether there is nothing to do: from now on, an arrival starts the thread again. False: there is something."""
@@ -92,15 +95,22 @@ class CommandServer:
             return True
         plan = plan_get(_GET)
         with machine.lock:
-            if machine.stopped or handle.queue is None:
+            if machine.stopped:
                 return True
             # Where the queue is inhibited for gets, whoever alters it wakes all who wait.
             with suppress(Refusal):
                 queue = getting.check_get(machine, handle, plan)
                 if getting.find(machine, handle, queue, plan) is not None:
                     return False
-            wait(handle, handle.queue, plan, self._wake)
+            self._wait()
             return True
+
+    def _wait(self) -> None:
+        """Have the next arrival, or alteration of the queue, start the thread."""
+        machine, handle = self._machine, self._handle
+        with machine.lock:
+            if not machine.stopped and handle is not None and handle.queue is not None:
+                wait(handle, handle.queue, plan_get(_GET), self._wake)
 
     def _carry_out_all(self) -> None:
         while True:
