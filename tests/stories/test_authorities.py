@@ -143,9 +143,10 @@ async def test_to_delay_a_message_is_checked_against_its_target_when_it_is_sent(
     allow(mq, "SYSTEM.DDELAY.LOCAL.QUEUE", "PUT")
     app = App(name="sending")
     async with mq.run(app, user="app"):
-        with pytest.raises(NotAuthorizedError):
+        allow(mq, "LATER", "INQ")
+        with pytest.raises(NotAuthorizedError, match="User app lacks PUT on queue LATER"):
             await app.put("LATER", b"x", delay=30)
-        allow(mq, "LATER", "PUT,INQ")
+        allow(mq, "LATER", "PUT")
         await app.put("LATER", b"x", delay=30)
         # "... it opens the target queue. No authorization checks are carried out at this point."
         take_away(mq, "LATER", "ALL")

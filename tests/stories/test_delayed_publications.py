@@ -7,7 +7,7 @@ from mqflow import App, Context, MQIError
 from mqflow.events import DelayedDelivered, DelayedRefused
 from mqflow.mqi.delay_header import parse
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.options import Feedback, Report, SubscribeOption
+from mqflow.mqi.options import Feedback, OpenOption, Report, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.disposition import DeadLetter, Discard
@@ -33,9 +33,13 @@ def define_subscription(mq: QueueManagerKit, name: str, queue: str, more: str = 
     mq.mqsc(f"DEFINE SUB({name}) TOPICSTR('{TOPIC}') DEST({queue}) {more}")
 
 
-def subscribed(connection: Connection) -> Subscribed:
-    options = SubscribeOption.CREATE | SubscribeOption.MANAGED
-    return connection.subscribe(SubscriptionDescriptor(object_string=TOPIC, options=options))
+def subscribed(connection: Connection, queue: str = "") -> Subscribed:
+    """Subscribe for as long as the connection lasts, to a managed queue or to this one."""
+    options = SubscribeOption.CREATE
+    handle = connection.open(queue, OpenOption.OUTPUT) if queue else None
+    if handle is None:
+        options |= SubscribeOption.MANAGED
+    return connection.subscribe(SubscriptionDescriptor(object_string=TOPIC, options=options), handle)
 
 
 async def test_a_message_for_each_matching_subscriber_waits_on_the_staging_queue(mq: QueueManagerKit) -> None:
@@ -174,10 +178,12 @@ async def test_a_publication_whose_subscriber_has_unsubscribed_is_discarded_sile
     assert [Discard] == [type(event.disposition) for event in mq.told(DelayedRefused)]
 
 
-async def test_a_publication_whose_subscriber_has_disconnected_is_discarded_silently(mq: QueueManagerKit) -> None:
+@pytest.mark.parametrize("queue", ["", "A"], ids=["managed", "on a queue that stays"])
+async def test_a_publication_whose_subscriber_has_disconnected_is_discarded_silently(mq: QueueManagerKit, queue: str) -> None:
     """Or in the case of a non-durable subscriber, because it has disconnected, then the message is discarded silently."""
     stays, goes = mq.queue_manager.connect(), mq.queue_manager.connect()
-    kept, _ = subscribed(stays), subscribed(goes)
+    kept = subscribed(stays)
+    subscribed(goes, queue)
     app = App()
     async with mq.run(app):
         await app.publish(TOPIC, b"70", delay=5)
@@ -186,7 +192,7 @@ async def test_a_publication_whose_subscriber_has_disconnected_is_discarded_sile
         await anyio.sleep(6)
         assert [b"70"] == [found.body for found in mq.browse(kept.queue.name)]
 
-    assert [0, 0] == [mq.depth(name) for name in (STAGING, DLQ)]
+    assert [0, 0, 0] == [mq.depth(name) for name in (STAGING, DLQ, "A")]
     assert [Discard] == [type(event.disposition) for event in mq.told(DelayedRefused)]
 
 

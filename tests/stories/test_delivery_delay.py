@@ -128,15 +128,19 @@ async def test_a_delayed_message_can_be_taken_back(mq: QueueManagerKit) -> None:
     assert (0, 0) == (mq.depth("LATER"), mq.depth(STAGING))
 
 
-async def test_persistence_and_priority_are_those_of_the_first_resolution(mq: QueueManagerKit) -> None:
+@pytest.mark.parametrize(("first", "then", "persistence"), [("YES", "NO", 1), ("NO", "YES", 0)])
+async def test_persistence_and_priority_are_those_of_the_first_resolution(
+    mq: QueueManagerKit, first: str, then: str, persistence: int
+) -> None:
     """Persistence or priority according to the queue definition ... is set on the first resolution and not the second."""
+    mq.mqsc(f"ALTER QLOCAL(LATER) DEFPSIST({first})")
     app = App()
     async with mq.run(app):
         await app.put("LATER", b"x", delay=5)
-        mq.mqsc("ALTER QLOCAL(LATER) DEFPRTY(9) DEFPSIST(NO)")
+        mq.mqsc(f"ALTER QLOCAL(LATER) DEFPRTY(9) DEFPSIST({then})")
         [found] = await mq.drain("LATER")
 
-    assert (3, 1) == (found.descriptor.priority, found.descriptor.persistence)
+    assert (3, persistence) == (found.descriptor.priority, found.descriptor.persistence)
 
 
 async def test_the_name_is_resolved_again_at_the_delivery(mq: QueueManagerKit) -> None:
