@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 from mqflow.events import Decided, Disposed
+from mqflow.mqi.names import dynamic_pattern
 from mqflow.policy.disposition import (
     Completed,
     DeadLetter,
@@ -32,12 +33,14 @@ __all__ = (
     "ERROR_TYPE",
     "MESSAGE_ID",
     "SYSTEM",
+    "TEMPLATE",
     "Attributes",
     "decision_attributes",
     "destination_of",
     "disposition_name",
     "error_type",
     "operation_attributes",
+    "operation_name",
     "outcome_name",
     "tried",
 )
@@ -56,20 +59,30 @@ CORRELATION_ID: Final = "messaging.message.conversation_id"
 ENVELOPE_SIZE: Final = "messaging.message.envelope.size"
 ERROR_TYPE: Final = "error.type"
 MESSAGE_ID: Final = "messaging.message.id"
+#: What stands for a name of which there are any number.
+TEMPLATE: Final = "messaging.destination.template"
 
 #: messaging.operation.type by messaging.operation.name.
 _OPERATION_TYPES: Final = MappingProxyType({"put": "send", "process": "process", "settle": "settle"})
 
 
 @lru_cache(maxsize=1024)
+def operation_name(operation: str, queue: str) -> str:
+    """Return the name of the span: of a queue that was made for one reply or one subscriber, the pattern of its name."""
+    return f"{operation} {dynamic_pattern(queue) or queue}"
+
+
+@lru_cache(maxsize=1024)
 def operation_attributes(operation: str, queue: str, listener: str = "") -> Attributes:
     """Return what every span of this operation ("put", "process", "settle") on this queue starts with; made once."""
-    attributes = {
+    attributes: dict[str, str | bool] = {
         "messaging.system": SYSTEM,
         "messaging.destination.name": queue,
         "messaging.operation.name": operation,
         "messaging.operation.type": _OPERATION_TYPES[operation],
     }
+    if pattern := dynamic_pattern(queue):
+        attributes |= {TEMPLATE: pattern, "messaging.destination.temporary": True}
     if listener:
         attributes["mqflow.listener"] = listener
     return MappingProxyType(attributes)

@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from mqflow.ambient import Clock
 from mqflow.events import DeadLetterActed, Event
 from mqflow.mqi.reason_codes import reason_name
-from mqflow.otel.attributes import ERROR_TYPE, MESSAGE_ID, operation_attributes
+from mqflow.otel.attributes import ERROR_TYPE, MESSAGE_ID, operation_attributes, operation_name
 from mqflow.otel.settings import TraceSettings
 from mqflow.otel.tracers import Tracers, unfailing
 
@@ -44,7 +44,9 @@ class DeadLetterSpans:
         if self._settings.message_ids:
             attributes[MESSAGE_ID] = event.message_id.hex()
         now_ns = int(self._clock.wall() * 1e9)
-        span = tracer.start_span(f"settle {event.queue}", Context(), SpanKind.CLIENT, attributes, start_time=now_ns)
+        span = tracer.start_span(
+            operation_name("settle", event.queue), Context(), SpanKind.CLIENT, attributes, start_time=now_ns
+        )
         if event.reason:
             span.set_attribute(ERROR_TYPE, reason_name(event.reason))
             span.set_status(Status(StatusCode.ERROR, reason_name(event.reason)))

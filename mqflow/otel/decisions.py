@@ -14,7 +14,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from mqflow.ambient import Clock
 from mqflow.events import Decided, Disposed, Event, InDoubt
 from mqflow.mqi.reason_codes import reason_name
-from mqflow.otel.attributes import BACKOUT_DECISION, ERROR_TYPE, decision_attributes, operation_attributes
+from mqflow.otel.attributes import BACKOUT_DECISION, ERROR_TYPE, decision_attributes, operation_attributes, operation_name
 from mqflow.otel.tracers import Tracers
 from mqflow.policy.disposition import Deliver, Return
 
@@ -93,7 +93,7 @@ class DecisionSpans:
             return None
         failed_in = self.failed_in(message_id)
         return tracer.start_span(
-            f"settle {queue}",
+            operation_name("settle", queue),
             set_span_in_context(NonRecordingSpan(failed_in), Context()) if failed_in else Context(),
             SpanKind.CLIENT,
             operation_attributes("settle", queue, listener),

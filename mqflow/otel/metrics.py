@@ -7,6 +7,7 @@ observable histogram does not exist, so the duration of handling is three counte
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation, get_meter_provider
@@ -28,8 +29,9 @@ from mqflow.events import (
     ReportSent,
     Settled,
 )
+from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
-from mqflow.otel.attributes import SYSTEM, destination_of, disposition_name, outcome_name
+from mqflow.otel.attributes import SYSTEM, TEMPLATE, destination_of, disposition_name, outcome_name
 
 __all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
 
@@ -37,7 +39,7 @@ __all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
 DURATION_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
 SERIES_MAX: Final = 1_000
-"""How many combinations of labels one counter keeps: a name in them may be any requester's, of a queue made for one reply."""
+"""How many combinations of labels one counter keeps: a name in them may be any requester's."""
 
 _Labels = tuple[tuple[str, str], ...]
 
@@ -219,8 +221,11 @@ class Metrics:
                 yield Observation(so_far, {**_attributes(labels), "le": bound})
 
 
+@lru_cache(maxsize=SERIES_MAX)
 def _queue(name: str) -> _Labels:
-    return (("messaging.destination.name", name),)
+    """Return the label of a queue; of one that was made for one reply, the pattern of its name: they are one series."""
+    pattern = dynamic_pattern(name)
+    return ((TEMPLATE, pattern),) if pattern else (("messaging.destination.name", name),)
 
 
 def _manager(name: str) -> _Labels:

@@ -35,6 +35,7 @@ from mqflow.otel.attributes import (
     MESSAGE_ID,
     error_type,
     operation_attributes,
+    operation_name,
 )
 from mqflow.otel.decisions import DecisionSpans
 from mqflow.otel.settings import TraceSettings
@@ -83,7 +84,7 @@ class ProcessSpans:
         senders = [sender for message in delivery.messages if (sender := carrier.extract(_properties(message)))]
         parent = self._parent(delivery, senders) if senders else None
         span = tracer.start_span(
-            f"process {delivery.queue}",
+            operation_name("process", delivery.queue),
             set_span_in_context(NonRecordingSpan(parent), _NOWHERE) if parent else _NOWHERE,
             SpanKind.CONSUMER,
             operation_attributes("process", delivery.queue, delivery.listener),
@@ -173,7 +174,7 @@ class PutSpans:
         if tracer is None:
             return None
         return tracer.start_span(
-            f"put {message.queue}", kind=SpanKind.PRODUCER, attributes=operation_attributes("put", message.queue)
+            operation_name("put", message.queue), kind=SpanKind.PRODUCER, attributes=operation_attributes("put", message.queue)
         )
 
     @unfailing

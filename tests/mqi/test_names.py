@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.mqi.names import is_channel_name, is_object_name, padded, stripped
+from mqflow.embedded.naming import dynamic_queue_name
+from mqflow.mqi.names import dynamic_pattern, is_channel_name, is_object_name, padded, stripped
 
 
 @pytest.mark.parametrize("name", ["A", "ORDERS.IN", "orders_in", "a/b%c", "0.1", "A" * 48])
@@ -19,6 +20,30 @@ def test_no_queue_may_have_this_name(name: str) -> None:
 
 def test_a_channel_s_name_is_that_of_a_queue_with_20_characters_at_the_most() -> None:
     assert [True, False, False] == [is_channel_name(name) for name in ("A" * 20, "A" * 21, "A B")]
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("AMQ.5C991A0D23B6310", "AMQ.*"),  # as a queue manager on Unix was seen to make it
+        ("AMQ.00064748462040A2", "AMQ.*"),
+        ("SYSTEM.MANAGED.NDURABLE.5C991A0D23B63100", "SYSTEM.MANAGED.NDURABLE.*"),
+        ("BEEF5C991A0D23B63100", "BEEF*"),
+        ("ORDERS.IN", ""),
+        ("ORDERS.20261121", ""),
+        ("AMQ.5c991a0d23b63100", ""),
+    ],
+)
+def test_the_name_of_a_dynamic_queue_tells_what_it_was_asked_for_by(name: str, pattern: str) -> None:
+    assert pattern == dynamic_pattern(name)
+
+
+@given(st.text("ABCabc019._/%", min_size=1, max_size=32), st.integers(0, 16**16 - 1))
+def test_whatever_was_asked_for_is_told_by_the_name_that_was_made(prefix: str, number: int) -> None:
+    made = dynamic_queue_name(f"{prefix}*", number)
+
+    assert made.startswith(dynamic_pattern(made)[:-1])
+    assert len(made) - len(dynamic_pattern(made)) < 16
 
 
 @given(st.text("ABCabc019._/%", max_size=48))

@@ -81,11 +81,22 @@ def test_each_event_is_counted_once_under_its_queue(event: Event, name: str, att
     assert {frozenset({IN, *attributes.items()}): 2} == telemetry.metrics[name]
 
 
-def test_queues_made_for_one_reply_each_take_no_more_memory_than_a_thousand() -> None:
+def test_queues_made_for_one_reply_each_are_one_series() -> None:
     telemetry = Telemetry()
 
     for number in range(SERIES_MAX + 50):
         telemetry.hook(ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue=f"AMQ.{number:016X}", feedback=1))
+    telemetry.hook(ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue="ORDERS.IN", feedback=1))
+
+    made = frozenset({("messaging.destination.template", "AMQ.*")})
+    assert {made: SERIES_MAX + 50, frozenset({IN}): 1} == telemetry.metrics["mqflow.reports"]
+
+
+def test_reply_queues_of_names_that_requesters_choose_take_no_more_memory_than_a_thousand() -> None:
+    telemetry = Telemetry()
+
+    for number in range(SERIES_MAX + 50):
+        telemetry.hook(ReportSent(queue="X", message_id=MESSAGE_ID, reply_to_queue=f"MINE.{number}", feedback=1))
 
     reports = telemetry.metrics["mqflow.reports"]
     assert SERIES_MAX + 1 == len(reports)

@@ -56,6 +56,18 @@ async def test_a_put_is_a_producer_span_and_the_message_leaves_with_its_context(
     assert (span.context.trace_id, span.context.span_id) == (sent.trace_id, sent.span_id)
 
 
+async def test_a_put_to_a_queue_made_for_one_reply_is_a_span_of_all_such_puts() -> None:
+    """Semantic conventions: the name of a span is of low cardinality, the template stands for a temporary destination."""
+    telemetry = Telemetry()
+
+    await telemetry.put(outgoing(queue="AMQ.00064748462040A2"))
+
+    attributes = telemetry.span("put AMQ.*").attributes or {}
+    assert ("AMQ.00064748462040A2", "AMQ.*", True) == tuple(
+        attributes[f"messaging.destination.{name}"] for name in ("name", "template", "temporary")
+    )
+
+
 async def test_a_put_inside_a_handler_is_a_child_of_the_delivery() -> None:
     telemetry = Telemetry()
 

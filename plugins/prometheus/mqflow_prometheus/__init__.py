@@ -25,6 +25,7 @@ from mqflow.events import (
     ReopenRefused,
     Settled,
 )
+from mqflow.mqi.names import dynamic_pattern
 from mqflow.mqi.reason_codes import reason_name
 
 __all__ = ("PrometheusMetrics",)
@@ -142,7 +143,9 @@ class _Reconnects:
                 self._away.labels(event.queue_manager).set(0)
                 self._generation.labels(event.queue_manager).set(event.generation)
             case ReopenRefused():
-                self._refused.labels(event.object, event.owner, _reason(event.reason)).inc()
+                # A queue made for one reply has a name of its own, which no other series will ever be of.
+                named = dynamic_pattern(event.object) or event.object
+                self._refused.labels(named, event.owner, _reason(event.reason)).inc()
             case ReadinessChanged():
                 self._ready.set(event.ready)
             case _:

@@ -154,6 +154,15 @@ def test_every_attempt_to_connect_is_counted_and_every_object_that_is_not_open_a
     assert 1 == registry.get_sample_value("mqflow_reopen_refusals_total", whose)
 
 
+def test_queues_made_for_one_reply_each_are_one_series() -> None:
+    refused = ReopenRefused(queue_manager="QM1", object="AMQ.00064748462040A2", owner="puts", reason=2085)
+
+    registry = told(refused, replace(refused, object="AMQ.00064748462040A3"))
+
+    whose = {"object": "AMQ.*", "owner": "puts", "reason": "MQRC_UNKNOWN_OBJECT_NAME (2085)"}
+    assert 2 == registry.get_sample_value("mqflow_reopen_refusals_total", whose)
+
+
 def test_readiness_is_a_gauge_that_begins_at_0() -> None:
     ready, not_ready = ReadinessChanged(ready=True), ReadinessChanged(ready=False, missing=("ORDERS.IN",))
 
