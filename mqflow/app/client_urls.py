@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from mqflow.app.errors import ConfigurationError, shown_url
+from mqflow.app.errors import ConfigurationError, shown_url, split
 from mqflow.app.settings import Settings
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.mqi.names import is_object_name
@@ -38,7 +38,7 @@ _WHO: Final = (
 
 def where_to(url: str) -> ConnectOptions:
     """Return what the URL says. Raises `ConfigurationError` for what it cannot say, without repeating a secret."""
-    parts = urlsplit(url)
+    parts = split(url)
     if "@" in parts.netloc:
         raise ConfigurationError(f"{parts.scheme}://...@{parts.netloc.rpartition('@')[2]}: {_WHO}")
     query = parse_qs(parts.query, keep_blank_values=True)

@@ -2,10 +2,11 @@
 
 import re
 from typing import Final
+from urllib.parse import SplitResult, urlsplit
 
 from mqflow.policy.channel_sources import without_password
 
-__all__ = ("ConfigurationError", "DeliveryOverError", "RequestTimeoutError", "shown_url")
+__all__ = ("ConfigurationError", "DeliveryOverError", "RequestTimeoutError", "shown_url", "split")
 
 _SECRETS: Final = re.compile(r"(?i)\b(passw\w*|pwd|token|user)=[^&]*")
 
@@ -17,6 +18,14 @@ def shown_url(url: str) -> str:
 
 class ConfigurationError(Exception):
     """A declaration, a setting or a URL does not make sense; the text says which, and what would."""
+
+
+def split(url: str) -> SplitResult:
+    """Return the parts of the URL. Raises `ConfigurationError` for what is none."""
+    try:
+        return urlsplit(url)
+    except ValueError as error:  # brackets that are not closed, or stand around what is no address
+        raise ConfigurationError(f"{shown_url(url)!r} is no URL: {error}. An IPv6 address is [::1].") from error
 
 
 class RequestTimeoutError(TimeoutError):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
 from mqflow.app.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client_options, where_to
-from mqflow.app.errors import ConfigurationError, shown_url
+from mqflow.app.errors import ConfigurationError, shown_url, split
 from mqflow.app.reconnecting import client_configuration, mode_by_channel
 from mqflow.app.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
 from mqflow.app.settings import Settings, load
@@ -35,6 +35,7 @@ __all__ = (
 SERVED_SOCKET: Final = "served.sock"
 """Where, in its folder, the process that owns an embedded queue manager serves it to others."""
 _DEFAULT_NAME: Final = "QM1"
+_EMBEDDED_SCHEMES: Final = ("embedded", "embedded+unix")
 _FORMS: Final = (
     "embedded:FOLDER?qmgr=NAME (data in a folder), embedded::memory:?qmgr=NAME (in memory) or "
     f"embedded+unix:SOCKET?qmgr=NAME (served by another process), {SERVED_FORMS}; of IBM MQ: {CLIENT_FORMS}"
@@ -68,12 +69,14 @@ class Location(Struct, frozen=True, kw_only=True):
 
 def locate(url: str) -> Location:
     """Return what the URL says. Raises `ConfigurationError` for one that says nothing, with the forms there are."""
-    parts = urlsplit(url)
+    parts = split(url)
     if parts.scheme in SERVED_SCHEMES:
         at = served_at(url)
         return Location(kind="served", queue_manager=at.queue_manager, at=at)
     if parts.scheme in CLIENT_SCHEMES:
         return Location(kind="client", queue_manager=where_to(url).queue_manager)
+    if parts.scheme not in _EMBEDDED_SCHEMES:
+        raise ConfigurationError(f"{shown_url(url)!r} leads nowhere. A URL is {_FORMS}.")
     query = parse_qs(parts.query, keep_blank_values=True)
     name = query.pop("qmgr", [_DEFAULT_NAME])[-1]
     if query:
@@ -96,7 +99,7 @@ def locate(url: str) -> Location:
 
 def is_client_url(url: str) -> bool:
     """Return whether the URL leads to IBM MQ, through one of the client packages."""
-    return urlsplit(url).scheme in CLIENT_SCHEMES
+    return split(url).scheme in CLIENT_SCHEMES
 
 
 def open_queue_manager(

@@ -6,19 +6,17 @@ memory while MQCONNX runs, and overwritten then. Knows no package.
 
 import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
 
 from msgspec import Struct
 
 from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.limits import MESSAGE_BYTES_MAX
 from mqflow.bindings.structures import MQCD, MQSCO
-from mqflow.mqi.names import padded
 
 __all__ = ("MESSAGE_BYTES_MAX", "ConnectOptions", "Prepared", "prepare")
-
-MESSAGE_BYTES_MAX: Final = 104_857_600
-"""What this end of the channel allows (MAXMSGL at its most): what the queue manager's end allows decides."""
 
 _HANDLE_SHARE_NO_BLOCK: Final = 0x80
 _LOCAL_BINDING: Final = 0x400
@@ -27,6 +25,10 @@ _RECONNECT_DISABLED: Final = 0x0200_0000
 _LATIN: Final = "latin-1"
 _CONNECTION_NAME_CHARS: Final = 264
 _LOCAL_ADDRESS_CHARS: Final = 48
+_CHANNEL_CHARS: Final = 20
+_CIPHER_CHARS: Final = 32
+_LABEL_CHARS: Final = 64
+_KEY_REPOSITORY_BYTES: Final = 256
 _COMPRESSIONS: Final = {"none": 0, "system": 8}
 """MQCOMPRESS_*, for the words of a channel table."""
 _NO_MORE: Final = -1
@@ -42,7 +44,7 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
     #: SVRCONN channel and its hosts, tried in order; without a channel, IBM's client finds its own way.
     channel: str = ""
     hosts: tuple[tuple[str, int], ...] = ()
-    #: A client channel definition table, for IBM's client to read: file:, http:, ftp: (CCDTUrl).
+    #: A client channel definition table, for IBM's client to read: file:, http:, ftp: (CCDTUrl), or a path.
     ccdt_url: str = ""
     #: "local" through shared memory, "client" through a channel, "" as the library that is installed does.
     binding: Literal["", "local", "client"] = ""
@@ -64,7 +66,7 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
     keep_alive_s: int = -1
     #: SHARECNV: how many connections may be conversations of one TCP connection.
     sharing_conversations: int = 10
-    #: MAXMSGL of this end of the channel.
+    #: MAXMSGL of this end of the channel; at its most, what the queue manager's end allows decides.
     message_bytes_max: int = MESSAGE_BYTES_MAX
     #: LOCLADDR: "192.0.2.1(1000,1999)".
     local_address: str = ""
@@ -94,10 +96,10 @@ class Prepared:
 
     def __init__(self, options: ConnectOptions, application_name: str, user: str) -> None:
         self._kept: list[ctypes.Array[ctypes.c_char]] = []
-        self.name: Final = padded(options.queue_manager, 48)
+        self.name: Final = _field("queue manager", options.queue_manager, 48).ljust(48)
         self.options: Final = options.cno_options
         self.application_name: Final = application_name.encode(_LATIN, "replace")[:28]
-        self.ccdt_url: Final = options.ccdt_url.encode()
+        self.ccdt_url: Final = _table_url(options.ccdt_url).encode()
         # Somebody else than the one whose password is known has none.
         own = user in {"", options.user}
         self.user: Final = (user or options.user).encode()
@@ -125,18 +127,18 @@ class Prepared:
             return None
         peer_name = options.peer_name.encode()
         return MQCD.pack(
-            ChannelName=options.channel.encode(_LATIN),
+            ChannelName=_field("channel", options.channel, _CHANNEL_CHARS),
             ConnectionName=_connection_name(options),
             MaxMsgLength=options.message_bytes_max,
             HeartbeatInterval=options.heartbeat_s,
             KeepAliveInterval=options.keep_alive_s,
             SharingConversations=options.sharing_conversations,
-            LocalAddress=_local_address(options),
+            LocalAddress=_field("local address", options.local_address, _LOCAL_ADDRESS_CHARS),
             HdrCompList=_compression(options.header_compression),
-            SSLCipherSpec=options.cipher_spec.encode(_LATIN),
+            SSLCipherSpec=_field("cipher spec", options.cipher_spec, _CIPHER_CHARS),
             SSLPeerNamePtr=self.pointer(peer_name),
             SSLPeerNameLength=len(peer_name),
-            CertificateLabel=options.certificate_label.encode(_LATIN),
+            CertificateLabel=_field("certificate label", options.certificate_label, _LABEL_CHARS),
         )
 
     def _tls(self, options: ConnectOptions) -> bytes | None:
@@ -147,15 +149,15 @@ class Prepared:
         )
         return MQSCO.pack(
             Version=6 if password else 5,  # version 6 needs a client of 9.3, and only the password needs version 6
-            KeyRepository=options.key_repository.encode(),
-            CertificateLabel=options.certificate_label.encode(_LATIN),
+            KeyRepository=_field("key repository", options.key_repository, _KEY_REPOSITORY_BYTES, "utf-8"),
+            CertificateLabel=_field("certificate label", options.certificate_label, _LABEL_CHARS),
             KeyRepoPasswordPtr=self.pointer(password),
             KeyRepoPasswordLength=len(password),
         )
 
 
 def prepare(options: ConnectOptions, application_name: str = "", user: str = "") -> Prepared:
-    """Return what MQCONNX is given. Reads the secrets; raises `ClientPackageError` where one cannot be read."""
+    """Return what MQCONNX is given. Reads the secrets; raises `ClientPackageError` where one cannot, or a field has no room."""
     return Prepared(options, application_name, user)
 
 
@@ -166,14 +168,22 @@ def _secret(what: str, read: ReadSecret) -> bytes:
         raise ClientPackageError(f"The {what} cannot be read: {error}.") from error
 
 
-def _local_address(options: ConnectOptions) -> bytes:
-    address = options.local_address.encode(_LATIN)
-    if len(address) > _LOCAL_ADDRESS_CHARS:
+def _table_url(said: str) -> str:
+    """Return the URL of a table: IBM's client takes no path."""
+    return said if not said or ":" in said.partition("/")[0] else Path(said).absolute().as_uri()
+
+
+def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
+    """Return the characters of a field. Raises `ClientPackageError` for more than it has room for: cut, it would be another."""
+    try:
+        said = text.encode(encoding)
+    except UnicodeEncodeError as error:
         raise ClientPackageError(
-            f"The local address {options.local_address!r} of {options.channel} has {len(address)} characters, and MQ has room "
-            f"for {_LOCAL_ADDRESS_CHARS}: name fewer of them, or an address by its number."
-        )
-    return address
+            f"The {what} {text!r} has {text[error.start]!r} in it, which MQ has no character for."
+        ) from error
+    if len(said) > room:
+        raise ClientPackageError(f"The {what} {text!r} has {len(said)} characters, and MQ has room for {room}.")
+    return said
 
 
 def _compression(words: tuple[str, ...]) -> tuple[int, int]:
@@ -184,10 +194,7 @@ def _compression(words: tuple[str, ...]) -> tuple[int, int]:
 
 
 def _connection_name(options: ConnectOptions) -> bytes:
-    name = options.connection_name.encode(_LATIN)
-    if len(name) > _CONNECTION_NAME_CHARS:
-        raise ClientPackageError(
-            f"The hosts of {options.queue_manager or 'the queue manager'} take {len(name)} characters as a connection name, "
-            f"and MQ has room for {_CONNECTION_NAME_CHARS}: name fewer of them, or use a CCDT."
-        )
-    return name
+    try:
+        return _field("connection name", options.connection_name, _CONNECTION_NAME_CHARS)
+    except ClientPackageError as error:
+        raise ClientPackageError(f"{error} Name fewer hosts, or shorter ones, or use a CCDT.") from error

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from mqflow.cli.target import json_option
-from mqflow.mqi.errors import ADVICE
+from mqflow.mqi.errors import ADVICE, ADVICE_CONNECTING
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.reason_classes import CLASSES, Class, classify
 
@@ -72,6 +72,7 @@ def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FB
             "listed": reason in CLASSES,
             "done": _DONE[found],
             "advice": ADVICE.get(reason, ""),
+            "advice_connecting": ADVICE_CONNECTING.get(reason, ""),
         }
         click.echo(msgspec.json.encode(facts))
         return
@@ -79,6 +80,8 @@ def command(code: str | None, as_page: bool, as_json: bool) -> None:  # noqa: FB
     click.echo(f"{found.value}: {_DONE[found]}")
     if reason in ADVICE:
         click.echo(ADVICE[reason])
+    if reason in ADVICE_CONNECTING:
+        click.echo(f"Where connecting ends with it (MQCONNX): {ADVICE_CONNECTING[reason]}")
 
 
 # The page has no advice: whoever writes a better sentence should not have to know of a page.

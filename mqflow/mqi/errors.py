@@ -10,6 +10,7 @@ from mqflow.mqi.reason_codes import CompletionCode, Reason, reason_name
 
 __all__ = (
     "ADVICE",
+    "ADVICE_CONNECTING",
     "BackedOutError",
     "CallInterruptedError",
     "ConnectionBrokenError",
@@ -67,7 +68,7 @@ ADVICE: Final[dict[int, str]] = {
     Reason.UNKNOWN_OBJECT_NAME: "Check the spelling and the case, or DEFINE it: QLOCAL(...), or TOPIC(...) for a topic object.",
     Reason.UNKNOWN_OBJECT_Q_MGR: "Only queues of this queue manager can be reached here.",
     Reason.OBJECT_NAME_ERROR: "A name is 1 to 48 of A-Z a-z 0-9 . _ / %.",
-    Reason.OBJECT_ALREADY_EXISTS: "Choose another name, or use what is there.",
+    Reason.OBJECT_ALREADY_EXISTS: "Choose another name, use what is there, or change it: DEFINE ... REPLACE.",
     Reason.RESOURCE_PROBLEM: "The queue manager ran out of something; its own log says of what.",
     Reason.STORAGE_MEDIUM_FULL: "The disk is full: puts are refused, gets go on. Free some space, or drain the queues.",
     Reason.Q_MGR_QUIESCING: "The queue manager is ending; no new work is accepted.",
@@ -82,6 +83,45 @@ ADVICE: Final[dict[int, str]] = {
     Reason.NOT_OPEN_FOR_SET_IDENT: "Open the target with OpenOption.SET_IDENTITY_CONTEXT.",
     Reason.TRUNCATED_MSG_FAILED: "The message is longer than the buffer and stays on the queue: use a larger one.",
     Reason.TRUNCATED_MSG_ACCEPTED: "The message was longer than the buffer; the rest of it is gone.",
+}
+
+#: The same for MQCONNX, where it is something else, or the only call that ends so. What IBM MQ tells nobody but its own log is
+#: why it refuses a client.
+ADVICE_CONNECTING: Final[dict[int, str]] = {
+    Reason.NOT_AUTHORIZED: (
+        "Check user and password, and the authority to connect. IBM MQ says why in the queue manager's error log only; it goes "
+        "by CONNAUTH, CHLAUTH and MCAUSER."
+    ),
+    Reason.SECURITY_ERROR: "The queue manager could not check who connects: its error log says why.",
+    Reason.CHANNEL_BLOCKED: "A CHLAUTH rule blocks this user, address or queue manager: DISPLAY CHLAUTH(...) shows which.",
+    Reason.PASSWORD_PROTECTION_ERROR: (
+        "The two ends do not agree how a password is kept from being read on its way: use TLS, or see PasswordProtection in "
+        "mqclient.ini and qm.ini."
+    ),
+    Reason.CONNECTION_BROKEN: (
+        "The other end hung up: it is no listener of IBM MQ, only one of the two uses TLS (SSLCIPH), or a CHLAUTH rule or an "
+        "exit ended the channel. The queue manager's error log says which."
+    ),
+    Reason.HOST_NOT_AVAILABLE: "Nobody answers there: check host and port, the queue manager's listener, and what is between.",
+    Reason.Q_MGR_NOT_AVAILABLE: "Start the queue manager and its listener, or check host and port.",
+    Reason.STANDBY_Q_MGR: "Only a standby is there: name the hosts of all instances.",
+    Reason.CHANNEL_NOT_AVAILABLE: "The channel is stopped, or has MAXINST or MAXINSTC connections: DISPLAY CHSTATUS(...).",
+    Reason.CHANNEL_CONFIG_ERROR: "The two ends of the channel do not agree, on SSLCIPH most often: DISPLAY CHANNEL(...).",
+    Reason.UNKNOWN_CHANNEL_NAME: "Check the spelling and the case, or DEFINE CHANNEL(...) CHLTYPE(SVRCONN) there.",
+    Reason.MAX_CONNS_LIMIT_REACHED: "The queue manager has as many connections as it may have.",
+    Reason.KEY_REPOSITORY_ERROR: (
+        "IBM's client cannot use the key repository: check tls.key_repository, who may read it, and its stash file or "
+        "tls.key_repository_password_file."
+    ),
+    Reason.SSL_INITIALIZATION_ERROR: (
+        "TLS could not be set up: check tls.key_repository, the certificates in it and tls.cipher_spec. The error log of IBM's "
+        "client says which."
+    ),
+    Reason.SSL_ALREADY_INITIALIZED: "IBM's library takes one key repository in a process: that of the first connection.",
+    Reason.SSL_PEER_NAME_MISMATCH: "The queue manager's certificate says another name than tls.peer_name.",
+    Reason.SSL_PEER_NAME_ERROR: "What tls.peer_name says is no distinguished name: CN=mq.example,O=Example.",
+    Reason.UNSUPPORTED_CIPHER_SUITE: "IBM's client does not know tls.cipher_spec: ANY_TLS12_OR_HIGHER says the least.",
+    Reason.CCDT_URL_ERROR: "IBM's client cannot read the table: it takes a URL, file:///path/ccdt.json.",
 }
 
 
@@ -118,10 +158,9 @@ class MQIError(Exception):
         sentences = [f"{self.verb}{where} {said}: {reason_name(self.reason)}."]
         if self.detail:
             sentences.append(self.detail if self.detail.endswith(".") else f"{self.detail}.")
-        advice = ADVICE.get(self.reason, "")
-        if advice:
-            sentences.append(advice)
-        return " ".join(sentences)
+        advice = ADVICE_CONNECTING.get(self.reason) if self.verb == "MQCONNX" else None
+        sentences.append(advice or ADVICE.get(self.reason, ""))
+        return " ".join(filter(None, sentences))
 
 
 class BackedOutError(MQIError):

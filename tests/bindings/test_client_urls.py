@@ -58,6 +58,8 @@ def test_a_url_says_where_the_queue_manager_is(url: str, expected: ConnectOption
         ("ibmmq://mq.example/QM1?channel=A&ccdt=file:///x", "two ways to say where"),
         ("ibmmq:///QM1?binding=remote", "binding=remote is not known; local and client are"),
         ("ibmmq://mq.example/QM1?channel=A&binding=local", "a local binding has no channel"),
+        ("ibmmq://[::1/QM1?channel=A", "is no URL: Invalid IPv6 URL"),
+        ("ibm://mq.example/QM1?channel=A", "leads nowhere. A URL is"),
     ],
 )
 def test_a_url_that_does_not_make_sense_says_what_would(url: str, said: str | None) -> None:

@@ -4,6 +4,7 @@ Source: the structures that the stand-in saw behind the real packages.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -161,6 +162,19 @@ def test_a_ccdt_is_handed_to_the_client(program: Program) -> None:
     assert request.options & CLIENT
 
 
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ("/etc/mq/ccdt.json", "file:///etc/mq/ccdt.json"),
+        ("my ccdt.json", f"{Path.cwd().as_uri()}/my%20ccdt.json"),
+        ("http://mq.example/ccdt.json", "http://mq.example/ccdt.json"),
+        ("", ""),
+    ],
+)
+def test_a_ccdt_is_handed_over_by_its_url_though_a_path_is_given(said: str, url: str) -> None:
+    assert url.encode() == prepare(options(ccdt_url=said)).ccdt_url
+
+
 @only_in("pymqi", "ibmmq can do both")
 def test_what_the_package_cannot_ask_for_is_refused_with_the_way_out(program: Program) -> None:
     for fields, said in (
@@ -202,3 +216,23 @@ def test_secrets_are_overwritten_when_the_connection_is_made() -> None:
         assert {b"hunter2", b"swordfish"} == {each.value for each in kept}
 
     assert {b""} == {each.raw.strip(b"\0") for each in kept}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"queue_manager": "Q" * 49}, "The queue manager 'QQ.*has 49 characters, and MQ has room for 48"),
+        ({"channel": "C" * 21}, "The channel 'CC.*has 21 characters, and MQ has room for 20"),
+        ({"cipher_spec": "C" * 33}, "The cipher spec 'CC.*has 33 characters, and MQ has room for 32"),
+        ({"certificate_label": "C" * 65}, "The certificate label 'CC.*has 65 characters, and MQ has room for 64"),
+        ({"key_repository": "/k" * 129}, "The key repository '/k.*has 258 characters, and MQ has room for 256"),
+        (
+            {"hosts": (("b\N{LATIN SMALL LETTER C WITH CARON}r.example", 1414),)},
+            "connection name .* MQ has no character for. Name",
+        ),
+    ],
+)
+def test_what_has_no_room_is_refused_and_not_cut(fields: dict[str, Any], said: str) -> None:
+    """A certificate label of 65 characters, cut, may be that of another certificate."""
+    with pytest.raises(ClientPackageError, match=said):
+        prepare(options(**fields))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqflow.mqi import errors
-from mqflow.mqi.errors import ADVICE, MQIError, error_for
+from mqflow.mqi.errors import ADVICE, ADVICE_CONNECTING, MQIError, error_for
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 
 CLASSES = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
@@ -43,11 +43,17 @@ def test_every_reason_can_be_raised_and_caught_as_an_mqi_error(reason: int) -> N
     assert reason == error.reason
 
 
-@pytest.mark.parametrize("reason", ADVICE, ids=str)
-def test_advice_is_a_sentence_about_a_real_reason(reason: int) -> None:
+@pytest.mark.parametrize(("reason", "advice"), [*ADVICE.items(), *ADVICE_CONNECTING.items()], ids=str)
+def test_advice_is_a_sentence_about_a_real_reason(reason: int, advice: str) -> None:
     assert Reason(reason)
-    assert ADVICE[reason].endswith(".")
-    assert ADVICE[reason][0].isupper()
+    assert advice.endswith(".")
+    assert advice[0].isupper()
+
+
+@pytest.mark.parametrize("reason", ADVICE_CONNECTING, ids=str)
+def test_who_cannot_connect_is_told_what_that_may_come_from(reason: int) -> None:
+    assert str(error_for(reason, "MQCONNX")).endswith(f". {ADVICE_CONNECTING[reason]}")
+    assert ADVICE_CONNECTING[reason] not in str(error_for(reason, "MQOPEN"))
 
 
 @pytest.mark.parametrize("reason", ADVICE, ids=str)
