@@ -4,6 +4,8 @@ import re
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from mqflow.mqi.options import Feedback
+from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.channel_sources import without_password
 
 __all__ = ("ConfigurationError", "DeliveryOverError", "RequestTimeoutError", "shown_url", "split")
@@ -31,17 +33,19 @@ def split(url: str) -> SplitResult:
 class RequestTimeoutError(TimeoutError):
     """No reply came in time. The request may have been handled, or be in a handler's hands; otherwise it expires about now."""
 
-    def __init__(self, queue: str, message_id: bytes, timeout_s: float) -> None:
+    def __init__(self, queue: str, message_id: bytes, timeout_s: float, feedback: int = 0) -> None:
         self.queue = queue
         self.message_id = message_id
         self.timeout_s = timeout_s
-        super().__init__(queue, message_id, timeout_s)
+        #: What a report about the request said, where its descriptor asked for one: a reason code, or MQFB_*; 0 for none.
+        self.feedback = feedback
+        super().__init__(queue, message_id, timeout_s, feedback)
 
     def __str__(self) -> str:
-        return (
-            f"No reply to the request {self.message_id.hex()} on {self.queue} came within {self.timeout_s:g} s. "
-            "Whether it was handled is not known; a listener that failed on it has backed it out."
-        )
+        said = f"No reply to the request {self.message_id.hex()} on {self.queue} came within {self.timeout_s:g} s. "
+        if self.feedback:
+            return f"{said}A report about it came: {_feedback(self.feedback)}."
+        return f"{said}Whether it was handled is not known; a listener that failed on it has backed it out."
 
 
 class DeliveryOverError(RuntimeError):
@@ -57,3 +61,11 @@ class DeliveryOverError(RuntimeError):
             f"Nothing was put on {self.queue}: the handling of message {self.message_id.hex()} is over, and so is its unit of "
             "work. Put before the handler returns, or with App.put, which has a unit of work of its own."
         )
+
+
+def _feedback(value: int) -> str:
+    """Return the name of a feedback: MQFB_*, or the reason code that it is."""
+    for feedback in Feedback:
+        if value == feedback:
+            return f"MQFB_{feedback.name} ({value})"
+    return reason_name(value) if value in set(Reason) else f"feedback {value}"

@@ -1,6 +1,5 @@
 """A running application: its queue manager, its listeners, and a session for what is put outside of deliveries."""
 
-import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,13 +19,12 @@ from mqflow.app.listening import Listener
 from mqflow.app.locate import OpenQueueManager, is_client_url, open_queue_manager
 from mqflow.app.message import Message
 from mqflow.app.middleware import around_put
-from mqflow.app.publishing import EXPIRY_TENTHS_MAX, Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
+from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
 from mqflow.app.reconnecting import client_configuration, reconnection
+from mqflow.app.requesting import Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.settings import Settings, load
 from mqflow.events import ConnectionTried, Hook, InDoubt
-from mqflow.mqi.descriptor import EXPIRY_UNLIMITED
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import GetOption, MatchOption, MessageType, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.client_configuration import ClientConfiguration
 from mqflow.policy.disposition import Behaviour, Settlement
@@ -43,7 +41,7 @@ from mqflow.runtime.session import Session
 from mqflow.runtime.staging import Stager, StagingQueueManager, is_embedded, stages_publications, staging_queue_of
 from mqflow.runtime.subscriber import end_subscription
 from mqflow.runtime.supervisor import Supervisor
-from mqflow.verbs import GetOptions, Got, Put, QueueManager
+from mqflow.verbs import Put, QueueManager
 
 if TYPE_CHECKING:
     from mqflow.app.table_queue_manager import Tried
@@ -51,10 +49,6 @@ if TYPE_CHECKING:
 __all__ = ("Declared", "Running")
 
 T = TypeVar("T")
-
-_MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
-_REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
-_GET_REPLY: Final = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 
 
 @runtime_checkable
@@ -222,34 +216,17 @@ class Running:
         """As `App.request`."""
         lasting = LastingSession(self._runtime.supervisor, f"request to {queue}")
         try:
-            session = await lasting.get()
-            replies = await session.call(session.openings.hold, _MODEL, _REPLIES)
+            replies = await reply_queue(await lasting.get())
             wishes.setdefault("codec", self._declared.codec)
-            request = outgoing(queue, payload, **wishes | {"reply_to": replies.name})
-            request = _answerable(request, timeout_s)
-            descriptor = replace(request.descriptor, message_type=int(MessageType.REQUEST))
-            put = await self._put_on(session, replace(request, descriptor=descriptor))
-            got = await self._reply(lasting, put.descriptor.message_id, timeout_s)
+            request = answerable(outgoing(queue, payload, **wishes | {"reply_to": replies.name}), timeout_s)
+            put = await self._put_on(await lasting.get(), request)
+            came = await first_reply(lasting, self._clock, timeout_s)
         finally:
             await lasting.close()  # the temporary dynamic queue goes with it
-        if got is None:
-            raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s)
-        answer: T = decoder_for(reply, self._declared.codec)(Message(got.descriptor, got.body, replies.name))
+        if isinstance(came, Unanswered):
+            raise RequestTimeoutError(queue, put.descriptor.message_id, timeout_s, came.feedback)
+        answer: T = decoder_for(reply, self._declared.codec)(Message(came.descriptor, came.body, replies.name))
         return answer
-
-    async def _reply(self, lasting: LastingSession, message_id: bytes, timeout_s: float) -> Got | None:
-        """Return the reply, or None where none came in time; over an outage, on a reply queue of the same name."""
-        until = self._clock.monotonic() + timeout_s
-        wanted = GetOptions(options=_GET_REPLY, match=MatchOption.CORREL_ID, correlation_id=message_id)
-        while True:
-            session = await lasting.get()
-            replies = await session.call(session.openings.hold, _MODEL, _REPLIES)
-            wait_ms = max(round((until - self._clock.monotonic()) * 1_000), 0)
-            exchange = await session.exchange(None, replies, replace(wanted, wait_ms=wait_ms), most=1)
-            if exchange.get_error is None:
-                return exchange.unit[0] if exchange.unit else None
-            if not await lasting.lose(exchange.get_error):
-                raise exchange.get_error
 
     @asynccontextmanager
     async def consumer(self, queue: str, *, transacted: bool) -> AsyncIterator[Consumer]:
@@ -337,17 +314,6 @@ async def _recover(lasting: LastingSession, session: Session, error: MQIError) -
         await lasting.close()
     else:
         await session.settle(Settlement.BACKOUT)
-
-
-def _answerable(request: Outgoing, timeout_s: float) -> Outgoing:
-    """Return the request, gone when nobody waits for its reply any more, unless its sender said how long it lives.
-
-    Its reply queue is gone then, so a handler that answers fails, however often the request is delivered.
-    """
-    tenths = math.ceil(timeout_s * 10)
-    if request.delay_ms or request.descriptor.expiry_tenths != EXPIRY_UNLIMITED or not 0 < tenths <= EXPIRY_TENTHS_MAX:
-        return request
-    return replace(request, descriptor=replace(request.descriptor, expiry_tenths=tenths))
 
 
 def _teller(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"], None]:

@@ -1,0 +1,93 @@
+"""Whatever convention a responder keeps to, the reply is found, and a report is not taken for it.
+
+Source: IBM q097680 (Report): what a responder copies into MsgId and CorrelId, and that reports go to the reply queue; JMS 2.0:
+JMSCorrelationID of a reply is JMSMessageID of the request.
+"""
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow import App, Context, Message, RequestTimeoutError
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Feedback, MessageType, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+OWN = b"a correlation of my own".ljust(24)
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+
+
+@pytest.mark.parametrize(
+    "asked", [Report.NONE, Report.PASS_CORREL_ID, Report.PASS_MSG_ID, Report.PASS_CORREL_ID | Report.PASS_MSG_ID], ids=repr
+)
+async def test_a_reply_is_found_whichever_identifiers_were_asked_for(mq: QueueManagerKit, asked: Report) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: str) -> str:
+        return body.upper()
+
+    wanted = MessageDescriptor(report=asked, correlation_id=OWN)
+    async with mq.run(app):
+        assert "ORDER" == await app.request("IN", "order", reply=str, timeout_s=5, descriptor=wanted)
+
+
+@pytest.mark.parametrize("convention", ["JMS", "the request's CorrelId", "its MsgId", "none at all"])
+async def test_a_reply_is_found_whichever_convention_the_responder_has(mq: QueueManagerKit, convention: str) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(message: Message, ctx: Context) -> None:
+        asked = message.descriptor
+        answer = {
+            "JMS": MessageDescriptor(correlation_id=asked.message_id),
+            "the request's CorrelId": MessageDescriptor(correlation_id=asked.correlation_id),
+            "its MsgId": MessageDescriptor(message_id=asked.message_id),
+            "none at all": MessageDescriptor(correlation_id=b"whatever".ljust(24)),
+        }[convention]
+        await ctx.put(asked.reply_to_queue, "answer", descriptor=replace(answer, message_type=MessageType.REPLY))
+
+    async with mq.run(app):
+        assert "answer" == await app.request("IN", "order", reply=str, timeout_s=5, correlation_id=OWN)
+
+
+async def test_reports_are_no_replies(mq: QueueManagerKit) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(body: str) -> str:
+        return "answer"
+
+    wanted = MessageDescriptor(report=Report.COA_WITH_FULL_DATA | Report.COD_WITH_FULL_DATA)
+    async with mq.run(app):
+        assert "answer" == await app.request("IN", "order", reply=str, timeout_s=5, descriptor=wanted)
+
+
+@pytest.mark.parametrize(
+    ("feedback", "said"),
+    [
+        (Reason.BACKOUT_THRESHOLD_REACHED, r"A report about it came: MQRC_BACKOUT_THRESHOLD_REACHED \(2362\)\."),
+        (Feedback.NAN, r"A report about it came: MQFB_NAN \(276\)\."),
+        (Feedback.COD, "Whether it was handled is not known"),
+        (70_000, r"A report about it came: feedback 70000\."),
+    ],
+)
+async def test_who_gets_no_reply_hears_what_a_report_said(mq: QueueManagerKit, feedback: int, said: str) -> None:
+    app = App()
+
+    @app.listener("IN")
+    async def handle(message: Message, ctx: Context) -> None:
+        about = MessageDescriptor(message_type=MessageType.REPORT, feedback=feedback, correlation_id=message.message_id)
+        await ctx.put(message.descriptor.reply_to_queue, b"", descriptor=about)
+
+    async with mq.run(app):
+        with pytest.raises(RequestTimeoutError, match=said) as caught:
+            await app.request("IN", "order", reply=str, timeout_s=5)
+
+    assert (0 if feedback == Feedback.COD else feedback) == caught.value.feedback
