@@ -169,7 +169,13 @@ class EmbeddedConnection:
         if int(options) & PutOption.FAIL_IF_QUIESCING:
             implied |= OpenOption.FAIL_IF_QUIESCING
         wanted = opening.Wanted(
-            name, implied, object_type, queue_manager, object_string=object_string, alternate_user=alternate_user
+            name,
+            implied,
+            object_type,
+            queue_manager,
+            object_string=object_string,
+            alternate_user=alternate_user,
+            for_one_put=True,
         )
         try:
             with self._machine.lock:

@@ -294,7 +294,7 @@ def _status(machine: Machine, queue: LocalQueue) -> QueueStatus:
         open_input_count=len(input_handles(queue)),
         open_output_count=len(output_handles(queue)),
         uncommitted=queue.uncommitted,
-        oldest_message_age_s=None if oldest is None else int(machine.clock.wall() - oldest),
+        oldest_message_age_s=None if oldest is None else max(0, int(machine.clock.wall() - oldest)),
         last_put_date=put_date,
         last_put_time=put_time,
         last_get_date=get_date,

@@ -100,10 +100,15 @@ class Machine:
         return made
 
     def local_queue(self, name: str) -> LocalQueue:
-        """Return the local queue that the name, or the alias of that name, reaches. Refuses with 2085, 2082 or 2001."""
+        """Return the local queue that the name, or the alias of that name, reaches.
+
+        Refuses with 2085, 2082 or 2001, and a model with 2057 (rc2057: it is no destination).
+        """
         found = self.queues.get(name)
         if found is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
+        if found.attributes.kind is QueueType.MODEL:
+            raise Refusal(Reason.Q_TYPE_ERROR, f"{name} is a model")
         return found if isinstance(found, LocalQueue) else self.target_of(found.attributes)
 
     def target_of(self, alias: QueueAttributes) -> LocalQueue:

@@ -68,6 +68,8 @@ class Wanted(Struct, frozen=True, gc=False):
     selection: str = ""
     #: The queue manager opens it for the application: nobody's authority is asked.
     trusted: bool = False
+    #: For MQPUT1, which takes no model (rc2057): the message would go with the queue that was made for it.
+    for_one_put: bool = False
 
 
 def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:
@@ -205,6 +207,8 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
     _check_authority(machine, handle.connection, wanted)
     if isinstance(found, Definition) and found.attributes.kind is QueueType.MODEL:
+        if wanted.for_one_put:
+            raise Refusal(Reason.Q_TYPE_ERROR, "It is a model: open it, and put to the queue that is made")
         queue = _dynamic(machine, found, wanted.dynamic_name, handle.connection.user)
         handle.name = queue.name
         handle.creator = True

@@ -1,7 +1,7 @@
 """What an MQPUT asks for, and the descriptor a message gets: defaults resolved, identifiers and context filled in.
 
 Pure: refuses what a queue manager refuses about options and descriptor, and knows no queue.
-Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
+Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2014, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
 """
 
 import struct
@@ -121,6 +121,7 @@ def plan_put(bits: int) -> PutPlan:
 
 _MESSAGE_TYPES: Final = frozenset(MessageType)
 _APPLICATION_TYPES: Final = range(65_536, 1_000_000_000)
+_FEEDBACK_MAX: Final = 999_999_999
 _REPORTS: Final = int(
     Report.COA | Report.COD | Report.EXPIRATION | Report.EXCEPTION | Report.PAN | Report.NAN | Report.ACTIVITY
 )
@@ -139,10 +140,12 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def check_descriptor(descriptor: MessageDescriptor) -> int:
     """Return 0 or the reason of a warning (2104) about the descriptor of a message to put.
 
-    Refuses with 2013, 2026, 2027, 2029, 2047, 2050, 2061 or 2249 what is wrong with one field.
+    Refuses with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249 what is wrong with one field.
     """
     if descriptor.message_type not in _MESSAGE_TYPES and descriptor.message_type not in _APPLICATION_TYPES:
         raise Refusal(Reason.MSG_TYPE_ERROR, f"MsgType {descriptor.message_type}; 1, 2, 4, 8 or from 65536 on")
+    if not 0 <= descriptor.feedback <= _FEEDBACK_MAX:
+        raise Refusal(Reason.FEEDBACK_ERROR, f"Feedback {descriptor.feedback}; 0 to {_FEEDBACK_MAX}")
     if descriptor.expiry_tenths <= 0 and descriptor.expiry_tenths != EXPIRY_UNLIMITED:
         raise Refusal(Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}")
     if not 0 <= descriptor.persistence <= Persistence.AS_Q_DEF:

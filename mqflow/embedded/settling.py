@@ -108,6 +108,9 @@ def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
     changes: list[Change] = []
     for queue, message in unit.gets:
         queue.uncommitted -= 1
+        if queue.deleted:  # and what was on it is gone with it
+            machine.bodies.gone(message)
+            continue
         if count:
             message.descriptor = replace(message.descriptor, backout_count=message.descriptor.backout_count + 1)
             if message.stored:
@@ -117,16 +120,14 @@ def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
         undo()
     marks = tuple(unit.marks)
     unit.clear()
-    if not changes:
-        return
-    # The marks stand for the counts until these are on disk themselves, which they are behind them.
-    machine.store.write(changes, None)
-    machine.store.release_in_flight(marks)
+    if changes:
+        machine.store.write(changes, None)
+    if marks:  # they stand for the counts until these are on disk themselves, which they are behind them
+        machine.store.release_in_flight(marks)
 
 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:
     """Make a message available, and wake whom it is for."""
-    # On a temporary queue that was deleted meanwhile this is seen by nobody, and gone with the last handle.
     queue.add(message)
     announce(queue, message)
 

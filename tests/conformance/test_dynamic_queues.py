@@ -2,7 +2,8 @@
 
 import pytest
 
-from mqflow.mqi.options import CloseOption, OpenOption, QueueType
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import CloseOption, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import EVERYTHING, SELECTORS, Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
@@ -55,6 +56,16 @@ def test_a_bad_dynamic_name_is_2011(program: Program, name: str) -> None:
 def test_a_dynamic_name_that_is_taken_is_2100(queue: str, program: Program) -> None:
     with refused(Reason.OBJECT_ALREADY_EXISTS):
         program.open("TEMP.MODEL", dynamic_name=queue)
+
+
+@pytest.mark.parametrize("model", MODELS.values())
+def test_mqput1_takes_no_model(queue_manager: QueueManagerUnderTest, program: Program, model: str) -> None:
+    """The message would go with the queue that is made for it. Source: rc2057."""
+    before = queue_manager.administration.queues()
+    with refused(Reason.Q_TYPE_ERROR):
+        program.connection.put1(model, MessageDescriptor(persistence=0), b"", PutOption.NO_SYNCPOINT)
+
+    assert before == queue_manager.administration.queues()
 
 
 def test_a_temporary_queue_takes_no_persistent_message(program: Program) -> None:

@@ -113,6 +113,8 @@ def test_suppress_replyto_takes_the_reply_queue_off(queue: str, program: Program
         ({"message_type": 3}, Reason.MSG_TYPE_ERROR),
         ({"message_type": 65_535}, Reason.MSG_TYPE_ERROR),
         ({"message_type": 1_000_000_000}, Reason.MSG_TYPE_ERROR),
+        ({"feedback": -1}, Reason.FEEDBACK_ERROR),
+        ({"feedback": 1_000_000_000}, Reason.FEEDBACK_ERROR),
         ({"expiry_tenths": 0}, Reason.EXPIRY_ERROR),
         ({"expiry_tenths": -2}, Reason.EXPIRY_ERROR),
         ({"persistence": 3}, Reason.PERSISTENCE_ERROR),

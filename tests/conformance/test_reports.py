@@ -168,6 +168,17 @@ def test_a_persistent_report_does_not_go_to_a_temporary_queue(
     assert Reason.PERSISTENT_NOT_ALLOWED == dead_letter_header.parse(got.body, encoding=got.descriptor.encoding).reason
 
 
+def test_a_report_for_a_model_goes_to_the_dead_letter_queue_with_2057(
+    queue_manager: QueueManagerUnderTest, queue: str, program: Program
+) -> None:
+    """Source: rc2057."""
+    queue_manager.administration.alter_queue_manager({"dead_letter_queue": "SYSTEM.DEAD.LETTER.QUEUE"})
+    program.put(queue, BODY, report=int(Report.COA), reply_to_queue="SYSTEM.DEFAULT.MODEL.QUEUE")
+    got = program.got("SYSTEM.DEAD.LETTER.QUEUE")
+
+    assert Reason.Q_TYPE_ERROR == dead_letter_header.parse(got.body, encoding=got.descriptor.encoding).reason
+
+
 @pytest.mark.parametrize("obstacle", ["missing", "inhibited", "full"])
 def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program, obstacle: str

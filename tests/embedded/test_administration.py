@@ -311,6 +311,15 @@ def test_the_status_says_how_a_queue_stands(
     ) == status.handles
 
 
+def test_a_clock_that_is_set_back_makes_no_message_younger_than_now(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: ManualClock
+) -> None:
+    put(connection)
+    clock.advance(-3600)
+
+    assert 0 == queue_manager.administration.queue_status("Q").oldest_message_age_s
+
+
 def test_an_empty_queue_has_no_oldest_message(queue_manager: EmbeddedQueueManager) -> None:
     assert queue_manager.administration.queue_status("Q").oldest_message_age_s is None
 

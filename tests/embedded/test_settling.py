@@ -10,8 +10,9 @@ from mqflow.embedded.storage.store import BackoutCounted, QueueDefined, QueueMan
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, GetOption, OpenOption, PutOption, Report
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, Report, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions, Got
 from tests.conformance.under_test import ManualClock, refused
 from tests.embedded.scripted_store import FULL, UNKNOWN, ScriptedStore
@@ -348,6 +349,20 @@ def test_a_permanent_dynamic_queue_that_is_deleted_is_deleted_in_the_store(rig: 
     rig.connection.close(handle, CloseOption.DELETE)
 
     assert ["QueueDefined", "QueueDeleted"] == rig.store.kinds()
+
+
+def test_what_is_backed_out_onto_a_queue_that_was_deleted_meanwhile_is_gone_and_counts_nowhere(rig: Rig) -> None:
+    managed = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
+    subscribed = rig.connection.subscribe(SubscriptionDescriptor(name="S", object_string="orders", options=managed))
+    rig.other.put1("", PERSISTENT, b"1", PutOption.NO_SYNCPOINT, object_type=ObjectType.TOPIC, object_string="orders")
+    assert rig.connection.get(subscribed.queue, IN_UNIT) is not None
+    rig.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
+    rig.connection.close(subscribed.queue)
+    rig.connection.backout()
+
+    assert 0 == rig.queue_manager._machine.bodies._bytes
+    assert not any(isinstance(change, BackoutCounted) for change in rig.store.written)
+    assert [1] == rig.store.released
 
 
 @pytest.mark.parametrize("change", ["delete", "clear"])
