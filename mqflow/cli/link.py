@@ -60,11 +60,13 @@ class Link:
                 return False
             try:
                 self.connection = self._connect()
+                now = Reached(self.connection.queue_manager_name, _identifier(self.connection))
                 break
             except MQIError as failure:
-                if classify(int(failure.reason)) is not Class.RECONNECT:
+                if classify(int(failure.reason)) is Class.CONFIGURATION:
                     raise
-        refused = admit(mode, self._first, Reached(self.connection.queue_manager_name, _identifier(self.connection)))
+                self.leave()
+        refused = admit(mode, self._first, now)
         if refused is not None:
             raise refused
         return True
@@ -89,5 +91,7 @@ def _identifier(connection: Connection) -> str:
     """Return the QMID; nothing where it may not be inquired: the name has to do then."""
     try:
         return inquire_queue_manager(connection).identifier
-    except MQIError:
+    except MQIError as error:
+        if classify(int(error.reason)) is Class.RECONNECT:
+            raise
         return ""

@@ -121,6 +121,10 @@ ADVICE_CONNECTING: Final[dict[int, str]] = {
     Reason.SSL_PEER_NAME_MISMATCH: "The queue manager's certificate says another name than tls.peer_name.",
     Reason.SSL_PEER_NAME_ERROR: "What tls.peer_name says is no distinguished name: CN=mq.example,O=Example.",
     Reason.UNSUPPORTED_CIPHER_SUITE: "IBM's client does not know tls.cipher_spec: ANY_TLS12_OR_HIGHER says the least.",
+    Reason.RECONNECT_QMID_MISMATCH: (
+        "Only the queue manager that was reached first will do (reconnect.mode is QMGR); ANY takes any of a group, and "
+        "AFFINITY(PREFERRED) leads all connections of a host to one."
+    ),
     Reason.CCDT_URL_ERROR: "IBM's client cannot read the table: it takes a URL, file:///path/ccdt.json.",
 }
 

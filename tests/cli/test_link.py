@@ -68,6 +68,28 @@ def test_the_ladder_is_walked_until_the_queue_manager_is_back() -> None:
         assert [0.0, 1.0, 2.0, 2.0] == outage.waits
 
 
+def test_an_outage_whose_end_wants_resources_first_is_waited_for() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        outage = Outage(queue_manager, Reason.RESOURCE_PROBLEM, queue_manager)
+
+        assert outage.link().again(BROKEN)
+
+
+def test_a_connection_that_breaks_as_soon_as_it_is_had_is_an_attempt_that_failed() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        outage = Outage(queue_manager, queue_manager, queue_manager)
+        link = outage.link()
+        broken = queue_manager.connect()
+        broken.abandon()
+        made = iter((broken, queue_manager.connect()))
+        link._connect = made.__next__
+
+        assert link.again(BROKEN)
+
+        assert link.connection is not broken
+        assert [0.0, 1.0] == outage.waits
+
+
 def test_it_gives_up_when_the_command_is_to_end() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         outage = Outage(queue_manager, Reason.Q_MGR_NOT_AVAILABLE, Reason.Q_MGR_NOT_AVAILABLE, stop_after=3)
