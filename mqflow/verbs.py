@@ -7,6 +7,7 @@ so an event loop may call them directly. Knows the ground floor only; no thread,
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
@@ -22,7 +23,7 @@ from mqflow.mqi.attributes import (
     queue_manager_attributes_from,
 )
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
-from mqflow.mqi.errors import MQIError
+from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import (
     CloseOption,
     Encoding,
@@ -62,6 +63,8 @@ __all__ = (
     "get_many",
     "inquire_base_queue",
     "inquire_queue_manager",
+    "model_refused",
+    "open_to_put",
     "put_many",
     "take_unit",
     "without_wait",
@@ -480,6 +483,27 @@ def following(options: GetOptions) -> GetOptions:
     if not options.options & GetOption.BROWSE_FIRST:
         return at_once
     return replace(at_once, options=at_once.options & ~GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT)
+
+
+def open_to_put(
+    connection: Connection, name: str, options: OpenOption, *, queue_manager: str = "", alternate_user: str = ""
+) -> ObjectHandle:
+    """Return a handle on a queue that stays when the handle is closed, and keeps what was put there.
+
+    Raises what MQOPEN raises, and 2057 for a model queue, as MQPUT1 does: the queue that it makes goes with the handle.
+    """
+    handle = connection.open(name, options, queue_manager=queue_manager, alternate_user=alternate_user)
+    if handle.name == name:
+        return handle
+    with suppress(MQIError):
+        connection.close(handle, CloseOption.DELETE)
+    raise model_refused(name, connection.queue_manager_name)
+
+
+def model_refused(name: str, queue_manager: str) -> MQIError:
+    """Return the error of a put to a model queue."""
+    said = "It is a model queue: what is put to the queue it makes would be gone with that"
+    return error_for(Reason.Q_TYPE_ERROR, "MQOPEN", name, queue_manager, said)
 
 
 def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:

@@ -22,7 +22,7 @@ from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.dead_letter_actions import Discard, Ignore, Intent, Redirect, choose, dead_letter, matchers
 from mqflow.policy.dead_letter_lint import lint
 from mqflow.policy.dead_letter_rules import RulesTable, parse
-from mqflow.verbs import Connection
+from mqflow.verbs import Connection, open_to_put
 
 __all__ = ("run_check",)
 
@@ -97,7 +97,7 @@ def _looker(connection: Connection, queue: str) -> Callable[[Redirect], str]:
 
     def look(to: Redirect) -> str:
         try:
-            handle = connection.open(to.queue, _TARGET, queue_manager=to.queue_manager)
+            handle = open_to_put(connection, to.queue, _TARGET, queue_manager=to.queue_manager)
         except MQIError as error:
             return f"it would fail, {reason_name(error.reason)}."
         leads_back = handle.resolved_queue == queue and to.queue_manager in {"", connection.queue_manager_name}

@@ -20,7 +20,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.reconnection import leaves_in_doubt
 from mqflow.runtime.staging import Stager
-from mqflow.verbs import Connection, InlineConnection
+from mqflow.verbs import Connection, InlineConnection, open_to_put
 
 __all__ = ("Result", "command", "put_all")
 
@@ -96,7 +96,7 @@ def put_all(connection: Connection, queue: str, source: Bodies, wishes: Mapping[
             unit.clear()
 
     try:
-        handle = connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING)
+        handle = open_to_put(connection, queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING)
         with _progress(queue, source) as bar:
             for payload, number, reached in source.each:
                 message = outgoing(queue, payload, **wishes)

@@ -22,7 +22,7 @@ from mqflow.events import Disposed, Event, Settled
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.disposition import Completed, Settlement
-from mqflow.verbs import Connection
+from mqflow.verbs import Connection, open_to_put
 
 __all__ = ("command",)
 
@@ -71,7 +71,7 @@ def command(
 
 def _put(connection: Connection, queue: str, captures: list[Captured]) -> None:
     """Put them in one unit of work: all or none."""
-    handle = connection.open(queue, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING)
+    handle = open_to_put(connection, queue, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING)
     for captured in captures:
         connection.put(handle, captured.descriptor, captured.data, _PUT)
     connection.commit()

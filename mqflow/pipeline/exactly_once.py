@@ -21,7 +21,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.errors import SinkError
-from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, inquire_queue_manager
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, inquire_queue_manager, open_to_put
 
 __all__ = ("Batch", "Message", "prepare", "put_batch", "put_plainly", "rows_per_unit")
 
@@ -173,7 +173,7 @@ class _Puts:
     def put(self, row: Message) -> None:
         handle = self._handles.get(row.queue)
         if handle is None:
-            handle = self._handles[row.queue] = self._connection.open(row.queue, self._open)
+            handle = self._handles[row.queue] = open_to_put(self._connection, row.queue, self._open)
         self._connection.put(handle, row.descriptor, row.body, self._options)
 
 

@@ -26,7 +26,7 @@ from mqflow.policy import disposition_record
 from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.policy.reconnection import Class, classify
 from mqflow.policy.redriving import restored
-from mqflow.verbs import Connection, GetOptions
+from mqflow.verbs import Connection, GetOptions, open_to_put
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -181,7 +181,7 @@ class TableRedriver(Struct, kw_only=True):
             return f"{where}: {NO_ORIGIN}."
         handle = self._targets.get(target)
         if handle is None:
-            handle = self._targets[target] = self.connection.open(target[0], _TARGET, queue_manager=target[1])
+            handle = self._targets[target] = open_to_put(self.connection, target[0], _TARGET, queue_manager=target[1])
         self.connection.put(handle, before.descriptor, before.data, _PUT)
         if self.records:
             record = self._record(before.descriptor, target, f"{row['lane']}/{row['segment']}/{row['ordinal']}")

@@ -19,7 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import backout, moved, reconnection, report
 from mqflow.policy.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
 from mqflow.runtime.session import Session
-from mqflow.verbs import Got, ObjectHandle, inquire_queue_manager
+from mqflow.verbs import Got, ObjectHandle, inquire_queue_manager, open_to_put
 
 __all__ = ("Disposal", "Mover")
 
@@ -83,7 +83,7 @@ class Mover(Struct, frozen=True):
     async def _put(self, got: Got, queue: str, descriptor: MessageDescriptor, body: bytes) -> None:
         """Put it there, unless the name leads back to the queue it came from: it would return with a count of 0, for ever."""
         connection, call = self.session.connection, self.session.call
-        target = await call(connection.open, queue, _TARGET)
+        target = await call(open_to_put, connection, queue, _TARGET)
         try:
             if target.resolved_queue == got.resolved_queue:
                 said = f"The name leads back to {got.resolved_queue}, where the message came from"

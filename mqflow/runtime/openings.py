@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import ObjectType, OpenOption
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.ledger import (
     Ledger,
@@ -32,7 +32,7 @@ from mqflow.policy.ledger import (
     opened,
     replay,
 )
-from mqflow.verbs import Connection, ObjectHandle, Subscribed
+from mqflow.verbs import Connection, ObjectHandle, Subscribed, model_refused
 
 __all__ = ("Openings", "TakenOver", "name_of")
 
@@ -73,24 +73,33 @@ class Openings:
         return self._ledger
 
     def output(self, name: str, options: OpenOption) -> ObjectHandle:
-        """Return the handle of a queue that is open for output. Raises what MQOPEN raises."""
+        """Return the handle of a queue that is open for output. Raises what MQOPEN raises, and as `open_to_put` 2057."""
         handle = self._outputs.get((name, options))
         if handle is None:
             handle = self.hold(name, options | OpenOption.FAIL_IF_QUIESCING)
+            if handle.name != name:
+                self._let_go(handle, CloseOption.DELETE)
+                raise model_refused(name, self._connection.queue_manager_name)
             self._outputs[name, options] = handle
         return handle
 
     def output_again(self, name: str, options: OpenOption) -> ObjectHandle:
         """Return the handle of that queue, opened anew: the one there was is of no use any more (2041, 2052)."""
         stale = self._outputs.pop((name, options), None)
-        number = None if stale is None else self._number_of(stale)
-        if stale is not None and number is not None:
-            self._ledger = closed(self._ledger, number)
-            self._known = {words: known for words, known in self._known.items() if known != number}
-            del self._handles[number]
-            with suppress(MQIError):  # there is nothing behind it to close
-                self._connection.close(stale)
+        if stale is not None:
+            self._let_go(stale)  # there is nothing behind it to close
         return self.output(name, options)
+
+    def _let_go(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
+        """Close a handle that is no use, and forget it; one that the next connection has not got is closed already."""
+        number = self._number_of(handle)
+        if number is None:
+            return
+        self._ledger = closed(self._ledger, number)
+        self._known = {words: known for words, known in self._known.items() if known != number}
+        del self._handles[number]
+        with suppress(MQIError):
+            self._connection.close(handle, options)
 
     def hold(
         self,

@@ -19,7 +19,7 @@ from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment, Target, check_delay, check_target, staged
 from mqflow.runtime.session import Session
-from mqflow.verbs import Connection, Put, QueueManager
+from mqflow.verbs import Connection, Put, QueueManager, open_to_put
 
 __all__ = (
     "EMBEDDED_STAGING_QUEUE",
@@ -234,11 +234,11 @@ def _inquire(connection: Connection, queue: str, queue_manager: str) -> Mapping[
     """Return what is known of the target, None where it may be put to and not inquired. Raises `MQIError` where it may not."""
     output = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
     try:
-        handle = connection.open(queue, output | OpenOption.INQUIRE, queue_manager=queue_manager)
+        handle = open_to_put(connection, queue, output | OpenOption.INQUIRE, queue_manager=queue_manager)
     except MQIError as error:
         if error.reason not in {Reason.NOT_AUTHORIZED, Reason.OPTION_NOT_VALID_FOR_TYPE}:
             raise
-        connection.close(connection.open(queue, output, queue_manager=queue_manager))
+        connection.close(open_to_put(connection, queue, output, queue_manager=queue_manager))
         return None
     try:
         values = connection.inquire(handle, [_SELECTORS[field] for field in _ASKED]).values

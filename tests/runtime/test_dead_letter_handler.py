@@ -112,6 +112,18 @@ def test_forward_without_header(mq: QueueManagerKit) -> None:
     assert [b"an order"] == bodies(mq, "OTHER")
 
 
+@pytest.mark.parametrize("rule", ["ACTION(RETRY)", "ACTION(FWD) FWDQ(SYSTEM.DEFAULT.MODEL.QUEUE)"])
+def test_a_message_is_not_lost_on_a_queue_that_a_model_makes_for_it(mq: QueueManagerKit, rule: str) -> None:
+    """It would be on a queue of the handler's own, which goes with its handle."""
+    put(mq, queue="SYSTEM.DEFAULT.MODEL.QUEUE")
+
+    acted = run_rules(mq, rule, queue=DLQ)
+
+    assert [("line 1", 1, int(Reason.Q_TYPE_ERROR))] == attempts(acted)
+    assert 1 == mq.depth(DLQ)
+    assert [] == [each.name for each in mq.queue_manager.administration.queues() if each.name.startswith("AMQ.")]
+
+
 def test_discard_takes_the_message_off(mq: QueueManagerKit) -> None:
     put(mq)
 

@@ -263,6 +263,14 @@ async def test_a_backout_queue_that_is_the_input_queue_by_another_name_is_no_des
     assert "leads back to IN" in mq.told(Disposed)[0].attempts[0].detail
 
 
+async def test_a_backout_queue_that_is_a_model_is_no_destination(mq: QueueManagerKit) -> None:
+    """Ours: the message would be on a queue that is gone as soon as it is closed."""
+    mq.mqsc("ALTER QLOCAL(IN) BOQNAME(SYSTEM.DEFAULT.MODEL.QUEUE)")
+    dead = await one(mq, failing(), DLQ)
+
+    assert (b"poison", 2057) == (dead.body, dead.why.reason)
+
+
 async def test_a_message_that_the_dead_letter_queue_refuses_too_returns_to_the_input_queue(mq: QueueManagerKit) -> None:
     """If the attempt to put the message to the dead letter queue fails, the classes return the message to the input queue."""
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)", f"ALTER QLOCAL({DLQ}) PUT(DISABLED)")
