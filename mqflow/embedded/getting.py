@@ -117,6 +117,9 @@ def _first(
     machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
 ) -> QueuedMessage | None:
     match = plan.match
+    if handle.selector is not None:
+        after = max(after, handle.passed_over)
+    all_unselected = match is None and after == handle.passed_over
     while True:
         message = queue.next_match(match, after)
         if unit is not None and unit.puts:
@@ -125,12 +128,15 @@ def _first(
             return None
         if message.expires_at is not None and message.expires_at <= machine.clock.wall():
             _expire(machine, queue, message, unit)
-        elif (
-            (queue.locks and browse.locked_by_other(queue, message, handle))
-            or (plan.unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic()))
-            or (handle.selector is not None and _unselected(machine, handle, queue, message))
+        elif (queue.locks and browse.locked_by_other(queue, message, handle)) or (
+            plan.unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic())
         ):
             after = message.key
+            all_unselected = False
+        elif handle.selector is not None and _unselected(machine, handle, queue, message):
+            after = message.key
+            if all_unselected:
+                handle.passed_over = after
         else:
             return message
 

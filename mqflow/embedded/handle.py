@@ -56,6 +56,7 @@ class EmbeddedHandle:
         "object_type",
         "open",
         "options",
+        "passed_over",
         "queue",
         "saved_context",
         "seen_changes",
@@ -100,6 +101,8 @@ class EmbeddedHandle:
         self.waiter: Waiter | None = None
         #: Of the selection string it was opened with.
         self.selector: Selector | None = None
+        #: The selector holds of no available message up to this place: they are not asked again.
+        self.passed_over = BEFORE_FIRST
         # The last options used and what they mean: an application gets with the same ones again and again.
         self.get_options: GetOptions | None = None
         self.get_plan: GetPlan | None = None

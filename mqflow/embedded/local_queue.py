@@ -101,6 +101,7 @@ class LocalQueue:
         "last_put_at",
         "locks",
         "messages",
+        "selecting",
         "uncommitted",
         "waiters",
     )
@@ -113,6 +114,8 @@ class LocalQueue:
         self.uncommitted = 0
         self.handles: set[EmbeddedHandle] = set()
         self.waiters: list[Waiter] = []
+        #: Those that were opened with a selection string: what comes within what they have passed over, they look at.
+        self.selecting: list[EmbeddedHandle] = []
         #: Messages browsed with MQGMO_LOCK: key to the handle that holds the lock.
         self.locks: dict[int, EmbeddedHandle] = {}
         #: Messages marked for cooperating browsers: key to the handle, and the monotonic moment the mark lapses.
@@ -148,6 +151,8 @@ class LocalQueue:
         key = message.key
         self.messages[key] = message
         self._order.add(key)
+        for handle in self.selecting:
+            handle.passed_over = min(handle.passed_over, key - 1)
         if self._by_message_id is not None:
             self._by_message_id.add(message.descriptor.message_id, key)
         if self._by_correlation_id is not None and message.descriptor.correlation_id != NO_ID:

@@ -109,6 +109,8 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
     stop_waiting(handle)
     browse.forget(handle, queue)
     queue.handles.discard(handle)
+    if handle.selector is not None:
+        queue.selecting.remove(handle)
     if handle.alias is not None:
         handle.alias.handles.discard(handle)
     dynamic = queue.attributes.definition_type
@@ -220,6 +222,8 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
         queue = found if isinstance(found, LocalQueue) else machine.target_of(found.attributes)
     _check_sharing(queue, handle)
     queue.handles.add(handle)
+    if handle.selector is not None:
+        queue.selecting.append(handle)
     handle.queue = queue
     handle.seen_changes = queue.changes
     if isinstance(found, Definition) and not handle.creator:
