@@ -63,6 +63,7 @@ __all__ = (
     "get_many",
     "inquire_base_queue",
     "inquire_queue_manager",
+    "leads_back",
     "model_refused",
     "open_to_put",
     "put_many",
@@ -166,7 +167,12 @@ class ObjectHandle(Protocol):
 
     @property
     def resolved_queue(self) -> str:
-        """The local queue behind an alias; the name itself otherwise (MQOD.ResolvedQName)."""
+        """The queue behind an alias or a remote queue's definition; the name itself otherwise (MQOD.ResolvedQName)."""
+        ...
+
+    @property
+    def resolved_queue_manager(self) -> str:
+        """Whose that queue is (MQOD.ResolvedQMgrName); empty where it is not told, as of queues that are all here."""
         ...
 
 
@@ -457,6 +463,16 @@ def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptio
         if ends_unit(got, options):
             break
     return unit
+
+
+def leads_back(target: ObjectHandle, source: ObjectHandle, queue: str = "") -> bool:
+    """Return whether what is put to the target comes to the queue that the source gets from, which `queue` may name better.
+
+    A queue of the same name on another queue manager is another one; where that is not told, it is taken for this one: what is
+    moved from a queue to itself would come back for ever.
+    """
+    managers = {target.resolved_queue_manager, source.resolved_queue_manager} - {""}
+    return target.resolved_queue == (queue or source.resolved_queue) and len(managers) <= 1
 
 
 def ends_unit(got: Got, options: GetOptions) -> bool:

@@ -83,7 +83,8 @@ class BoundConnection:
         if completion == _FAILED:
             self._refuse(completion, reason, "MQOPEN", name)
         found = MQOD.text(opened, "ObjectName") if object_type == ObjectType.Q else name
-        return BoundHandle(self, hobj, found or object_string, OpenOption(options), MQOD.text(opened, "ResolvedQName"))
+        resolved, manager = MQOD.text(opened, "ResolvedQName"), MQOD.text(opened, "ResolvedQMgrName")
+        return BoundHandle(self, hobj, found or object_string, OpenOption(options), resolved, manager)
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE)."""

@@ -29,14 +29,34 @@ _HANDLE_IGNORED: Final = int(GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PR
 class BoundHandle:
     """Hobj. Offers `verbs.ObjectHandle`."""
 
-    __slots__ = ("connection", "name", "number", "open", "options", "plan", "resolved_queue", "room", "room_max")
+    __slots__ = (
+        "connection",
+        "name",
+        "number",
+        "open",
+        "options",
+        "plan",
+        "resolved_queue",
+        "resolved_queue_manager",
+        "room",
+        "room_max",
+    )
 
-    def __init__(self, connection: "BoundConnection", number: int, name: str, options: OpenOption, resolved_queue: str) -> None:
+    def __init__(
+        self,
+        connection: "BoundConnection",
+        number: int,
+        name: str,
+        options: OpenOption,
+        resolved_queue: str,
+        resolved_queue_manager: str = "",
+    ) -> None:
         self.connection = connection
         self.number = number
         self.name = name
         self.options = options
         self.resolved_queue = resolved_queue
+        self.resolved_queue_manager = resolved_queue_manager
         self.open = True
         #: How many bytes the next get has room for.
         self.room = _FIRST_ROOM

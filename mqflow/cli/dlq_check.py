@@ -22,7 +22,7 @@ from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.dead_letter_actions import Discard, Ignore, Intent, Redirect, choose, dead_letter, matchers
 from mqflow.policy.dead_letter_lint import lint
 from mqflow.policy.dead_letter_rules import RulesTable, parse
-from mqflow.verbs import Connection, open_to_put
+from mqflow.verbs import Connection, leads_back, open_to_put
 
 __all__ = ("run_check",)
 
@@ -94,15 +94,16 @@ def _against(table: RulesTable, found: Messages, trouble: Callable[[Redirect], s
 
 def _looker(connection: Connection, queue: str) -> Callable[[Redirect], str]:
     """Return what says why a target would refuse, as far as opening it tells."""
+    source = connection.open(queue, OpenOption.BROWSE)
 
     def look(to: Redirect) -> str:
         try:
             handle = open_to_put(connection, to.queue, _TARGET, queue_manager=to.queue_manager)
         except MQIError as error:
             return f"it would fail, {reason_name(error.reason)}."
-        leads_back = handle.resolved_queue == queue and to.queue_manager in {"", connection.queue_manager_name}
+        comes_back = leads_back(handle, source)
         connection.close(handle)
-        return "it leads back to the queue that the messages are on, and would fail." if leads_back else ""
+        return "it leads back to the queue that the messages are on, and would fail." if comes_back else ""
 
     return look
 

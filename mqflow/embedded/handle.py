@@ -117,3 +117,8 @@ class EmbeddedHandle:
     def resolved_queue(self) -> str:
         """The local queue behind an alias; empty for the queue manager and for a topic."""
         return "" if self.queue is None else self.queue.name
+
+    @property
+    def resolved_queue_manager(self) -> str:
+        """Nobody else's: there are no remote queues here."""
+        return ""

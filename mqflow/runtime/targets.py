@@ -12,7 +12,7 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_actions import Redirect
 from mqflow.policy.reason_classes import Class, classify
-from mqflow.verbs import Connection, ObjectHandle, open_to_put
+from mqflow.verbs import Connection, ObjectHandle, leads_back, open_to_put
 
 __all__ = ("Targets",)
 
@@ -56,7 +56,7 @@ class Targets:
             options |= OpenOption.ALTERNATE_USER_AUTHORITY
         user = to.alternate_user or ""
         handle = open_to_put(connection, to.queue, options, queue_manager=to.queue_manager, alternate_user=user)
-        if to.queue_manager in {"", connection.queue_manager_name} and handle.resolved_queue == self._source.resolved_queue:
+        if leads_back(handle, self._source):
             self._close(handle)
             said = "The name leads back to the queue that the message is on"
             raise error_for(Reason.INVALID_DESTINATION, "MQPUT", to.queue, connection.queue_manager_name, said)

@@ -448,3 +448,11 @@ def test_an_identifier_that_does_not_fit_is_refused_and_not_cut(program: Program
 
     for wrong in (b"short", bytes(25)):
         refused(Reason.MD_ERROR, lambda wrong=wrong: connection.get(handle, GetOptions(message_id=wrong)))  # type: ignore[misc]
+
+
+@in_package
+def test_of_an_open_queue_it_is_known_whose_it_is(program: Program) -> None:
+    """A remote queue's definition may stand for a queue of the same name elsewhere."""
+    handle = connected(program).open("Q", EVERYTHING)
+
+    assert ("Q", "QM1") == (handle.resolved_queue, handle.resolved_queue_manager)

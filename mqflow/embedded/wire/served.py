@@ -64,6 +64,8 @@ class ServedHandle(Struct, frozen=True):
     name: str
     options: OpenOption
     resolved_queue: str
+    #: All queues are its own.
+    resolved_queue_manager: str = ""
 
 
 class ServedSubscription(Struct, frozen=True):
