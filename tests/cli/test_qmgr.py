@@ -125,6 +125,23 @@ def test_switchover_hands_over_and_applications_hear_that_they_shall_reconnect(r
     assert standby == active_after(run, active)["process"]
 
 
+def test_applications_hear_that_they_shall_reconnect_where_that_is_asked_for(run: Run) -> None:
+    """Without a standby too: it may be another queue manager that they find."""
+    started(run)
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)")
+    connection = connected()
+    heard: list[MQIError] = []
+    waiting = threading.Thread(target=_wait, args=(connection, heard))
+    waiting.start()
+    while not json.loads(run("mqsc", "--json", stdin="DISPLAY QLOCAL(Q1) IPPROCS").stdout)["IPPROCS"]:
+        threading.Event().wait(0.01)
+
+    run("qmgr", "stop", "QM1", "-i", "-r")
+    waiting.join()
+
+    assert [Reason.Q_MGR_RECONNECT_REQUESTED] == [error.reason for error in heard]
+
+
 def test_without_switchover_its_standbys_end_too(run: Run) -> None:
     active = started(run)
     standbys = [started(run, "--standby"), started(run, "--standby")]

@@ -271,9 +271,9 @@ def test_who_does_not_say_hello_in_time_is_let_go(
     owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.serving._HELLO_S", 0.0)
-    with serve_tcp(owner, HERE, users) as server:
+    with serve_tcp(owner, HERE, users, silence_s=3_600) as server:  # so that it is not let go for its silence
         assert isinstance(server.address, TcpAddress)
-        with socket.create_connection((server.address.host, server.address.port)) as stranger:
+        with socket.create_connection((server.address.host, server.address.port), timeout=20) as stranger:
             assert b"" == stranger.recv(1)
 
 

@@ -1,6 +1,7 @@
 """What one connection keeps open is taken over by the next, as the ledger decides; on an embedded queue manager, for real."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.runtime.openings import Openings, name_of
 from mqflow.testing.faults import Fault, Faults
-from mqflow.verbs import Connection
+from mqflow.verbs import Connection, ObjectHandle
 
 INPUT = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
 MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"
@@ -74,6 +75,41 @@ def test_everything_is_open_again_in_the_order_of_first_opening_and_with_its_opt
     after.output("A", OpenOption.OUTPUT)
     after.hold("A", INPUT)
     assert calls == len(world.faults.calls)  # they are open already
+
+
+def test_everything_is_opened_again_in_the_very_words_of_the_first_open(world: World) -> None:
+    first, second = _Opening(world.connect()[0]), _Opening(world.connect()[0])
+    before = Openings(first, "worker")  # type: ignore[arg-type]  # it passes every verb on
+    words: list[tuple[str, OpenOption, dict[str, Any]]] = [
+        ("A", INPUT | OpenOption.SAVE_ALL_CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY, {"alternate_user": "bert"}),
+        ("A", OpenOption.BROWSE, {"selection": "price > 70", "queue_manager": "QM1"}),
+        ("", OpenOption.OUTPUT, {"object_type": ObjectType.TOPIC, "object_string": "Prices/IBM"}),
+    ]
+    for name, options, more in words:
+        before.hold(name, options, **more)
+
+    Openings(second, "worker").take_over(before)  # type: ignore[arg-type]  # as above
+
+    for connection in (first, second):
+        assert words == [
+            (name, options, {word: said[word] for word in more})
+            for (name, options, said), (_, _, more) in zip(connection.opened, words, strict=True)
+        ]
+
+
+class _Opening:
+    """A connection that remembers how everything was opened."""
+
+    def __init__(self, inner: Connection) -> None:
+        self._inner = inner
+        self.opened: list[tuple[str, OpenOption, dict[str, Any]]] = []
+
+    def open(self, name: str, options: OpenOption, **more: Any) -> ObjectHandle:
+        self.opened.append((name, options, more))
+        return self._inner.open(name, options, **more)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
 
 
 def test_a_temporary_queue_is_made_again_under_its_name_and_handed_out_for_the_same_words(world: World) -> None:
