@@ -78,7 +78,11 @@ class EmbeddedQueueManager:
             raise error_for(Reason.Q_MGR_NAME_ERROR, "Opening the queue manager", name, detail=detail)
         attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)
         users = Users(login(), groups)
-        self._machine = Machine(attributes, store=store, clock=clock, snapshot=snapshot, users=users, runner=runner)
+        try:
+            self._machine = Machine(attributes, store=store, clock=clock, snapshot=snapshot, users=users, runner=runner)
+        except BaseException:
+            store.close()  # its folder is free for the mqflow that knows what is in it
+            raise
         self._definitions = Definitions(self._machine)
         self._user = user or login()
         self._closed = False

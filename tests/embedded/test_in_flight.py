@@ -1,5 +1,6 @@
 """The notes of what units of work hold: what is found after a process ended at any point."""
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -45,6 +46,20 @@ def test_of_two_marks_of_a_message_the_higher_count_is_found(tmp_path: Path) -> 
         marks.mark(7, count, harden=False)
 
     assert {7: 2} == _found(tmp_path)
+
+
+def test_a_mark_that_cannot_be_hardened_is_none_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    marks = _marks(tmp_path)
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fsync", fails)
+        with pytest.raises(MQIError) as refused:
+            marks.mark(7, 0, harden=True)
+
+    assert Reason.FILE_SYSTEM_ERROR == refused.value.reason
+    assert {} == _found(tmp_path)
 
 
 def test_cleared_marks_are_gone(tmp_path: Path) -> None:

@@ -65,6 +65,19 @@ def test_a_folder_that_is_another_queue_managers_is_let_go_of(tmp_path: Path) ->
     EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")).close()
 
 
+def test_a_folder_with_objects_that_this_mqflow_does_not_know_is_let_go_of(tmp_path: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)):
+        pass
+    with opened(tmp_path) as (store, _):
+        write(store, [ObjectDefined("one of tomorrow", "X", b"\x80")])
+
+    with pytest.raises(MQIError) as refused:
+        EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path))
+
+    assert Reason.OBJECT_TYPE_ERROR == refused.value.reason
+    reopened(tmp_path)
+
+
 def test_a_folder_that_could_not_be_opened_whole_is_let_go_of(tmp_path: Path) -> None:
     with defined(tmp_path / "data"):
         pass

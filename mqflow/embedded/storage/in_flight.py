@@ -60,14 +60,20 @@ class InFlightMarks:
     def mark(self, serial: int, backout_count: int, *, harden: bool) -> int:
         """Note that a unit of work holds this message; return the mark. With `harden` the note is on the disk.
 
-        Raises `MQIError` 2192 where all slots are taken and the disk has no room for more.
+        Raises `MQIError` 2192 where all slots are taken and the disk has no room for more, and 2208 where the note could not be
+        synced. Then it is not noted.
         """
         mark = self._take()
         check = zlib.crc32(_NOTE.pack(serial, backout_count))
         chunk, slot = divmod(mark, _SLOTS_PER_CHUNK)
         _SLOT.pack_into(self._chunks[chunk], slot * _SLOT.size, serial, backout_count, check)
         if harden:
-            os.fsync(self._descriptor)  # writes the dirty pages of the mapping too, and lets other threads run meanwhile
+            try:
+                os.fsync(self._descriptor)  # writes the dirty pages of the mapping too, and lets other threads run meanwhile
+            except OSError as error:
+                self.release((mark,))
+                detail = f"What HARDENBO asks for could not be synced: {error}"
+                raise error_for(Reason.FILE_SYSTEM_ERROR, "MQGET", detail=detail) from error
         return mark
 
     def release(self, marks: Iterable[int]) -> None:
