@@ -67,6 +67,7 @@ __all__ = (
     "model_refused",
     "open_to_put",
     "put_many",
+    "put_somewhere",
     "take_unit",
     "without_wait",
 )
@@ -514,6 +515,28 @@ def open_to_put(
     with suppress(MQIError):
         connection.close(handle, CloseOption.DELETE)
     raise model_refused(name, connection.queue_manager_name)
+
+
+def put_somewhere(
+    connection: Connection,
+    handle: ObjectHandle,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    options: PutOption,
+    *,
+    context: Any = None,
+) -> Put:
+    """Put a message that must be on a queue afterwards: it is moved, and off its own queue then.
+
+    Raises what MQPUT raises, and 2550 where the name is that of a topic (an alias) and nobody subscribes to it.
+    """
+    if handle.resolved_queue:
+        return connection.put(handle, descriptor, body, options, context=context)
+    put = connection.put(handle, descriptor, body, options | PutOption.WARN_IF_NO_SUBS_MATCHED, context=context)
+    if put.reason == Reason.NO_SUBS_MATCHED:
+        said = "It is the alias of a topic that nobody subscribes to: the message would be nowhere"
+        raise error_for(Reason.NO_SUBS_MATCHED, "MQPUT", handle.name, connection.queue_manager_name, said)
+    return put
 
 
 def model_refused(name: str, queue_manager: str) -> MQIError:

@@ -19,7 +19,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import backout, moved, reconnection, report
 from mqflow.policy.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
 from mqflow.runtime.session import Session
-from mqflow.verbs import Got, ObjectHandle, inquire_queue_manager, leads_back, open_to_put
+from mqflow.verbs import Got, ObjectHandle, inquire_queue_manager, leads_back, open_to_put, put_somewhere
 
 __all__ = ("Disposal", "Mover")
 
@@ -88,7 +88,7 @@ class Mover(Struct, frozen=True):
             if leads_back(target, self.handle, got.resolved_queue):
                 said = f"The name leads back to {got.resolved_queue}, where the message came from"
                 raise error_for(Reason.INVALID_DESTINATION, "MQPUT", queue, connection.queue_manager_name, said)
-            await call(connection.put, target, descriptor, body, _MOVE, context=self.handle)
+            await call(put_somewhere, connection, target, descriptor, body, _MOVE, context=self.handle)
         finally:
             try:
                 await call(connection.close, target)

@@ -12,7 +12,7 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_actions import Redirect
 from mqflow.policy.reason_classes import Class, classify
-from mqflow.verbs import Connection, ObjectHandle, leads_back, open_to_put
+from mqflow.verbs import Connection, ObjectHandle, leads_back, open_to_put, put_somewhere
 
 __all__ = ("Targets",)
 
@@ -33,16 +33,16 @@ class Targets:
         """Put the message there, in the open unit of work, with all the context of what was got last.
 
         A handle that is of no use any more (2041, 2052) is got anew, once: such a put has had no effect, and the name may lead
-        somewhere again. Raises what MQOPEN and MQPUT raise, and 2522 (MQRC_INVALID_DESTINATION) where the name leads back to
-        the queue that the messages come from: they would come round for ever.
+        somewhere again. Raises what `open_to_put` and `put_somewhere` raise, and 2522 (MQRC_INVALID_DESTINATION) where the
+        name leads back to the queue that the messages come from: they would come round for ever.
         """
         try:
-            self._connection.put(self._open(to), descriptor, data, _PUT, context=self._source)
+            put_somewhere(self._connection, self._open(to), descriptor, data, _PUT, context=self._source)
         except MQIError as error:
             if classify(int(error.reason)) is not Class.REOPEN:
                 raise
             self._forget(to)
-            self._connection.put(self._open(to), descriptor, data, _PUT, context=self._source)
+            put_somewhere(self._connection, self._open(to), descriptor, data, _PUT, context=self._source)
 
     def _open(self, to: Redirect) -> ObjectHandle:
         key = _key(to)

@@ -124,6 +124,19 @@ def test_a_message_is_not_lost_on_a_queue_that_a_model_makes_for_it(mq: QueueMan
     assert [] == [each.name for each in mq.queue_manager.administration.queues() if each.name.startswith("AMQ.")]
 
 
+@pytest.mark.parametrize("subscribed", [False, True])
+def test_a_message_is_not_lost_on_a_topic_that_nobody_subscribes_to(mq: QueueManagerKit, *, subscribed: bool) -> None:
+    mq.mqsc("DEFINE TOPIC(NEWS) TOPICSTR('news')", "DEFINE QALIAS(TO.NEWS) TARGET(NEWS) TARGTYPE(TOPIC)")
+    if subscribed:
+        mq.mqsc("DEFINE SUB(READER) TOPICSTR('news') DEST(OTHER)")
+    put(mq)
+
+    acted = run_rules(mq, "ACTION(FWD) FWDQ(TO.NEWS)", queue=DLQ)
+
+    assert [("line 1", 1, 0 if subscribed else int(Reason.NO_SUBS_MATCHED))] == attempts(acted)
+    assert (1, 0) == (mq.depth("OTHER" if subscribed else DLQ), mq.depth(DLQ if subscribed else "OTHER"))
+
+
 def test_discard_takes_the_message_off(mq: QueueManagerKit) -> None:
     put(mq)
 

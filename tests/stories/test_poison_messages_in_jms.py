@@ -271,6 +271,15 @@ async def test_a_backout_queue_that_is_a_model_is_no_destination(mq: QueueManage
     assert (b"poison", 2057) == (dead.body, dead.why.reason)
 
 
+async def test_a_backout_queue_that_is_a_topic_nobody_subscribes_to_is_no_destination(mq: QueueManagerKit) -> None:
+    """Ours: it would be put, with success, nowhere."""
+    mq.mqsc("DEFINE TOPIC(NEWS) TOPICSTR('news')", "DEFINE QALIAS(TO.NEWS) TARGET(NEWS) TARGTYPE(TOPIC)")
+    mq.mqsc("ALTER QLOCAL(IN) BOQNAME(TO.NEWS)")
+    dead = await one(mq, failing(), DLQ)
+
+    assert (b"poison", 2550) == (dead.body, dead.why.reason)
+
+
 async def test_a_message_that_the_dead_letter_queue_refuses_too_returns_to_the_input_queue(mq: QueueManagerKit) -> None:
     """If the attempt to put the message to the dead letter queue fails, the classes return the message to the input queue."""
     mq.mqsc("ALTER QLOCAL(BOQ) PUT(DISABLED)", f"ALTER QLOCAL({DLQ}) PUT(DISABLED)")
