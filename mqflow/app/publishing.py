@@ -4,6 +4,7 @@ Makes an `Outgoing` and sends it through a session: within the unit of work of a
 and verbs; decides nothing.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final, TypedDict, Unpack
@@ -160,4 +161,5 @@ def _tenths(expiry: timedelta | float, queue: str) -> int:
     if not 0 < expiry_s <= EXPIRY_TENTHS_MAX / 10:
         said = f"An expiry of {expiry!r} is none: it takes more than 0 and at most {EXPIRY_TENTHS_MAX // 10} seconds"
         raise error_for(Reason.EXPIRY_ERROR, "MQPUT", queue, detail=said)
-    return max(1, round(expiry_s * 10))
+    # Rounded up, as a delay is: of the same length it is not over before. At the microsecond first, so that 0.7 s are 7 tenths.
+    return math.ceil(max(1, round(expiry_s * 1_000_000)) / 100_000)

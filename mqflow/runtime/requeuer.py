@@ -18,6 +18,7 @@ from mqflow.events import Attempt
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import backout, moved, reconnection
 from mqflow.policy.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.runtime.disposal import Disposal, Mover
@@ -107,17 +108,28 @@ class Requeuer:
         if got.descriptor.backout_count >= task.backout_count:
             return await self._settle(session, handle, task, got)
         await session.settle(Settlement.BACKOUT)
-        return await self._move_from_among(session, task)
+        return await self._move_from_among(session, task, got.message_token)
 
-    async def _move_from_among(self, session: Session, task: Task) -> Disposal | None:
-        """As `move_on`, where messages with the same identifiers are on the queue: the one that was backed out that often."""
+    async def _move_from_among(self, session: Session, task: Task, passed: bytes) -> Disposal | None:
+        """As `move_on`, where messages with the same identifiers are on the queue: the one that was backed out that often.
+
+        Not the one with the token `passed`: it was got and is another, and that backout was not its own fault.
+        """
         connection = session.connection
         handle = await session.call(connection.open, self.queue, INPUT | OpenOption.BROWSE)
         try:
             while seen := await session.call(connection.get, handle, _wanted(task, GetOption.BROWSE_NEXT)):
-                if with_all_backouts(seen).descriptor.backout_count >= task.backout_count:
+                if with_all_backouts(seen).descriptor.backout_count < task.backout_count:
+                    continue
+                if any(passed) and seen.message_token == passed:
+                    continue
+                try:
                     got = await session.call(connection.get, handle, _UNDER_CURSOR)
-                    return None if got is None else await self._settle(session, handle, task, with_all_backouts(got))
+                except MQIError as error:
+                    if error.reason != Reason.NO_MSG_UNDER_CURSOR:
+                        raise
+                    continue  # somebody else has got it since
+                return None if got is None else await self._settle(session, handle, task, with_all_backouts(got))
             return None
         finally:
             await session.call(connection.close, handle)

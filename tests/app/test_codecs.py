@@ -141,7 +141,7 @@ def test_what_is_not_wished_for_is_left_to_the_queue() -> None:
 def test_wishes_become_fields_of_the_descriptor() -> None:
     made = outgoing("Q", b"x", persistent=True, priority=3, expiry=1.25, reply_to="R", correlation_id=b"c" * 24).descriptor
 
-    assert (1, 3, 12, "R", 1, b"c" * 24) == (
+    assert (1, 3, 13, "R", 1, b"c" * 24) == (
         made.persistence,
         made.priority,
         made.expiry_tenths,

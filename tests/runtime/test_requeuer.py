@@ -8,14 +8,15 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
-from mqflow.mqi.options import PutOption
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import moved
 from mqflow.policy.disposition import Behaviour, Requeue
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.requeuer import Requeuer, Task
 from mqflow.runtime.supervisor import Supervisor
-from mqflow.testing.faults import Faults
+from mqflow.testing.faults import Fault, Faults
+from mqflow.verbs import GetOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -57,3 +58,43 @@ async def test_a_message_is_not_moved_by_what_was_inquired_before_an_outage() ->
     assert (None, 1) == (kept, stayed)
     assert disposal is not None
     assert {"IN": 0, "OLD": 0, "NEW": 1} == depths
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["there", "taken by another meanwhile"])
+async def test_of_messages_with_the_same_identifiers_the_one_that_failed_is_moved(*, gone: bool) -> None:
+    """One that came in before it, never delivered, is passed by, though looking at it was a backout for it too."""
+    faults = Faults()
+    alike = MessageDescriptor(message_id=b"M" * 24, correlation_id=b"C" * 24)
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        for name in ("IN", "BOQ"):
+            queue_manager.administration.define(QueueAttributes(name=name))
+        connection = queue_manager.connect()
+        connection.put1("IN", alike, b"failed", PutOption.NO_SYNCPOINT)
+        handle = connection.open("IN", OpenOption.INPUT_SHARED)
+        connection.get(handle, GetOptions(options=GetOption.SYNCPOINT))
+        connection.backout()
+        connection.put1("IN", replace(alike, priority=9), b"new", PutOption.NO_SYNCPOINT)
+        supervisor = Supervisor(
+            faults.wrap(queue_manager), broadcast=Broadcast(()), clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM, runner=THREADS
+        )
+        session = await supervisor.connect()
+        requeuer = Requeuer("IN", supervisor, behaviour=Behaviour.JMS_LISTENER, application_name="test", clock=SYSTEM_CLOCK)
+        task = Task(
+            message_id=alike.message_id,
+            correlation_id=alike.correlation_id,
+            backout_count=1,
+            decide=lambda _: (Requeue("BOQ"),),
+            generation=supervisor.generation,
+            why=moved.Why(),
+        )
+        if gone:
+            faults.add(Fault(verb="MQGET", object_name="IN", nth=4, reason=Reason.NO_MSG_UNDER_CURSOR))
+
+        disposal = await requeuer.move(task)
+
+        left = [got.body for got in iter(lambda: connection.get(handle, GetOptions()), None)]
+        await requeuer.close()
+        await session.close()
+
+    assert gone is (disposal is None)
+    assert ([b"new", b"failed"] if gone else [b"new"]) == left

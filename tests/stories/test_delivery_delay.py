@@ -232,6 +232,13 @@ def test_a_publisher_refuses_at_once_what_could_never_be_sent() -> None:
         App().publisher("LATER", expiry_s=4, delay=5)
 
 
+@pytest.mark.parametrize("seconds", [0.14, 0.25, 1.001, 5])
+async def test_an_expiry_of_the_same_length_is_not_less_than_the_delay(mq: QueueManagerKit, seconds: float) -> None:
+    """Any attempt to set a time to live value that is less than a previously specified nonzero delivery delay."""
+    async with mq.run(App()) as app:
+        await app.put("LATER", b"x", delay=seconds, expiry=timedelta(seconds=seconds))
+
+
 @pytest.mark.parametrize(
     ("alter", "reason"),
     [
