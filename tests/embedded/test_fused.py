@@ -12,6 +12,8 @@ from typing import Any
 
 import anyio
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqflow.ambient import THREADS
@@ -29,7 +31,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.session import open_session
-from mqflow.verbs import WAIT_UNLIMITED, Exchange, FusedConnection, GetOptions
+from mqflow.verbs import WAIT_UNLIMITED, Exchange, FusedConnection, GetOptions, Got
 from tests.embedded.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
@@ -65,6 +67,12 @@ def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
     for body in bodies:
         local.put1(QUEUE, MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
     local.disconnect()
+
+
+def _depth(owner: EmbeddedQueueManager) -> int:
+    found = owner.administration.queue(QUEUE)
+    assert found is not None
+    return found.depth
 
 
 def test_a_served_connection_is_fused(connection: ServedConnection) -> None:
@@ -185,6 +193,72 @@ def test_a_unit_ends_before_it_is_too_long_for_a_frame(
     assert [[5, 4], [2], [22], [1]] == [[len(got.body) for got in unit] for unit in units]
 
 
+@given(st.integers(0, 700))
+@example(32)
+@example(33)
+def test_a_unit_goes_in_parts_of_much_the_same_size(count: int) -> None:
+    unit = tuple(_got(number) for number in range(count))
+
+    parts = tuple(calls.in_parts(calls.Exchanged(unit=unit)))
+
+    assert unit == tuple(got for part in parts for got in part.unit)
+    assert [True] * (len(parts) - 1) + [False] == [part.more for part in parts]
+    assert -(-count // 32) == len(parts) or count == 0
+    assert max(len(part.unit) for part in parts) - min(len(part.unit) for part in parts) < max(2, len(parts))
+
+
+def _got(number: int) -> Got:
+    return Got(descriptor=MessageDescriptor(), body=b"%d" % number, data_bytes=len(str(number)))
+
+
+def test_a_unit_in_many_parts_is_one_unit_of_work(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
+    bodies = [b"%d" % number for number in range(300)]
+    put(owner, *bodies)
+    handle = connection.open(QUEUE, BOTH)
+
+    first = connection.exchange(handle, PATIENT, commit=None, most=200).unit
+    second = connection.exchange(handle, PATIENT, commit=True, most=200).unit
+
+    assert bodies == [got.body for got in (*first, *second)]
+    assert 100 == _depth(owner)  # the second unit, and not more
+    connection.backout()
+    assert bodies[200] == connection.exchange(handle, AT_ONCE, commit=None, most=200).unit[0].body
+
+
+def test_a_unit_that_was_waited_for_comes_in_parts_too(
+    owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.calls._PART_MAX", 1)
+    handle = connection.open(QUEUE, BOTH)
+    taken: list[bytes] = []
+
+    def take() -> None:
+        taken.extend(got.body for got in connection.exchange(handle, PATIENT, commit=True, most=3).unit)
+
+    consumer = threading.Thread(target=take)
+    queue = owner._machine.local_queue(QUEUE)
+    consumer.start()
+    while not queue.waiters:
+        threading.Event().wait(0.001)
+    local = owner.connect()
+    for body in (b"1", b"2", b"3"):
+        local.put1(QUEUE, MessageDescriptor(), body, PutOption.SYNCPOINT)
+    local.commit()
+    consumer.join()
+
+    assert [b"1", b"2", b"3"] == taken
+
+
+def test_a_way_cut_between_two_parts_leaves_the_commit_in_no_doubt_and_gives_no_part_of_a_unit(folder: Path) -> None:
+    def a_part_and_gone(frames: Frames) -> None:
+        frames.send(calls.encode(calls.Reply(None, calls.Exchanged(unit=(_got(1),), more=True))))
+
+    exchange = cut_after(folder, a_part_and_gone).exchange(None, PATIENT, commit=True, most=2)
+
+    assert exchange.get_error is not None
+    assert (None, (), Reason.CONNECTION_BROKEN) == (exchange.settle_error, exchange.unit, exchange.get_error.reason)
+
+
 def test_several_puts_are_parted_into_frames(
     owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,18 +290,19 @@ def test_another_thread_is_kept_off_the_line_until_the_last_reply(folder: Path, 
         settle = get = None
         unit = ()
 
-        @property
-        def waits(self) -> bool:
+        def _another(self) -> bool:
             try:
                 connection.commit()
             except MQIError as error:
                 told.append(error.reason)
             return False
 
+        waits, more = property(_another), property(_another)
+
     monkeypatch.setattr(calls, "decode_reply", lambda *_: calls.Reply(None, FirstReply()))
     connection.exchange(None, PATIENT, commit=True, most=1)
 
-    assert [Reason.CALL_IN_PROGRESS] == told
+    assert [Reason.CALL_IN_PROGRESS] * 2 == told
 
 
 Script = Callable[[Frames], None]

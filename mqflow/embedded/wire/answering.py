@@ -121,12 +121,8 @@ class Answering:
                 self._frames.beating = True  # the application listens while it waits for an answer, and only then
                 reply = self._answered(verbs, request)
                 if reply is not None:
-                    calls.encode_into(reply, self._answer, LENGTH_BYTES)
+                    self._say(reply)
                 self._frames.beating = False
-                if reply is not None:
-                    self._frames.send_filled(self._answer)
-                    if len(self._answer) > _ANSWER_BYTES_MAX:
-                        self._answer = bytearray(LENGTH_BYTES)
         except (OSError, FrameError, msgspec.MsgspecError):
             pass  # whatever the reason: nobody is there who could be told
         finally:
@@ -175,6 +171,16 @@ class Answering:
             connection.abandon()
             raise
         return connection
+
+    def _say(self, reply: calls.Reply[object]) -> None:
+        value = reply.value
+        parts = map(partial(calls.Reply, None), calls.in_parts(value)) if isinstance(value, calls.Exchanged) else (reply,)
+        for part in parts:
+            calls.encode_into(part, self._answer, LENGTH_BYTES)
+            self._frames.beating = False
+            self._frames.send_filled(self._answer)
+        if len(self._answer) > _ANSWER_BYTES_MAX:
+            self._answer = bytearray(LENGTH_BYTES)
 
     def _beat(self) -> None:
         """Be a pulse, for as long as it is heard."""

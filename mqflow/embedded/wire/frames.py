@@ -89,9 +89,10 @@ class Frames:
         self.patient = False
         # By the socket itself, which costs no call more than without.
         self._first_part: Callable[[int], bytes] = stream.recv
+        self._rest: Callable[[int], bytes] = stream.recv
         self._rest_into: Callable[[memoryview], int] = partial(_copied_into, stream)
         if isinstance(stream, socket.socket):
-            self._first_part = Eager(stream.recv).recv
+            self._first_part, self._rest = Eager(stream.recv).recv, Eager(stream.recv).recv
             self._rest_into = Eager(partial(_received_into, stream)).recv
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             stream.setsockopt(socket.SOL_SOCKET, option, time_limit(silence_s))
@@ -301,7 +302,7 @@ class Frames:
 
     def _more(self, most: int) -> bytes:
         try:
-            return self.socket.recv(most)
+            return self._rest(most)
         except BlockingIOError:
             raise SilenceError(self.silence_s) from None
 

@@ -69,8 +69,6 @@ class Line:
         if self._ended:
             raise error_for(self._ended, verb, object_name, self.queue_manager_name)
         try:
-            if frame is None:
-                self._frames.let_go()
             answer = self._frames.answer() if frame is None else self._frames.exchange_made(frame)
             reply = calls.decode_reply(request, answer)
         except (OSError, FrameError, msgspec.MsgspecError) as error:
@@ -83,6 +81,10 @@ class Line:
         if reply.failure is not None:
             raise calls.error_of(reply.failure)
         return reply.value
+
+    def let_go(self) -> None:
+        """Keep no memory for a long reply: the next is not expected soon."""
+        self._frames.let_go()
 
     def break_off(self) -> None:
         """End the connection because a call was left before its answer came (Ctrl-C): the next would take it for its own."""

@@ -371,8 +371,12 @@ class ServedConnection:
             try:
                 answer: calls.Exchanged = line.reply(last.request, last.frame, last.verb, last.name, unknown=commit is True)
                 settled = settled or answer.settle is None
-                if answer.waits:  # the line is not free yet: another call would be given this one's answer
+                unit = answer.unit
+                while answer.waits or answer.more:  # the line is not free yet: another call would be given this one's answer
+                    if answer.waits:
+                        line.let_go()
                     answer = line.reply(last.request, None, "MQGET", last.name)
+                    unit += answer.unit
             finally:
                 line.give_back()
         except MQIError as error:
@@ -382,7 +386,7 @@ class ServedConnection:
             raise
         return Exchange(
             settle_error=None if answer.settle is None else calls.error_of(answer.settle),
-            unit=answer.unit,
+            unit=unit,
             get_error=None if answer.get is None else calls.error_of(answer.get),
         )
 
