@@ -142,6 +142,8 @@ def test_who_waits_keeps_no_memory_for_long_units(
     put(owner, *[bytes(150_000)] * 2)
     with serve(owner, folder / "qm") as server:
         connection = ServedQueueManager(folder / "qm").connect()
+        while not server.connection_count:  # it answers, and is written down
+            threading.Event().wait(0.001)
         (answering,) = server._served
         handle = connection.open(QUEUE, BOTH)
         while_it_waits: list[int] = []
