@@ -336,7 +336,11 @@ class EmbeddedConnection:
                 self._check_usable()
                 subscribed, wait_until_durable, retained = subscribing.subscribe(self._machine, self, descriptor, queue)
                 self._busy = True
-            self._finish(wait_until_durable, retained)
+            try:
+                self._finish(wait_until_durable, retained)
+            except Refusal:
+                self._unsubscribe(subscribed)
+                raise
         except Refusal as refusal:
             raise refusal.on("MQSUB", name, self.queue_manager_name) from None
         return subscribed
@@ -477,6 +481,15 @@ class EmbeddedConnection:
                 self._commit_alone(retained)
         finally:
             self._busy = False
+
+    def _unsubscribe(self, subscribed: Subscribed) -> None:
+        """Leave nothing of a subscription that is there, where what is retained for it found no room."""
+        handle = subscribed.handle
+        if isinstance(handle, EmbeddedSubscriptionHandle) and handle.open:
+            with contextlib.suppress(MQIError):
+                self.close(handle, CloseOption.REMOVE_SUB)
+            if handle.queue is not None:
+                self.close(handle.queue)
 
     def _check_handle(self, handle: Any) -> None:
         self._check_own(handle)

@@ -24,6 +24,7 @@ from mqflow.embedded.settling import commit_alone, make_durable, undone_where_re
 from mqflow.embedded.subscribing import enter, new_subscription, remove_subscription
 from mqflow.embedded.subscription import Subscription
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes import AttributeSpec
 from mqflow.mqi.authorities import Kind
 from mqflow.mqi.errors import MQIError
@@ -222,16 +223,7 @@ class TopicDefinitions:
             if wanted.managed:
                 drop_managed(machine, wanted.destination)
             raise
-        wait = enter(machine, subscription)
-
-        def wait_for_both() -> None:
-            wait()
-            try:
-                commit_alone(machine, retained)
-            except MQIError as error:
-                raise Refusal(error.reason, error.detail) from error
-
-        return wait_for_both
+        return _with_retained(machine, subscription, enter(machine, subscription), retained)
 
     def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Wait:
         machine, before = self._machine, subscription.attributes
@@ -253,6 +245,23 @@ class TopicDefinitions:
         if subscription.holder is not None:
             raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{subscription.holder.connection.application_name} holds it")
         return remove_subscription(self._machine, subscription) or (lambda: None)
+
+
+def _with_retained(machine: Machine, subscription: Subscription, wait: Wait, retained: UnitOfWork) -> Wait:
+    """Return what waits for the subscription and delivers what is retained for it; with no room for that there is none."""
+
+    def wait_for_both() -> None:
+        wait()
+        try:
+            commit_alone(machine, retained)
+        except MQIError as error:
+            with machine.lock:
+                undone = remove_subscription(machine, subscription)
+            if undone is not None:
+                undone()
+            raise Refusal(error.reason, error.detail) from error
+
+    return wait_for_both
 
 
 def _with(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:

@@ -1,6 +1,6 @@
 """Definitions and subscriptions that the store refuses: taken back, and nothing is lost that came meanwhile."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import Thread
 
 import pytest
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.store import QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
+from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -154,6 +154,40 @@ def test_an_administrators_alteration_of_a_subscription_that_is_refused_is_none(
 
     [found] = rig.administration.publishing.subscriptions()
     assert "" == found.attributes.user_data
+
+
+class NoRoomForMessages(ScriptedStore):
+    """A store that takes definitions, and no message."""
+
+    def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
+        full = self.refuses is not None and any(isinstance(each, MessageAdded) for each in changes)
+        if done is not None and self.refuses is not None and not full:
+            done(None)
+        else:
+            super().write(changes, done)
+
+
+@pytest.mark.parametrize("by", ["application", "administrator"])
+def test_a_subscription_is_not_made_where_there_is_no_room_for_what_is_retained(by: str) -> None:
+    store = NoRoomForMessages()
+    with EmbeddedQueueManager("QM1", store=store) as queue_manager:
+        connection, publishing = queue_manager.connect(), queue_manager.administration.publishing
+        persistent = MessageDescriptor(persistence=1)
+        connection.put1("", persistent, b"1", PutOption.RETAIN, object_type=ObjectType.TOPIC, object_string="orders")
+        queues = queue_manager.administration.queues()
+
+        store.refuses = FULL
+        with refused(Reason.STORAGE_MEDIUM_FULL):
+            if by == "application":
+                connection.subscribe(DURABLE)
+            else:
+                publishing.define_subscription("S", {"topic_string": "orders", "destination_class": 1})
+        left = (publishing.subscriptions(), queue_manager.administration.queues())
+        store.refuses = None
+        again = connection.subscribe(DURABLE)
+
+        assert ((), queues) == left
+        assert connection.get(again.queue, NEXT) is not None
 
 
 def test_a_topic_and_its_authorities_go_together_or_not_at_all(rig: Rig) -> None:
