@@ -6,7 +6,6 @@ which queue manager will do is said by `policy`.
 
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from typing import Final
 
 from mqflow.ambient import Clock, Random
@@ -55,21 +54,23 @@ class Link:
             raise error
         self.leave()
         lost_at = self._clock.monotonic()
-        for attempt in count(1):
+        attempt = 0
+        while True:
+            attempt += 1
             if not self._pause(self._delay_s(attempt, lost_at, error)):
                 return False
             try:
                 self.connection = self._connect()
                 now = Reached(self.connection.queue_manager_name, _identifier(self.connection))
-                break
             except MQIError as failure:
                 if classify(int(failure.reason)) is Class.CONFIGURATION:
                     raise
                 self.leave()
-        refused = admit(mode, self._first, now)
-        if refused is not None:
-            raise refused
-        return True
+                continue
+            refused = admit(mode, self._first, now)
+            if refused is not None:
+                raise refused
+            return True
 
     def leave(self) -> None:
         """Back out what is open and disconnect; quiet where the connection is gone already."""

@@ -7,14 +7,14 @@ ibmmq), and one hand-over settles the last unit of work and gets the next. Decid
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
 from mqflow.ambient import Mailbox, Runner
-from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.disposition import Settlement
@@ -240,6 +240,8 @@ class ThreadedSession:
         self._ended = False
         #: A settlement has got no answer in time: the thread is in it still.
         self._stuck = False
+        #: Of an exchange, which settles and gets: the first of the two is done.
+        self._settled = False
         self.generation = 0
         self.unheard = False
         runner.start(self._serve, "mqflow session")
@@ -285,8 +287,7 @@ class ThreadedSession:
                 self.unheard = True
                 raise
         result, error = reply
-        if error is not None:
-            raise error
+        _raise(error)
         return result  # type: ignore[no-any-return]  # what `work` returned, through the untyped baton
 
     async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
@@ -306,7 +307,11 @@ class ThreadedSession:
         while True:
             wait_ms = wait_ms_max if left_ms < 0 else min(left_ms, wait_ms_max)
             wanted = _with_wait(options, wait_ms) if wait_ms else without_wait(options)
-            reply = await self._run(partial(self._exchange, settlement, handle, wanted, most))
+            work = partial(self._exchange, settlement, handle, wanted, most)
+            if settlement is None or self._fused is not None:  # one that is far away notices itself when nobody answers
+                reply = await self._run(work)
+            else:
+                reply = await self._settle_and_get(work, settlement)
             if reply.unit and linger_ms:
                 try:
                     return Exchange(unit=await self._linger(list(reply.unit), handle, options, most, linger_ms))
@@ -329,6 +334,7 @@ class ThreadedSession:
                 self._settle(settlement)
         except MQIError as error:
             return Exchange(settle_error=error)
+        self._settled = True
         try:
             first = None if self._interrupted else self.connection.get(handle, options)
             if first is None:
@@ -359,6 +365,25 @@ class ThreadedSession:
         self._requests.put((lambda: self._settle(settlement), answer))
         try:
             await _in_time(answer, settlement, self.connection.queue_manager_name)
+        finally:
+            self._stuck = not answer.has_come
+
+    async def _settle_and_get(self, work: Callable[[], Exchange], settlement: Settlement) -> Exchange:
+        """Run it on the session's thread, shielded; the settlement is bounded, and the get that follows is not."""
+        self._check_open()
+        self._settled = False
+        answer = Baton(self._handover)
+        self._requests.put((work, answer))
+        try:
+            try:
+                return cast("Exchange", await _in_time(answer, settlement, self.connection.queue_manager_name))
+            except CallInterruptedError as error:
+                if not self._settled:
+                    return Exchange(settle_error=error)
+            return await _come(answer)
+        except BaseException:
+            self.unheard = True
+            raise
         finally:
             self._stuck = not answer.has_come
 
@@ -407,14 +432,29 @@ def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
     return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
 
 
-async def _in_time(answer: Baton, settlement: Settlement, queue_manager: str) -> None:
-    """Wait for a settlement to end, shielded. Raises the error it ended with; 2549, outcome unknown, where no answer came."""
+async def _in_time(answer: Baton, settlement: Settlement, queue_manager: str) -> object:
+    """Return what a settlement came to, shielded. Raises the error it ended with; 2549, outcome unknown, without an answer."""
     verb = "MQCMIT" if settlement is Settlement.COMMIT else "MQBACK"
-    error: BaseException | None = MQIError(
+    result: object = None
+    error: BaseException | None = error_for(
         Reason.CALL_INTERRUPTED, verb, "", queue_manager, f"No answer came within {SETTLE_DEADLINE_S:g} s"
     )
     with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
         reply = await answer.wait()
-        error = reply[1] if isinstance(reply, tuple) else reply
+        result, error = reply if isinstance(reply, tuple) else (None, reply)
+    _raise(error)
+    return result
+
+
+async def _come(answer: Baton) -> Exchange:
+    """Return it when it comes, shielded."""
+    exchange, error = Exchange(), None
+    with anyio.CancelScope(shield=True):
+        exchange, error = await answer.wait()
+    _raise(error)
+    return exchange
+
+
+def _raise(error: BaseException | None) -> None:
     if error is not None:
         raise error

@@ -208,6 +208,20 @@ class Stuck:
         self.left.set()
 
 
+class Slow:
+    """A connection whose gets take longer than a settlement may."""
+
+    def __init__(self, behind: Connection) -> None:
+        self._behind = behind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+    def get(self, *arguments: Any) -> Got | None:
+        threading.Event().wait(0.1)
+        return self._behind.get(*arguments)
+
+
 async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +239,40 @@ async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
     assert "MQCMIT" == unknown.value.verb
     assert not committed
     assert left  # it has disconnected, backed out first, when it could
+
+
+async def test_a_commit_that_nobody_answers_is_in_doubt_although_the_next_get_goes_with_it(
+    behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a listener asks for after each unit: a network that is cut would hold it up for as long as TCP has patience."""
+    monkeypatch.setattr("mqflow.runtime.session.SETTLE_DEADLINE_S", 0.01)
+    stuck = Stuck(behind.connect())
+    session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    exchange = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=1)
+    await session.close()
+    stuck.may_end.set()
+    await anyio.to_thread.run_sync(stuck.left.wait, 30)
+
+    assert exchange.settle_error is not None
+    assert ("MQCMIT", Reason.CALL_INTERRUPTED) == (exchange.settle_error.verb, exchange.settle_error.reason)
+
+
+async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_commit(
+    behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message of 100 MiB over a slow line, say."""
+    monkeypatch.setattr("mqflow.runtime.session.SETTLE_DEADLINE_S", 0.01)
+    put(behind, b"1")
+    slow = Slow(behind.connect())
+    session = await ThreadedSession.connected(lambda: cast("Connection", slow), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    exchange = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=1)
+    await session.close()
+
+    assert (None, [b"1"]) == (exchange.settle_error, [got.body for got in exchange.unit])
 
 
 async def test_closing_backs_out_what_is_open(behind: EmbeddedQueueManager, opened: Opened) -> None:
