@@ -61,8 +61,9 @@ class ConnectOptions(Struct, frozen=True, kw_only=True):
     #: SSLPEER: what the distinguished name of the queue manager's certificate must match.
     peer_name: str = ""
 
-    #: HBINT and KAINT of the channel, in seconds; a keep-alive of -1 is for the client to decide.
-    heartbeat_s: int = 300
+    #: HBINT and KAINT of the channel, in seconds; a keep-alive of -1 is for the client to decide. Of two HBINT the longer one
+    #: counts (q108450), so with 1 the queue manager's end decides how soon a dead peer is noticed.
+    heartbeat_s: int = 1
     keep_alive_s: int = -1
     #: SHARECNV: how many connections may be conversations of one TCP connection.
     sharing_conversations: int = 10

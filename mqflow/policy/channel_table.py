@@ -125,15 +125,15 @@ class ChannelTable(Struct, frozen=True, kw_only=True):
 def server_channel(text: str, source: str = "MQSERVER") -> Channel:
     """Return the channel that MQSERVER or ServerConnectionParms defines: "CHANNEL/TCP/host(port)[,host2(port2)]".
 
-    It leads to whatever is named in connecting, so `queue_manager` is for the caller to set. As one of a URL it sets no limit
-    to the length of messages: the queue manager's end does. Raises `ChannelTableError`.
+    It leads to whatever is named in connecting, so `queue_manager` is for the caller to set. As one of a URL it leaves the
+    length of messages and the heartbeat to the queue manager's end. Raises `ChannelTableError`.
     """
     name, _, rest = text.strip().partition("/")
     transport, _, connection_name = rest.partition("/")
     if not is_channel_name(name) or transport.upper() != "TCP" or not connection_name:
         raise ChannelTableError(source, f"{text!r} is no CHANNEL/TCP/host(port).")
     addresses = tuple(_address(each.strip(), source) for each in connection_name.split(","))
-    return Channel(name=name, addresses=addresses, message_bytes_max=_MESSAGE_BYTES_MOST)
+    return Channel(name=name, addresses=addresses, message_bytes_max=_MESSAGE_BYTES_MOST, heartbeat_s=1)
 
 
 def _address(text: str, source: str) -> Address:

@@ -79,8 +79,11 @@ def test_what_the_entry_says_of_the_channel_itself_is_passed_on() -> None:
     )
 
 
-def test_mqserver_sets_no_limit_to_the_length_of_messages() -> None:
-    assert MESSAGE_BYTES_MAX == server_channel("A/TCP/mq1").message_bytes_max
+def test_mqserver_leaves_the_length_of_messages_and_the_heartbeat_to_the_other_end() -> None:
+    """The shorter MAXMSGL of two ends counts, and the longer HBINT (q108450)."""
+    channel = server_channel("A/TCP/mq1")
+
+    assert (MESSAGE_BYTES_MAX, 1) == (channel.message_bytes_max, channel.heartbeat_s)
 
 
 @in_package
@@ -93,7 +96,7 @@ def test_the_channel_that_is_asked_for_is_the_entry_s(program: Program) -> None:
     entry, plain = ([request.channel[name] for name in fields] for request in program.kit.requests[-2:])
     assert [30, 60, 1, 2_000_000] == entry[:4]
     assert "192.0.2.1(1000)" in str(entry[4])
-    assert [300, -1, 10, MESSAGE_BYTES_MAX] == plain[:4]
+    assert [1, -1, 10, MESSAGE_BYTES_MAX] == plain[:4]
     assert (struct.pack("2i", 8, -1), struct.pack("2i", 0, -1)) == (_bytes(entry[5])[:8], _bytes(plain[5])[:8])
 
 
