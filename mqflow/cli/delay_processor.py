@@ -1,7 +1,9 @@
-"""The delay processor of a queue manager that a command serves to others: none of their applications has it in its own process.
+"""The delay processors of a queue manager that a command serves to others: no application has it in a process of its own.
 
 Puts the parts together; knows no message.
 """
+
+import anyio
 
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -11,11 +13,30 @@ from mqflow.runtime.delay_processor import DelayProcessor
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE
 from mqflow.runtime.supervisor import Supervisor
 
-__all__ = ("delay_processor",)
+__all__ = ("DelayProcessors",)
 
 
-def delay_processor(queue_manager: EmbeddedQueueManager, disposition_queue: str) -> DelayProcessor:
-    """Return what delivers its delayed messages, with a record of each on the disposition queue, where that has a name."""
+class DelayProcessors:
+    """One for the queue manager's own staging queue, and one for that of the setting `delay_queue` where it names another."""
+
+    def __init__(self, queue_manager: EmbeddedQueueManager, *, disposition_queue: str, delay_queue: str) -> None:
+        """With a record of each message on the disposition queue, where that has a name."""
+        queues = dict.fromkeys((EMBEDDED_STAGING_QUEUE, delay_queue or EMBEDDED_STAGING_QUEUE))
+        self._processors = [_processor(queue_manager, queue, disposition_queue) for queue in queues]
+
+    async def run(self) -> None:
+        """Deliver what is due, until `stop`."""
+        async with anyio.create_task_group() as group:
+            for processor in self._processors:
+                group.start_soon(processor.run)
+
+    def stop(self) -> None:
+        """Move no more; what is under way is finished."""
+        for processor in self._processors:
+            processor.stop()
+
+
+def _processor(queue_manager: EmbeddedQueueManager, queue: str, disposition_queue: str) -> DelayProcessor:
     broadcast = Broadcast((LogEvents(),))
     supervisor = Supervisor(
         queue_manager,
@@ -29,4 +50,4 @@ def delay_processor(queue_manager: EmbeddedQueueManager, disposition_queue: str)
     if disposition_queue:
         who = "mqflow qmgr/delay processor"
         records = ConnectionRecorder(disposition_queue, consumer=who, clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM)
-    return DelayProcessor(EMBEDDED_STAGING_QUEUE, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK, records=records)
+    return DelayProcessor(queue, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK, records=records)

@@ -19,7 +19,7 @@ from mqflow.ambient import THREADS
 from mqflow.app.locate import SERVED_SOCKET
 from mqflow.app.signals import stop_signals
 from mqflow.cli import rehearsal
-from mqflow.cli.delay_processor import delay_processor
+from mqflow.cli.delay_processor import DelayProcessors
 from mqflow.cli.descriptors import allow_all_descriptors, too_few
 from mqflow.cli.exits import sentence_of
 from mqflow.cli.lifeline import until_alone
@@ -85,6 +85,8 @@ class Hosting(Struct, frozen=True, kw_only=True):
     alone_s: float = 60.0
     #: Where a record of each delayed message goes when it is released; empty for none.
     disposition_queue: str = ""
+    #: A staging queue besides the queue manager's own; empty for none.
+    delay_queue: str = ""
 
 
 async def host(wanted: Hosting, say: Say) -> bool:
@@ -238,12 +240,12 @@ async def _serve(wanted: Hosting, store: SqliteStore, ended: _Ending, say: Say) 
         ]
         say(f"{wanted.name} is active, at {', '.join(str(server.address) for server in servers)}.")
         async with anyio.create_task_group() as group:
-            processor = delay_processor(queue_manager, wanted.disposition_queue)
-            group.start_soon(processor.run)
+            delayed = DelayProcessors(queue_manager, disposition_queue=wanted.disposition_queue, delay_queue=wanted.delay_queue)
+            group.start_soon(delayed.run)
             group.start_soon(_end_after_applications, servers, ended, wanted.alone_s)
             await ended.wait(lambda: queue_manager.stopped, _LOOK_S)
             say(f"{wanted.name} {f'ends ({ended.how.manner.value})' if ended.said else 'has stopped by itself'}.")
-            processor.stop()
+            delayed.stop()
             if ended.for_good:
                 await _end_standbys(wanted.name, folder, say)
             await _end(queue_manager, servers, ended)

@@ -135,6 +135,7 @@ def serve_command(
         lifeline=alone_by,
         alone_s=0.0 if alone_by is None else load().drain_s + _ALONE_S,
         disposition_queue=load().disposition_queue,
+        delay_queue=load().delay_queue,
     )
     # Who starts it with a lifeline says what there is to say.
     say = _say_nothing if alone_by is not None else note if sys.stderr.isatty() else _note_with_time

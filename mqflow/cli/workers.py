@@ -22,7 +22,7 @@ from mqflow.app.decision_ledger import ledger_file
 from mqflow.app.locate import SERVED_SOCKET, Location, locate, served_url
 from mqflow.app.settings import Settings
 from mqflow.app.signals import EXIT_CUT_OFF, stop_signals
-from mqflow.cli.delay_processor import delay_processor
+from mqflow.cli.delay_processor import DelayProcessors
 from mqflow.cli.exits import EXIT_FAILED, EXIT_USAGE
 from mqflow.cli.hosts import Hosts
 from mqflow.cli.lifeline import lifeline
@@ -46,7 +46,11 @@ def run_workers(target: str, count: int, url: str, settings: Settings, backend: 
     `ConfigurationError` for a URL that leads nowhere, and a `FolderError` for a folder that cannot be had.
     """
     # For the processes that serve the queue manager, and never see the application.
-    said = {"MQFLOW_DRAIN_S": f"{settings.drain_s:g}", "MQFLOW_DISPOSITION_QUEUE": settings.disposition_queue}
+    said = {
+        "MQFLOW_DRAIN_S": f"{settings.drain_s:g}",
+        "MQFLOW_DISPOSITION_QUEUE": settings.disposition_queue,
+        "MQFLOW_DELAY_QUEUE": settings.delay_queue,
+    }
     environment = {**os.environ, **said}
     if ledger := ledger_file(url, settings.ledger):
         environment["MQFLOW_LEDGER_FILE"] = str(ledger)
@@ -55,7 +59,7 @@ def run_workers(target: str, count: int, url: str, settings: Settings, backend: 
     # As arguments: an application that has its settings in its source reads no environment.
     words = [sys.executable, "-m", "mqflow.cli", "run", target, "--backend", backend, "--drain", f"{settings.drain_s:g}"]
     with lifeline() as descriptor:
-        workers = _Workers([*words, "--lifeline", str(descriptor)], environment, descriptor, settings.disposition_queue)
+        workers = _Workers([*words, "--lifeline", str(descriptor)], environment, descriptor, settings)
         return anyio.run(workers.run, count, url, location, owner, backend="asyncio")
 
 
@@ -79,11 +83,11 @@ class _Served(Struct, frozen=True):
 class _Workers:
     """The processes, and whether they are to stop."""
 
-    def __init__(self, words: list[str], environment: dict[str, str], descriptor: int, disposition_queue: str) -> None:
+    def __init__(self, words: list[str], environment: dict[str, str], descriptor: int, settings: Settings) -> None:
         self._words: Final = words
         self._environment: Final = environment
         self._lifeline: Final = descriptor
-        self._disposition_queue: Final = disposition_queue
+        self._settings: Final = settings
         self._running: Final[dict[int, Process]] = {}
         self._worst = 0
         self._signals = 0
@@ -132,11 +136,12 @@ class _Workers:
     @asynccontextmanager
     async def _delivering_delayed(self, queue_manager: EmbeddedQueueManager) -> AsyncIterator[None]:
         """Have delayed messages delivered inside: the workers do not have the queue manager in their processes."""
-        processor = delay_processor(queue_manager, self._disposition_queue)
+        queues = {"disposition_queue": self._settings.disposition_queue, "delay_queue": self._settings.delay_queue}
+        delayed = DelayProcessors(queue_manager, **queues)
         async with anyio.create_task_group() as group:
-            group.start_soon(processor.run)
+            group.start_soon(delayed.run)
             yield
-            processor.stop()
+            delayed.stop()
 
     async def _pass_on(self, signals: AsyncIterator[signal.Signals]) -> None:
         """Stop at a signal: every worker gets a SIGTERM for each that came here, but for another SIGHUP: those come in twos."""

@@ -23,6 +23,7 @@ from mqflow.runtime.delivery import ListenerSpec
 from mqflow.runtime.listener import Listener
 from mqflow.runtime.listener_state import ListenerState
 from mqflow.runtime.retries import Retries
+from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, StagingQueueManager
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import QueueManager
 
@@ -93,16 +94,20 @@ class Runtime:
             )
             for spec in specs
         ]
+        staging = [staging_queue] * delay_processors
+        if isinstance(queue_manager, StagingQueueManager) and staging_queue != EMBEDDED_STAGING_QUEUE:
+            # Others stage on the queue manager's own, and nobody else can deliver from it while this process has it.
+            staging.append(EMBEDDED_STAGING_QUEUE)
         processors = [
             DelayProcessor(
-                staging_queue,
+                queue,
                 self.supervisor,
                 broadcast=broadcast,
                 clock=clock,
                 application_name=application_name,
                 records=recorder("delay processor"),
             )
-            for _ in range(delay_processors)
+            for queue in staging
         ]
         self._broadcast = broadcast
         self._services: list[Service] = [*processors, *(make(self.supervisor) for make in services)]

@@ -2,8 +2,17 @@
 
 import json
 
+import anyio
 import pytest
 
+from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.cli.delay_processor import DelayProcessors
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, Stager
+from mqflow.verbs import GetOptions
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("queues")
@@ -73,3 +82,24 @@ def test_what_waits_on_the_queue_that_the_settings_name_is_seen_and_taken_back(
     assert message_id == run("delay", "list").stdout.split()[0]
     assert 0 == run("delay", "cancel", message_id).exit_code
     assert "Nothing waits on LATER." in run("delay", "list").stderr
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("staging", [EMBEDDED_STAGING_QUEUE, "STAGED"])
+async def test_whoever_serves_a_queue_manager_delivers_what_waits_on_the_delay_queue_too(staging: str) -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        for name in ("STAGED", "LATER"):
+            queue_manager.administration.define(QueueAttributes(name=name))
+        connection = queue_manager.connect()
+        Stager(staging, SYSTEM_CLOCK, SYSTEM_RANDOM).put_on(connection, "LATER", MessageDescriptor(), b"x", 1)
+        connection.commit()
+        handle = connection.open("LATER", OpenOption.INPUT_SHARED)
+        waiting = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=30_000)
+        processors = DelayProcessors(queue_manager, disposition_queue="", delay_queue="STAGED")
+        async with anyio.create_task_group() as group:
+            group.start_soon(processors.run)
+            got = await anyio.to_thread.run_sync(connection.get, handle, waiting)
+            processors.stop()
+
+    assert got is not None
+    assert b"x" == got.body

@@ -518,6 +518,18 @@ async def test_several_processors_deliver_each_message_once(mq: QueueManagerKit)
     assert 40 == len(mq.told(DelayedDelivered))
 
 
+async def test_what_others_staged_on_the_queue_managers_own_queue_is_delivered_too(mq: QueueManagerKit) -> None:
+    """Ours: a command, or a subscriber's publication, knows nothing of the application's `delay_queue`."""
+    mq.define("STAGED")
+    app = App(settings=Settings(delay_queue="STAGED"))
+    async with mq.run(app):
+        await app.put("LATER", b"mine", delay=5)
+        await mq.put("LATER", b"theirs", delay=5)
+        await anyio.sleep(10)
+
+    assert [b"mine", b"theirs"] == sorted(found.body for found in mq.browse("LATER"))
+
+
 async def test_what_is_due_sooner_is_not_late_for_what_waits_already(mq: QueueManagerKit) -> None:
     """Ours: the processor that waits for the one is told of the other."""
     app = App()
