@@ -15,15 +15,20 @@ from mqflow.app.channel_sources import Tables
 from mqflow.app.table_queue_manager import TableQueueManager
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.dialects import Dialect
+from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.queue_manager import BoundQueueManager
 from mqflow.policy.candidates import Attempt, wanted
-from mqflow.policy.channel_sources import Choice
+from mqflow.policy.channel_sources import Choice, DefinedBy
 from mqflow.policy.reconnect_mode import DefaultReconnect, ReconnectMode
 from mqflow.verbs import Connection
 
 __all__ = ("by_table", "channel_options")
 
 _LOG: Final = logging.getLogger("mqflow")
+_UNPROTECTED: Final = (
+    "%s to %s goes without TLS, although tls.key_repository is set: its entry has no cipherSpecification, and tls.cipher_spec "
+    "is not set."
+)
 
 
 def by_table(
@@ -37,12 +42,21 @@ def by_table(
 ) -> TableQueueManager:
     """Return the queue manager that the table, or the one channel, leads to, through the package.
 
-    Raises `ClientPackageError` for what the package cannot ask for.
+    Raises `ClientPackageError` for what the package cannot ask for, and for TLS settings without which nothing is encrypted.
     """
     dialect.check(replace(options, ccdt_url=""))
+    if isinstance(choice, DefinedBy) and options.key_repository and not options.cipher_spec:
+        raise ClientPackageError(
+            f"{choice.origin.value} says nothing of TLS, and tls.key_repository without tls.cipher_spec is not used: set it "
+            "too, ANY_TLS12_OR_HIGHER say."
+        )
+    told: set[str] = set()
 
     def dial(attempt: Attempt, *, application_name: str, user: str) -> Connection:
         towards = channel_options(options, attempt)
+        if towards.key_repository and not towards.cipher_spec and towards.channel not in told:
+            told.add(towards.channel)
+            _LOG.warning(_UNPROTECTED, towards.channel, towards.connection_name)
         return BoundQueueManager(dialect, towards, clock=clock).connect(application_name=application_name, user=user)
 
     return TableQueueManager(

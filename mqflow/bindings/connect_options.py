@@ -1,7 +1,7 @@
 """What a connection to IBM MQ is asked for, and the structures that say it: MQCD, MQSCO, and the fields of MQCNO and MQCSP.
 
-A secret is a function that gives it: it is read for each connection (files are exchanged under a running application), held in
-memory while MQCONNX runs, and overwritten then. Knows no package.
+A secret is a function that gives it: it is read for each connection (files are exchanged under a running application), and the
+copy that a pointer leads to is overwritten when MQCONNX has ended. Knows no package.
 """
 
 import ctypes
@@ -165,8 +165,10 @@ def prepare(options: ConnectOptions, application_name: str = "", user: str = "")
 def _secret(what: str, read: ReadSecret) -> bytes:
     try:
         return read().encode()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ClientPackageError(f"The {what} cannot be read: {error}.") from error
+    except UnicodeError as error:  # which holds the secret itself
+        raise ClientPackageError(f"The {what} is no text: {error.__class__.__name__}.") from None
 
 
 def _table_url(said: str) -> str:

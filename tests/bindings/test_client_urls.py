@@ -153,6 +153,15 @@ def test_a_secret_that_cannot_be_read_says_which(tmp_path: Path) -> None:
         prepare(options)
 
 
+def test_a_password_that_is_no_text_is_not_in_the_error_nor_behind_it() -> None:
+    """The environment gives bytes that are no UTF-8 as halves of surrogate pairs; Python's own error holds the text."""
+    with pytest.raises(ClientPackageError, match="The password is no text") as refused:
+        prepare(ConnectOptions(user="app", password=lambda: "hunter2\udcff"))
+
+    assert refused.value.__cause__ is None
+    assert "hunter2" not in str(refused.value)
+
+
 def test_more_hosts_than_a_connection_name_has_room_for_are_refused() -> None:
     hosts = ",".join(f"a-rather-long-name-{number}.mq.example:1414" for number in range(9))
 

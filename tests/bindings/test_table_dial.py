@@ -1,21 +1,28 @@
 """A channel table over pymqi, which cannot hand one to IBM's client: each attempt is a channel that is said outright."""
 
 import json
+import logging
 import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import open_queue_manager
-from mqflow.app.settings import Settings
-from mqflow.app.table_dial import channel_options
+from mqflow.app.settings import Settings, TLSSettings
+from mqflow.app.table_dial import by_table, channel_options
+from mqflow.app.table_queue_manager import TableQueueManager
+from mqflow.bindings import dialects
 from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ConnectOptions, prepare
 from mqflow.bindings.errors import ClientPackageError
 from mqflow.policy.candidates import Attempt
+from mqflow.policy.channel_sources import DefinedBy, Origin
 from mqflow.policy.channel_table import Address, Channel, ChannelTableError, server_channel
+from mqflow.policy.reconnect_mode import ReconnectMode
 from tests.bindings.bound import connected
 from tests.standin.harness import Program, in_package, only_in
 
@@ -134,6 +141,39 @@ def test_a_table_in_a_url_leads_to_the_queue_manager(program: Program) -> None:
     assert "mq1.example(1515)" in asked[1]
     for connection in connections:
         connection.disconnect()
+
+
+@in_package
+def test_a_key_repository_that_mqserver_would_leave_unused_is_refused(program: Program) -> None:
+    """MQSERVER cannot say SSLCIPH: the password would go over the network for all to read."""
+    choice = DefinedBy(server_channel("A/TCP/mq1"), Origin.SERVER_VARIABLE)
+    said = ConnectOptions(queue_manager="QM1", key_repository="/keys")
+    dialect = dialects.load(program.mq.__name__)
+
+    def reach(options: ConnectOptions) -> TableQueueManager:
+        return by_table(dialect, options, choice, clock=SYSTEM_CLOCK, mode=lambda _: ReconnectMode.Q_MGR)
+
+    with pytest.raises(ClientPackageError, match=r"MQSERVER says nothing of TLS.*set it too, ANY_TLS12_OR_HIGHER say"):
+        reach(said)
+    reach(replace(said, cipher_spec="ANY_TLS12_OR_HIGHER")).connect().disconnect()
+
+
+@only_in("pymqi", "ibmmq hands the table to IBM's client")
+def test_a_channel_of_a_table_that_goes_without_tls_although_keys_are_set_is_told_once(program: Program) -> None:
+    heard: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]  # all there is to it
+    logging.getLogger("mqflow").addHandler(handler)
+    try:
+        with TemporaryDirectory() as folder:
+            settings = Settings(tls=TLSSettings(key_repository="/keys"))
+            reached = open_queue_manager(f"pymqi:///*GRP?ccdt={table(Path(folder))}", settings=settings)
+            for _ in range(2):
+                reached.connect().disconnect()
+    finally:
+        logging.getLogger("mqflow").removeHandler(handler)
+
+    assert [True] == ["FROM.TABLE to mq1.example(1515) goes without TLS" in each for each in heard]
 
 
 @only_in("pymqi", "ibmmq hands the table to IBM's client")
