@@ -112,6 +112,8 @@ class EmbeddedConnection:
                 self._busy = wait_until_durable is not None
             if wait_until_durable is not None:
                 self._finish(wait_until_durable, None)
+            if isinstance(handle, EmbeddedHandle):
+                warn_incomplete(handle)
         except Refusal as refusal:
             raise refusal.on("MQCLOSE", _name_of(handle), self.queue_manager_name) from None
 
@@ -460,17 +462,16 @@ class EmbeddedConnection:
             raise Refusal(Reason.HOBJ_ERROR)
 
     def _close(self, handle: Any, options: CloseOption) -> Callable[[], None] | None:
-        """Close an object or a subscription; return what waits until the end of a durable subscription is durable."""
+        """Close an object or a subscription; return what waits until the end of a durable one, or of its queue, is durable."""
         if isinstance(handle, EmbeddedSubscriptionHandle):
             self._check_own_subscription(handle)
             wait_until_durable = subscribing.close_subscription(self._machine, handle, options)
             self.subscriptions.discard(handle)
             return wait_until_durable
         self._check_own(handle)
-        opening.close_handle(self._machine, handle, options)
+        wait_until_durable = opening.close_handle(self._machine, handle, options)
         self.handles.discard(handle)
-        warn_incomplete(handle)
-        return None
+        return wait_until_durable
 
     def _finish(self, wait_until_durable: Callable[[], None] | None, retained: UnitOfWork | None) -> None:
         """Wait for the disk, then commit the retained publications: the connection is busy until both are over."""

@@ -4,7 +4,7 @@ Offers `administration.Administration`. A change holds in memory at once and is 
 refuses is taken back.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -13,17 +13,17 @@ from msgspec.structs import asdict, replace
 
 from mqflow.embedded.accepting import accepted, accepts
 from mqflow.embedded.administration import HandleStatus, QueueStatus
-from mqflow.embedded.authority_definitions import AuthorityDefinitions, end_authorities
+from mqflow.embedded.authority_definitions import AuthorityDefinitions
 from mqflow.embedded.handle import INPUT, Definition, EmbeddedHandle
-from mqflow.embedded.local_queue import LocalQueue, QueuedMessage
+from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.obeying import carry_out
 from mqflow.embedded.object_definitions import ObjectDefinitions
-from mqflow.embedded.opening import TEMPORARY_DYNAMIC, drop_queue, input_handles, output_handles
+from mqflow.embedded.opening import TEMPORARY_DYNAMIC, bring_back, delete_queue, input_handles, output_handles
 from mqflow.embedded.refusal import Refusal
-from mqflow.embedded.settling import make_durable, release
+from mqflow.embedded.settling import make_durable
 from mqflow.embedded.staging_order import STAGING_QUEUE
-from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueDeleted, QueueManagerDefined
+from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
 from mqflow.embedded.topic_definitions import TopicDefinitions
 from mqflow.embedded.waiting import wake_all
 from mqflow.mqi.attributes import (
@@ -33,7 +33,6 @@ from mqflow.mqi.attributes import (
     QueueAttributes,
     QueueManagerAttributes,
 )
-from mqflow.mqi.authorities import Kind
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
@@ -183,30 +182,14 @@ class Definitions:
         return change_queue(self._machine, queue, changes)
 
     def _delete(self, queue: LocalQueue | Definition, *, purge: bool, keep_authorities: bool) -> Callable[[], None]:
-        machine, name = self._machine, queue.attributes.name
         if queue.handles:
             raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
-        messages: Sequence[QueuedMessage] = ()
         if isinstance(queue, LocalQueue):
             if queue.uncommitted:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
             if queue.messages and not purge:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
-            messages = drop_queue(machine, queue)
-        else:
-            del machine.queues[name]
-
-        ended, restore = ([], None) if keep_authorities else end_authorities(machine, Kind.QUEUE, name)
-
-        def undo() -> None:
-            if restore is not None:
-                restore()
-            machine.queues[name] = queue
-            if isinstance(queue, LocalQueue):
-                queue.deleted = False
-                _restore(machine, queue, messages)
-
-        return make_durable(machine, (QueueDeleted(name), *ended), undo)
+        return delete_queue(self._machine, queue, keep_authorities=keep_authorities)
 
     def _clear(self, queue: LocalQueue) -> Callable[[], None]:
         if queue.handles or queue.uncommitted:
@@ -216,7 +199,7 @@ class Definitions:
         machine, messages = self._machine, queue.clear()
         for message in messages:
             machine.bodies.gone(message)
-        return make_durable(machine, (QueueCleared(queue.name),), lambda: _restore(machine, queue, messages))
+        return make_durable(machine, (QueueCleared(queue.name),), lambda: bring_back(machine, queue, messages))
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
         machine, before = self._machine, self._machine.attributes
@@ -254,13 +237,6 @@ def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
     """The definition alone, every value checked: how the queue stands is not part of it."""
     return _changed(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
-
-
-def _restore(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
-    """Have messages on the queue again, beside what came meanwhile."""
-    machine.bodies.kept(messages)
-    for message in messages:
-        release(queue, message)
 
 
 def _nothing() -> None:

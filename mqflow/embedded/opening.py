@@ -3,6 +3,7 @@
 Called under the machine's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues).
 """
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from mqflow.embedded.naming import dynamic_queue_name
 from mqflow.embedded.open_rules import check_open_options
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.selecting import compiled
+from mqflow.embedded.settling import make_durable, release
 from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
 from mqflow.embedded.topic_authority import check_topic_authority
 from mqflow.embedded.waiting import stop_waiting, wake_all
@@ -36,7 +38,9 @@ __all__ = (
     "PERMANENT_DYNAMIC",
     "TEMPORARY_DYNAMIC",
     "Wanted",
+    "bring_back",
     "close_handle",
+    "delete_queue",
     "drop_managed",
     "drop_queue",
     "input_handles",
@@ -97,15 +101,18 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
     return handle
 
 
-def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption) -> None:
-    """Close the handle: locks, marks and waits of it end, and a dynamic queue goes where the rules say so."""
+def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption) -> Callable[[], None] | None:
+    """Close the handle: locks, marks and waits of it end, and a dynamic queue goes where the rules say so.
+
+    Returns what waits until the end of a permanent one is durable; where that is refused, the queue is there again.
+    """
     queue = handle.queue
     deletes = _deletes(options)
     if deletes:
         _check_delete(machine, handle, options)
     handle.open = False
     if queue is None:
-        return
+        return None
     stop_waiting(handle)
     browse.forget(handle, queue)
     queue.handles.discard(handle)
@@ -116,15 +123,42 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
     dynamic = queue.attributes.definition_type
     if handle.takes_queue_along:
         drop_managed(machine, queue.name)
-    elif not queue.deleted and (
-        (dynamic == TEMPORARY_DYNAMIC and handle.creator) or (dynamic == PERMANENT_DYNAMIC and deletes)
-    ):
+    elif not queue.deleted and dynamic == PERMANENT_DYNAMIC and deletes:
+        return delete_queue(machine, queue)
+    elif not queue.deleted and dynamic == TEMPORARY_DYNAMIC and handle.creator:
         drop_queue(machine, queue)
         ended, _ = end_authorities(machine, Kind.QUEUE, queue.name)
-        if dynamic == PERMANENT_DYNAMIC:
-            ended.insert(0, QueueDeleted(queue.name))
         if ended:
             machine.store.write(ended, None)
+    return None
+
+
+def delete_queue(machine: Machine, queue: LocalQueue | Definition, *, keep_authorities: bool = False) -> Callable[[], None]:
+    """Delete a queue with what is on it, in memory; the function returned waits until that is durable, or it is undone."""
+    name = queue.attributes.name
+    messages: Sequence[QueuedMessage] = ()
+    if isinstance(queue, LocalQueue):
+        messages = drop_queue(machine, queue)
+    else:
+        del machine.queues[name]
+    ended, restore = ([], None) if keep_authorities else end_authorities(machine, Kind.QUEUE, name)
+
+    def undo() -> None:
+        if restore is not None:
+            restore()
+        machine.queues[name] = queue
+        if isinstance(queue, LocalQueue):
+            queue.deleted = False
+            bring_back(machine, queue, messages)
+
+    return make_durable(machine, (QueueDeleted(name), *ended), undo)
+
+
+def bring_back(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
+    """Have messages on the queue again, beside what came meanwhile."""
+    machine.bodies.kept(messages)
+    for message in messages:
+        release(queue, message)
 
 
 def drop_queue(machine: Machine, queue: LocalQueue) -> list[QueuedMessage]:

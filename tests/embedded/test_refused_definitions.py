@@ -123,6 +123,19 @@ def test_a_subscription_whose_end_is_refused_is_there_with_its_messages(rig: Rig
     assert [b"1", b"2"] == rig.bodies(rig.connection.subscribe(DURABLE))
 
 
+def test_a_permanent_dynamic_queue_that_cannot_be_deleted_is_there_with_its_messages(rig: Rig) -> None:
+    handle = rig.connection.open("SYSTEM.DURABLE.MODEL.QUEUE", EVERYTHING)
+    rig.connection.put(handle, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.connection.close(handle, CloseOption.DELETE_PURGE)
+    rig.store.refuses = None
+
+    again = rig.connection.open(handle.name, EVERYTHING)
+    assert rig.connection.get(again, NEXT) is not None
+
+
 def test_a_subscription_that_is_ended_takes_its_queue_along(rig: Rig) -> None:
     subscribed = rig.connection.subscribe(DURABLE)
     rig.connection.close(subscribed.handle)
