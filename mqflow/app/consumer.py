@@ -16,7 +16,7 @@ from mqflow.ambient import Clock
 from mqflow.app.codecs import Codec
 from mqflow.app.message import Message
 from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing
-from mqflow.events import Decided, Disposed, InDoubt
+from mqflow.events import Decided, Disposed, Event, InDoubt
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason, reason_name
@@ -77,6 +77,8 @@ class Consumer:
         #: What is in the open unit of work.
         self._received: list[bytes] = []
         self._sent: list[bytes] = []
+        #: What is to be told of moves in it, once it is committed.
+        self._moves: list[Event] = []
         #: Why what was in the unit of work is backed out already, until whoever would go on with it is told.
         self._undone = ""
         self.queue: Final = queue
@@ -174,6 +176,7 @@ class Consumer:
             return
         session, _ = await self._opened()
         received, sent = tuple(self._received), tuple(self._sent)
+        moves, self._moves = self._moves, []
         self._received.clear()
         self._sent.clear()
         try:
@@ -193,6 +196,9 @@ class Consumer:
         finally:
             if self._records is not None:
                 self._records.ended()
+        if settlement is Settlement.COMMIT:
+            for moved in moves:
+                self._broadcast(moved)
 
     async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
         """Return how long to wait at once: all of it, or where an idle consumer has to say that it is there, a part."""
@@ -220,6 +226,7 @@ class Consumer:
         """Note that the unit of work is backed out. With `others` the caller thinks that something is in it, and is told."""
         self._received.clear()
         self._sent.clear()
+        self._moves.clear()
         if self._records is not None:
             self._records.ended()
         self._undone = why if others else ""
@@ -285,16 +292,16 @@ class Consumer:
         disposal = await mover.carry_out(got, plan, why)
         if self._records is not None:
             await self._records.moved(session, disposal)
-        for sent in disposal.reports:
-            self._broadcast(sent)
-        self._broadcast(
-            Disposed(
-                queue=self.queue,
-                message_id=message_id,
-                listener=decided.listener,
-                backout_count=count,
-                attempts=disposal.attempts,
-            )
+        disposed = Disposed(
+            queue=self.queue,
+            message_id=message_id,
+            listener=decided.listener,
+            backout_count=count,
+            attempts=disposal.attempts,
         )
-        # Nobody takes it and it may not be thrown away: the caller gets it once more rather than nothing, for ever.
-        return isinstance(disposal.disposition, Return)
+        if isinstance(disposal.disposition, Return):
+            # Nobody takes it and it may not be thrown away: the caller gets it once more rather than nothing, for ever.
+            self._broadcast(disposed)
+            return True
+        self._moves += (*disposal.reports, disposed)
+        return False

@@ -3,10 +3,13 @@
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
+from contextlib import suppress
+
 import pytest
 
 from mqflow import App, ConfigurationError
 from mqflow.events import Decided, Disposed
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Report
 from mqflow.policy.disposition import Discard, Requeue, Return
 from mqflow.testing.kit import QueueManagerKit
@@ -110,6 +113,24 @@ async def test_a_poison_message_that_nobody_takes_is_there_again_when_the_unit_o
             await consumer.backout()
 
     assert [(b"poison", 2)] == [(found.body, found.backout_count) for found in mq.browse("IN")]
+
+
+@pytest.mark.parametrize("end", ["commit", "backout", "lost"])
+async def test_a_move_is_told_when_it_is_committed_and_not_before(mq: QueueManagerKit, end: str) -> None:
+    async with mq.run(app := App()):
+        await backed_out_once(mq, app)
+        await mq.put("IN", b"good")
+        async with app.consumer("IN") as consumer:
+            await consumer.receive()
+            before = [event.disposition for event in mq.told(Disposed)]
+            if end == "lost":
+                mq.faults.break_connections()
+            with suppress(MQIError):
+                await (consumer.commit if end == "commit" else consumer.backout)()
+
+    assert [] == before
+    assert ([Requeue("BOQ")] if end == "commit" else []) == [event.disposition for event in mq.told(Disposed)]
+    assert (1 if end == "commit" else 0) == mq.depth("BOQ")
 
 
 async def test_without_a_transaction_the_receive_and_the_move_are_final_at_once(mq: QueueManagerKit) -> None:

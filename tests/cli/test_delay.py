@@ -100,6 +100,5 @@ async def test_whoever_serves_a_queue_manager_delivers_what_waits_on_the_delay_q
             group.start_soon(processors.run)
             got = await anyio.to_thread.run_sync(connection.get, handle, waiting)
             processors.stop()
-
-    assert got is not None
-    assert b"x" == got.body
+            assert got is not None
+            assert b"x" == got.body
