@@ -32,7 +32,7 @@ def dialect(package: ModuleType) -> Dialect:
             f"This ibmmq was built for an IBM MQ client that is too old (MQ{', MQ'.join(old)}): install its wheel, which is "
             "built for a present one, or build it against a client of 9.1 or later."
         )
-    return _Ibmmq(package.ibmmqc, versions, str(package.__cmdlevel__))
+    return _Ibmmq(package.ibmmqc, versions, _release(str(package.__cmdlevel__)))
 
 
 class _Ibmmq:
@@ -100,6 +100,11 @@ class _Ibmmq:
         characters = b"".join(value for value in values.values() if isinstance(value, bytes))
         ended: Ended = self._set(hconn, hobj, list(values), numbers, characters)
         return ended
+
+
+def _release(command_level: str) -> str:
+    """Return "9.4.0" for the command level 940, "10.0.1" for 1001."""
+    return ".".join((command_level[:-2], *command_level[-2:])) if command_level.isdigit() else command_level
 
 
 def _security(wanted: Prepared) -> bytes | None:

@@ -14,11 +14,14 @@ from mqflow.bindings.errors import ClientPackageError
 from mqflow.cli.exits import EXIT_FAILED, sentence_of
 from mqflow.cli.target import connected, opened, url_option
 from mqflow.cli.terminal import safe
+from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.options import QueueType
 from mqflow.standin.library import mapped_clients
 from mqflow.verbs import inquire_queue_manager
 
 __all__ = ("command",)
+
+_MAY_INQUIRE = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('...') AUTHADD(INQ)"
 
 _PACKAGES = (
     "mqflow",
@@ -86,7 +89,12 @@ def _client_packages() -> Iterator[str]:
 def _reached(url: str | None) -> Iterator[str]:
     """Say what is at the other end of a connection to IBM MQ."""
     with connected(url) as connection:
-        found = inquire_queue_manager(connection)
+        try:
+            found = inquire_queue_manager(connection)
+        except NotAuthorizedError as error:
+            yield f"queue manager      {connection.queue_manager_name}, which may not be inquired"
+            yield f"warning            without its DEADQ no poison is moved ({_MAY_INQUIRE} changes that): {error}"
+            return
     yield f"queue manager      {found.name}, command level {found.command_level}: {found.description or 'no description'}"
     if not found.dead_letter_queue:
         yield "warning            without a dead-letter queue (ALTER QMGR DEADQ(...)), poison that no BOQNAME takes stays"

@@ -11,6 +11,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.settings import load
 from mqflow.mqi.descriptor import NO_ID
+from mqflow.runtime.leaving import leave
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
 from mqflow.verbs import Connection
 
@@ -100,5 +101,4 @@ def connected(url: str | None) -> Iterator[Connection]:
         try:
             yield connection
         finally:
-            connection.backout()  # MQDISC would commit (q101800)
-            connection.disconnect()
+            leave(connection)  # quiet: what the command met is what its user is to hear

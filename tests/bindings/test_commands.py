@@ -1,14 +1,19 @@
 """The commands on IBM MQ: doctor says what there is of it, and those that only move messages move them."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner, Result
 
+from mqflow.bindings.connection import BoundConnection
 from mqflow.cli import main
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import install
 from tests.client_packages import PACKAGES, import_here
 
@@ -35,7 +40,7 @@ def test_doctor_says_which_package_can_be_used_and_what_it_reaches(package: str)
     result = run("doctor", "--url", URL.format(package=package))
 
     assert 0 == result.exit_code, result.output
-    assert f"{package:<18} can be used, built for IBM MQ " in result.output
+    assert re.search(rf"{package:<18} can be used, built for IBM MQ \d+\.\d\.\d\n", result.output), result.output
     assert "queue manager      QM1, command level" in result.output
 
 
@@ -44,6 +49,34 @@ def test_doctor_says_that_the_queue_manager_is_not_reached(package: str) -> None
 
     assert 1 == result.exit_code
     assert "not opened         MQCONNX on QM2 failed: MQRC_Q_MGR_NAME_ERROR (2058)." in result.output
+
+
+def test_doctor_tells_a_queue_manager_that_answers_no_questions_from_one_that_is_not_there(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many applications may connect (AUTHADD(CONNECT)) and not inquire the queue manager."""
+
+    def refuse(connection: BoundConnection, name: str, *_: object, **__: object) -> None:
+        raise error_for(Reason.NOT_AUTHORIZED, "MQOPEN", name, connection.queue_manager_name)
+
+    monkeypatch.setattr(BoundConnection, "open", refuse)
+
+    result = run("doctor", "--url", URL.format(package=package))
+
+    assert 0 == result.exit_code, result.output
+    assert "queue manager      QM1, which may not be inquired" in result.output
+    assert "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('...') AUTHADD(INQ)" in result.output
+
+
+def test_a_command_says_what_broke_and_not_that_its_backout_did_too(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for verb, called in (("get", "MQGET"), ("backout", "MQBACK")):
+        error = error_for(Reason.CONNECTION_BROKEN, called, queue_manager="QM1")
+        monkeypatch.setattr(BoundConnection, verb, Mock(side_effect=error))
+
+    result = run("get", "Q", "--url", URL.format(package=package))
+
+    assert "MQGET (QM1) failed: MQRC_CONNECTION_BROKEN (2009)" in result.stderr
+    assert "MQBACK" not in result.stderr
 
 
 def test_messages_are_put_browsed_and_got(package: str) -> None:
