@@ -119,13 +119,18 @@ class Lander:
         """
         check_room(self._lane.path)  # before anything is got: a backout would be counted
         try:
-            unit = self._browse() if self._options.browse_first else self._take()
+            return self._land()
         except MQIError as error:
-            self._back_out()
+            if error.verb != "MQCMIT":  # of that it is not known whether there is anything to back out
+                self._back_out()
             if error.reason != Reason.SYNCPOINT_LIMIT_REACHED or self._batch == 1:
                 raise
             self._batch = max(self._batch // 2, 1)  # what others count as well, no inquiry tells
+            self.idle = False
             return None
+
+    def _land(self) -> Landed | None:
+        unit = self._browse() if self._options.browse_first else self._take()
         self.idle = not unit
         if not unit:
             return None
@@ -209,8 +214,7 @@ class Lander:
                 until = self._clock.monotonic() + self._options.linger_ms / 1_000
             unit += more
             size += sum(len(got.body) for got in more)
-            # A confirmation of delivery is put in the same unit of work, and counts.
-            uncommitted += sum(2 if got.descriptor.report & Report.COD_MASK else 1 for got in more)
+            uncommitted += sum(map(_counted, more))
         return unit
 
     def _at_once(self, count: int, size: int, uncommitted: int) -> int:
@@ -235,14 +239,15 @@ class Lander:
         first = self._get(_BROWSE_FIRST, self._wait_ms((), 0.0))
         if first is None:
             return []
-        unit, size = [first], len(first.body)
+        unit, size, uncommitted = [first], len(first.body), _counted(first)
         until = self._clock.monotonic() + self._options.linger_ms / 1_000
-        while len(unit) < self._batch and size < self._options.batch_bytes:
+        while uncommitted < self._batch and size < self._options.batch_bytes:
             wait_ms = self._wait_ms(unit, until)
             got = self._get(_BROWSE_NEXT, wait_ms)
             if got is not None:
                 unit.append(got)
                 size += len(got.body)
+                uncommitted += _counted(got)
             elif not wait_ms:
                 break
         return unit
@@ -362,6 +367,11 @@ class Lander:
             f"({self._connection.queue_manager_name}): another lander's unit of work holds it, or somebody took it. Stop the "
             f"other lander. If there is none: mqflow journal settle {self._lane.path.parents[1]} {self._lane.name}"
         )
+
+
+def _counted(got: Got) -> int:
+    """What a message counts in its unit of work: a confirmation of delivery is put in the same one."""
+    return 2 if got.descriptor.report & Report.COD_MASK else 1
 
 
 def _waiting(options: GetOptions, wait_ms: int) -> GetOptions:

@@ -8,12 +8,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from mqflow.journal import JournalFullError, LaneError, TornSegmentError
 from mqflow.journal.segments import pending_path
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import OpenOption, PutOption, Report
+from mqflow.mqi.options import GetOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.landing import STATE_QUEUE, Marker, Publish, Recovery, Refuse, Sound, marker_from, recover, room_for
 from mqflow.runtime.lander import Lander, LanderOptions
@@ -21,7 +22,7 @@ from mqflow.runtime.landing import Progress, Troubled, keep_landing
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_time import SeededRandom
-from mqflow.verbs import Connection, GetOptions, QueueManager
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, QueueManager
 from tests.embedded.disk import memory_folder
 from tests.runtime.landing import (
     GET,
@@ -135,8 +136,13 @@ def test_without_the_marker_the_same_breaks_lose_or_double(control: Callable[...
     assert {"lost": wrong == "lost", "doubled": wrong == "doubled"} == {"lost": lost, "doubled": doubled}
 
 
-@pytest.mark.parametrize("reason", [Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED])
-@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize(
+    ("reason", "moment"),
+    [
+        *((reason, moment) for reason in (Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED) for moment in Moment),
+        (Reason.RESOURCE_PROBLEM, Moment.BEFORE),  # the connection works on, and a backout says nothing about the commit
+    ],
+)
 def test_a_commit_in_doubt_is_settled_by_the_marker(reason: Reason, moment: Moment, landing: Landing) -> None:
     landing.kit.faults.add(Fault(verb="MQCMIT", nth=2, reason=reason, moment=moment))  # the first claims the lane
 
@@ -247,6 +253,53 @@ def test_maxumsgs_bounds_a_segment(limit: int, options: LanderOptions, landing: 
     assert list(range(COUNT)) == landing.landed
 
 
+@pytest.mark.parametrize(("options", "nth"), [(GET, 2), (MODES["browse"], 20)], ids=MODES)
+def test_a_unit_of_work_that_others_fill_too_is_made_smaller(options: LanderOptions, nth: int, landing: Landing) -> None:
+    """MAXUMSGS counts what no inquiry tells; the limit is met, and half as much fits."""
+    landing.kit.faults.add(Fault(verb="MQGET", object_name=QUEUE, nth=nth, reason=Reason.SYNCPOINT_LIMIT_REACHED))
+
+    sizes = landing.land(replace(options, batch=16))
+
+    assert 8 == max(sizes)
+    assert list(range(COUNT)) == landing.landed
+
+
+def test_a_segment_waits_for_more_messages_as_long_as_it_may_linger(landing: Landing) -> None:
+    steal(landing.connect(), lambda number: number > 0)
+    late = _Late(landing.kit, put=[1, 2])
+    lander = lander_on(late, landing.folder, landing.kit.clock, LanderOptions(linger_ms=200))  # type: ignore[arg-type]  # passes on
+    lander._stopping = lambda: False  # type: ignore[misc]  # this one waits
+    lander.open()
+
+    landed = lander.land()
+
+    assert landed is not None
+    assert (3, [0, 1, 2]) == (landed.rows, landing.landed)
+    assert [200, 120, 40] == late.waited_ms  # a message comes every 80 ms; what is left of the time then brings nothing
+
+
+class _Late:
+    """A connection on which one who waits gets the next message 80 ms later, while there are any."""
+
+    def __init__(self, kit: QueueManagerKit, put: list[int]) -> None:
+        self._inner = kit.queue_manager.connect()
+        self._other = kit.queue_manager.connect()
+        self._clock = kit.clock
+        self._put = put
+        self.waited_ms: list[int] = []
+
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
+        if options.options & GetOption.WAIT:
+            self.waited_ms.append(options.wait_ms)
+            self._clock.advance(min(options.wait_ms, 80) / 1_000)
+            if self._put:
+                put(self._other, self._put.pop(0), 1)
+        return self._inner.get(handle, replace(options, options=options.options & ~GetOption.WAIT))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+
 def test_no_room_at_all_is_said(landing: Landing) -> None:
     landing.kit.mqsc("ALTER QMGR MAXUMSGS(3)")
 
@@ -254,7 +307,8 @@ def test_no_room_at_all_is_said(landing: Landing) -> None:
         landing.land()
 
 
-def test_messages_that_ask_for_a_confirmation_of_delivery_count_twice(landing: Landing) -> None:
+@pytest.mark.parametrize("options", MODES.values(), ids=MODES)
+def test_messages_that_ask_for_a_confirmation_of_delivery_count_twice(options: LanderOptions, landing: Landing) -> None:
     landing.kit.define("REPLIES")
     connection = landing.connect()
     steal(connection, lambda _: True)
@@ -263,7 +317,7 @@ def test_messages_that_ask_for_a_confirmation_of_delivery_count_twice(landing: L
         connection.put1(QUEUE, asked, b"%d" % number, PutOption.NO_SYNCPOINT)
     landing.kit.mqsc("ALTER QMGR MAXUMSGS(9)")
 
-    landing.land()
+    landing.land(options)
 
     assert list(range(COUNT)) == landing.landed
     assert {0} == set(column(landing.folder, "backout_count"))
