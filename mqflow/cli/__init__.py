@@ -6,7 +6,7 @@ Knows the commands' names and one line of each, so that `mqflow --help` is fast;
 import importlib
 import os
 import sys
-from typing import Final
+from typing import IO, Any, Final
 
 import click
 
@@ -74,11 +74,22 @@ class _LazyGroup(click.Group):
             with formatter.section("Commands of plugins"):
                 formatter.write_dl(added)
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Return click's context of `mqflow` itself; what is wrong with its own options is told as everything is."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as error:
+            raise _Told(error) from error
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command. The one place of the command line where every exception ends, as a sentence on stderr."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):  # click ends each as it should
+        except click.ClickException as error:
+            raise _Told(error) from error
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):  # click ends each as it should
             raise
         except KeyboardInterrupt:
             ctx.exit(EXIT_INTERRUPTED)
@@ -87,6 +98,22 @@ class _LazyGroup(click.Group):
                 raise
             click.echo(f"mqflow: {sentence_of(error)}", err=True)
             ctx.exit(exit_code_of(error))
+
+
+class _Told(click.ClickException):
+    """What click refuses, told as all other errors are; below how the command is used, where that is what was wrong."""
+
+    def __init__(self, error: click.ClickException) -> None:
+        super().__init__(error.format_message())
+        self.exit_code = error.exit_code  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]  # click reads it of the error
+        self._ctx = error.ctx if isinstance(error, click.UsageError) else None
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Write it to stderr."""
+        if self._ctx is not None:
+            hint = f"Try '{self._ctx.command_path} {self._ctx.help_option_names[-1]}' for help."
+            click.echo(f"{self._ctx.get_usage()}\n{hint}\n", file=file, err=True)
+        click.echo(f"mqflow: {self.message}", file=file, err=True)
 
 
 def _plugin_lines() -> dict[str, str]:

@@ -24,14 +24,24 @@ EXIT_ORDERED: Final = 76
 EXIT_CODES: Final = {
     0: "done",
     EXIT_FAILED: "failed: the queue manager refused, a file cannot be read, the application raised",
-    EXIT_USAGE: "wrong usage: an argument, an option, a setting, a URL",
+    EXIT_USAGE: "wrong usage: an argument, an option, a setting, a URL; a package that is missing; nothing was done",
     EXIT_NOTHING: "nothing there: no message, no story",
     10: "mqsc: a command of the script failed",
     75: "run: handlers were cut off; their messages are on their queues again",
     EXIT_INTERRUPTED: "interrupted",
 }
 
-_USAGE_ERRORS: Final = frozenset({"ConfigurationError", "PluginError", "SettingsError"})
+_USAGE_ERRORS: Final = frozenset(
+    {
+        "ClientPackageError",
+        "ConfigurationError",
+        "ForeignJournalError",
+        "JavaError",
+        "SettingsError",
+        "SparkMissingError",
+        "UnprotectedAddressError",
+    }
+)
 _SENTENCE_END: Final = (".", "!", "?")
 
 
@@ -40,8 +50,13 @@ def epilog() -> str:
     return "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
 
 
-def exit_code_of(error: Exception) -> int:
-    """Return what the process exits with: `EXIT_USAGE` for what was typed or set wrongly, else `EXIT_FAILED`."""
+def exit_code_of(error: BaseException) -> int:
+    """Return what the process exits with: `EXIT_USAGE` for what was typed, set or installed wrongly, else `EXIT_FAILED`.
+
+    Of a group of errors, the first counts: it is the one that is told.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return exit_code_of(error.exceptions[0])
     # By name: an error of a module that was never imported cannot be compared with, and importing it would cost each start.
     names = {kind.__name__ for kind in type(error).__mro__}
     return EXIT_USAGE if names & _USAGE_ERRORS else EXIT_FAILED

@@ -300,7 +300,7 @@ def _asked_for(user: str) -> str:
 def _check_not_active(name: str, data: DataFolder, *, standby: bool) -> None:
     owner = None if standby else owner_pid(data)
     if owner is not None:
-        raise click.ClickException(f"{name} is active already, as process {owner}. A second one stands by: --standby.")
+        raise ConfigurationError(f"{name} is active already, as process {owner}. A second one stands by: --standby.")
 
 
 def _note_with_time(text: str) -> None:

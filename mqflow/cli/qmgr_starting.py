@@ -14,11 +14,17 @@ import anyio
 from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.app.errors import ConfigurationError
 from mqflow.cli.answering import answers
+from mqflow.cli.exits import EXIT_USAGE
 from mqflow.cli.terminal import note
 from mqflow.embedded.storage.folder import prepare_folder
 from mqflow.embedded.storage.standby import owner_pid
 
-__all__ = ("LOG", "until_ready")
+__all__ = ("LOG", "NotStartedError", "until_ready")
+
+
+class NotStartedError(Exception):
+    """The process that was started has ended, or does not say that it is ready."""
+
 
 LOG: Final = "qmgr.log"
 """In the folder of the queue manager: what it says in the background."""
@@ -27,7 +33,9 @@ _TIME: Final = re.compile(r"^[0-9 :-]{19}Z ")
 
 
 def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, said_before: int) -> str:
-    """Return what it has become. Raises `ConfigurationError` where it has ended, or says nothing for too long.
+    """Return what it has become. Raises `NotStartedError` where it has ended, or says nothing for too long.
+
+    And `ConfigurationError` where it has ended for how it was started.
 
     `said_before` is how long its log was when it was started.
     """
@@ -39,7 +47,8 @@ def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, said
         said = (place / LOG).read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
         if code is not None:
             why = said[-1].removeprefix("mqflow: ") if said else "it said nothing"
-            raise ConfigurationError(f"{name} did not start (exit code {code}): {why}")
+            error = ConfigurationError if code == EXIT_USAGE else NotStartedError
+            raise error(f"{name} did not start (exit code {code}): {why}")
         owns = owner_pid(data) == process.pid
         # It says so once it listens at every address, and answers at its own before that.
         active = owns and any(f"{name} is active, at" in line for line in said) and answers(place)
@@ -48,7 +57,7 @@ def until_ready(process: "subprocess.Popen[bytes]", name: str, place: Path, said
             _tell_the_rest(said, name)
             return f"{name} {'is active' if active else 'stands by'} as process {process.pid}."
         anyio.run(anyio.sleep, 0.05)
-    raise ConfigurationError(f"{name} is not ready after {_START_S:g} s; {place / LOG} says more.")
+    raise NotStartedError(f"{name} is not ready after {_START_S:g} s; {place / LOG} says more.")
 
 
 def _tell_the_rest(said: Sequence[str], name: str) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from mqflow.app.errors import ConfigurationError
 from mqflow.app.settings import load
 from mqflow.cli import standin_start
 from mqflow.cli.target import opened, url_option
@@ -38,7 +39,7 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
     committed when it ends is backed out.
     """
     if why := can_load():
-        raise click.ClickException(why)
+        raise ConfigurationError(why)
     if mqsc is None:
         with opened(url):
             pass  # said here, in a sentence, and not when the program is half started
@@ -50,7 +51,7 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
     try:
         os.execvpe(program[0], program, environment)  # noqa: S606 - the user's own command, as typed
     except OSError as error:
-        raise click.ClickException(f"{program[0]} cannot be run: {error.strerror}.") from error
+        raise ConfigurationError(f"{program[0]} cannot be run: {error.strerror}.") from error
 
 
 @command.command("kit")

@@ -97,5 +97,5 @@ def test_what_only_its_own_tools_can_do_says_so(package: str) -> None:
 
     result = run("mqsc", "queues.mqsc", "--url", URL.format(package=package))
 
-    assert 1 == result.exit_code
+    assert 2 == result.exit_code
     assert "mqflow neither defines nor lists its objects. runmqsc does." in result.stderr

@@ -229,8 +229,8 @@ def test_who_starts_it_twice_hears_that_it_is_active(run: Run) -> None:
     assert first.stderr.startswith("mqflow: nobody has a password yet, so nobody gets in over TCP")
     assert f"QM1 is active as process {pid}.\n" == first.stdout
     for again in (run("qmgr", "start", "QM1"), run("qmgr", "serve", "QM1")):
-        assert 1 == again.exit_code
-        assert f"QM1 is active already, as process {pid}. A second one stands by: --standby." in again.stderr
+        assert 2 == again.exit_code
+        assert f"mqflow: QM1 is active already, as process {pid}. A second one stands by: --standby." in again.stderr
 
 
 def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
@@ -442,7 +442,7 @@ def test_one_that_cannot_listen_where_it_should_is_not_said_to_be_active(run: Ru
     result = run("qmgr", "start", "QM1", "--listen", "198.51.100.1:1414")
 
     assert 2 == result.exit_code
-    assert "QM1 did not start (exit code 1): 198.51.100.1:1414 can be reached from other machines" in result.stderr
+    assert "QM1 did not start (exit code 2): 198.51.100.1:1414 can be reached from other machines" in result.stderr
 
 
 def test_status_says_the_name_of_an_ended_one_whatever_its_folder_is_called(run: Run) -> None:

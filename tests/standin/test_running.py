@@ -100,7 +100,7 @@ def test_definitions_that_are_refused_end_the_program_before_it_starts(runner: R
 def test_a_program_that_is_not_there_is_a_sentence(runner: Runner) -> None:
     ended = runner.run("", *IN_MEMORY, command=("no-such-program",))
 
-    assert (1, "Error: no-such-program cannot be run: No such file or directory.\n") == (ended.returncode, ended.stderr)
+    assert (2, "mqflow: no-such-program cannot be run: No such file or directory.\n") == (ended.returncode, ended.stderr)
 
 
 def test_the_sitecustomize_that_was_there_is_imported_as_well(runner: Runner) -> None:

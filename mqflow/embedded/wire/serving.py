@@ -25,7 +25,17 @@ from mqflow.embedded.wire.switchboard import Switchboard, switchboard_of_system
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("CONNECTIONS_MAX", "Room", "Servable", "ServableConnection", "Server", "ServingError", "serve", "serve_tcp")
+__all__ = (
+    "CONNECTIONS_MAX",
+    "Room",
+    "Servable",
+    "ServableConnection",
+    "Server",
+    "ServingError",
+    "UnprotectedAddressError",
+    "serve",
+    "serve_tcp",
+)
 
 CONNECTIONS_MAX: Final = 2_048
 """How many connections are served at a time, where nobody says otherwise."""
@@ -42,6 +52,10 @@ _BEYOND_HELLO_S: Final = 2.0
 
 class ServingError(Exception):
     """The socket cannot be had. The sentence says why and what to do."""
+
+
+class UnprotectedAddressError(ServingError):
+    """An address that other machines reach takes TLS."""
 
 
 class Room:
@@ -288,7 +302,7 @@ def serve_tcp(
     Raises `ServingError` for an address beyond this machine without TLS, and where the port cannot be had.
     """
     if tls is None and not is_loopback(address.host):
-        raise ServingError(
+        raise UnprotectedAddressError(
             f"{address} can be reached from other machines, so it takes TLS: `mqflow qmgr tls` makes certificates. "
             "127.0.0.1 is for this machine only."
         )
