@@ -14,6 +14,7 @@ from pathlib import Path
 from benchmarks.orders import BODY
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.frames import LENGTH_BYTES, Frames
+from mqflow.embedded.wire.parting import Parting
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ApplicationType, GetOption, Persistence
 from mqflow.verbs import GetOptions, Got
@@ -48,14 +49,18 @@ def _ask(frames: Frames, request: calls.Exchange, asked: bytes) -> None:
 
 
 def _answer(stream: socket.socket) -> None:
-    frames, decoded, whole = Frames(stream), calls.Decoded(), bytearray(LENGTH_BYTES)
+    frames, decoded, whole, parting = Frames(stream), calls.Decoded(), bytearray(LENGTH_BYTES), Parting()
+
+    def send(part: calls.Exchanged) -> int:
+        calls.encode_into(calls.Reply(None, part), whole, LENGTH_BYTES)
+        frames.send_filled(whole)
+        return len(whole)
+
     while (frame := frames.receive()) is not None:
         request = decoded(frame)
         assert isinstance(request, calls.Exchange)
         unit = tuple(_got(number) for number in range(request.most))
-        for part in calls.in_parts(calls.Exchanged(unit=unit)):
-            calls.encode_into(calls.Reply(None, part), whole, LENGTH_BYTES)
-            frames.send_filled(whole)
+        send(parting.send_all_but_last(unit, send))
 
 
 def _got(number: int) -> Got:

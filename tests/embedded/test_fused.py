@@ -22,6 +22,7 @@ from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.frames import Frames
+from mqflow.embedded.wire.parting import MESSAGES_MAX, PART_BYTES, Parting
 from mqflow.embedded.wire.served import ServedConnection, ServedHandle, ServedQueueManager
 from mqflow.embedded.wire.serving import serve
 from mqflow.embedded.wire.signals import HasDescriptor, SocketSignal, Waited
@@ -195,18 +196,42 @@ def test_a_unit_ends_before_it_is_too_long_for_a_frame(
     assert [[5, 4], [2], [22], [1]] == [[len(got.body) for got in unit] for unit in units]
 
 
-@given(st.integers(0, 700))
-@example(32)
-@example(33)
-def test_a_unit_goes_in_parts_of_much_the_same_size(count: int) -> None:
-    unit = tuple(_got(number) for number in range(count))
+_UNITS = st.lists(st.lists(st.one_of(st.integers(0, 2_000), st.integers(0, 3_000_000)), max_size=120), min_size=1, max_size=4)
 
-    parts = tuple(calls.in_parts(calls.Exchanged(unit=unit)))
 
-    assert unit == tuple(got for part in parts for got in part.unit)
-    assert [True] * (len(parts) - 1) + [False] == [part.more for part in parts]
-    assert -(-count // 32) == len(parts) or count == 0
-    assert max(len(part.unit) for part in parts) - min(len(part.unit) for part in parts) < max(2, len(parts))
+@given(_UNITS)
+@example([[300] * 32, [300] * 33, [40_000] * 40, [300] * 70])
+def test_a_unit_goes_in_parts_of_no_more_messages_and_bytes_than_is_good_for_it(units: list[list[int]]) -> None:
+    parting = Parting()
+    for lengths in units:
+        unit = tuple(_got(number) for number in range(len(lengths)))
+        sent: list[calls.Exchanged] = []
+
+        def send(part: calls.Exchanged) -> int:
+            sent.append(part)  # noqa: B023 - called at once
+            return sum(lengths[int(got.body)] for got in part.unit)  # noqa: B023 - called at once
+
+        last = parting.send_all_but_last(unit, send)
+
+        assert unit == tuple(got for part in (*sent, last) for got in part.unit)
+        assert [True] * len(sent) + [False] == [part.more for part in (*sent, last)]
+        assert all(0 < len(part.unit) <= MESSAGES_MAX for part in sent)
+        assert len(last.unit) <= MESSAGES_MAX
+
+
+def test_parts_of_messages_that_are_all_as_long_settle_at_what_a_socket_takes() -> None:
+    parting, counts = Parting(), list[int]()
+    for length in (10_000, 10_000, 200_000, 100):
+        parts: list[int] = []
+
+        def send(part: calls.Exchanged) -> int:
+            parts.append(len(part.unit))  # noqa: B023 - called at once
+            return length * len(part.unit)  # noqa: B023 - called at once
+
+        parting.send_all_but_last([_got(number) for number in range(200)], send)
+        counts.append(parts[-1])
+
+    assert [PART_BYTES // 10_000, PART_BYTES // 10_000, 1, MESSAGES_MAX] == counts
 
 
 def _got(number: int) -> Got:
@@ -227,15 +252,13 @@ def test_a_unit_in_many_parts_is_one_unit_of_work(owner: EmbeddedQueueManager, c
     assert bodies[200] == connection.exchange(handle, AT_ONCE, commit=None, most=200).unit[0].body
 
 
-def test_a_unit_that_was_waited_for_comes_in_parts_too(
-    owner: EmbeddedQueueManager, connection: ServedConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mqflow.embedded.wire.calls._PART_MAX", 1)
+def test_a_unit_that_was_waited_for_comes_in_parts_too(owner: EmbeddedQueueManager, connection: ServedConnection) -> None:
     handle = connection.open(QUEUE, BOTH)
+    bodies = [b"%d" % number for number in range(MESSAGES_MAX + 1)]
     taken: list[bytes] = []
 
     def take() -> None:
-        taken.extend(got.body for got in connection.exchange(handle, PATIENT, commit=True, most=3).unit)
+        taken.extend(got.body for got in connection.exchange(handle, PATIENT, commit=True, most=100).unit)
 
     consumer = threading.Thread(target=take)
     queue = owner._machine.local_queue(QUEUE)
@@ -243,12 +266,12 @@ def test_a_unit_that_was_waited_for_comes_in_parts_too(
     while not queue.waiters:
         threading.Event().wait(0.001)
     local = owner.connect()
-    for body in (b"1", b"2", b"3"):
+    for body in bodies:
         local.put1(QUEUE, MessageDescriptor(), body, PutOption.SYNCPOINT)
     local.commit()
     consumer.join()
 
-    assert [b"1", b"2", b"3"] == taken
+    assert bodies == taken
 
 
 def test_a_way_cut_between_two_parts_leaves_the_commit_in_no_doubt_and_gives_no_part_of_a_unit(folder: Path) -> None:
@@ -259,6 +282,30 @@ def test_a_way_cut_between_two_parts_leaves_the_commit_in_no_doubt_and_gives_no_
 
     assert exchange.get_error is not None
     assert (None, (), Reason.CONNECTION_BROKEN) == (exchange.settle_error, exchange.unit, exchange.get_error.reason)
+
+
+def test_who_dies_between_two_parts_leaves_the_whole_unit_to_others(owner: EmbeddedQueueManager, folder: Path) -> None:
+    bodies = [b"%d" % number for number in range(MESSAGES_MAX + 1)]
+    put(owner, *bodies)
+    with serve(owner, folder / "qm") as server:
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.connect(str(folder / "qm"))
+            frames = Frames(stream)
+            frames.exchange(calls.encode(calls.Hello(calls.PROTOCOL_VERSION, "", "raw", "")))
+            opening = calls.Open(QUEUE, int(BOTH), 1, "", "", "")
+            opened = calls.decode_reply(opening, frames.exchange(calls.encode(opening))).value
+            assert isinstance(opened, calls.Opened)
+            request = calls.Exchange(opened.handle, AT_ONCE, commit=True, most=100)
+            part = calls.decode_reply(request, frames.exchange(calls.encode(request))).value
+            assert isinstance(part, calls.Exchanged)
+            assert part.more
+        while server.connection_count:
+            threading.Event().wait(0.001)
+
+        local = owner.connect()
+        handle = local.open(QUEUE, BOTH)
+        back = [local.get(handle, AT_ONCE) for _ in bodies]
+        assert [(body, 1) for body in bodies] == [(got.body, got.descriptor.backout_count) for got in back if got is not None]
 
 
 def test_several_puts_are_parted_into_frames(

@@ -22,6 +22,7 @@ from mqflow.embedded.wire.entrances import Entrance
 from mqflow.embedded.wire.frames import FRAME_BYTES_MAX, LENGTH_BYTES, Frame, FrameError, Frames, SilenceError
 from mqflow.embedded.wire.heart import Heart
 from mqflow.embedded.wire.lent_line import Left, LentLine
+from mqflow.embedded.wire.parting import Parting
 from mqflow.embedded.wire.performing import Performing
 from mqflow.embedded.wire.pulse import Pulses
 from mqflow.embedded.wire.servable import Host, Servable, ServableConnection
@@ -94,6 +95,7 @@ class Answering:
         self._over = over
         self._arrived = arrived
         self._decoded = calls.Decoded()
+        self._parting = Parting()
         #: Where answers are written, one after the other.
         self._answer = bytearray(LENGTH_BYTES)
         self._last_exchange: tuple[calls.Exchange | None, GetOptions] = None, GetOptions()
@@ -173,14 +175,23 @@ class Answering:
         return connection
 
     def _say(self, reply: calls.Reply[object]) -> None:
+        """Send it; a long unit in parts."""
         value = reply.value
-        parts = map(partial(calls.Reply, None), calls.in_parts(value)) if isinstance(value, calls.Exchanged) else (reply,)
-        for part in parts:
-            calls.encode_into(part, self._answer, LENGTH_BYTES)
-            self._frames.beating = False
-            self._frames.send_filled(self._answer)
-        if len(self._answer) > _ANSWER_BYTES_MAX:
+        if isinstance(value, calls.Exchanged) and len(value.unit) > 1:
+            reply = calls.Reply(
+                None, self._parting.send_all_but_last(value.unit, lambda part: self._send(calls.Reply(None, part)))
+            )
+        self._send(reply)
+
+    def _send(self, reply: calls.Reply[object]) -> int:
+        """Send it, and return how many bytes that were."""
+        calls.encode_into(reply, self._answer, LENGTH_BYTES)
+        self._frames.beating = False
+        self._frames.send_filled(self._answer)
+        sent_bytes = len(self._answer)
+        if sent_bytes > _ANSWER_BYTES_MAX:
             self._answer = bytearray(LENGTH_BYTES)
+        return sent_bytes
 
     def _beat(self) -> None:
         """Be a pulse, for as long as it is heard."""

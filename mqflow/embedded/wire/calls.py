@@ -85,7 +85,6 @@ __all__ = (
     "error_of",
     "failure_of",
     "in_frames",
-    "in_parts",
     "in_runs",
 )
 
@@ -102,9 +101,6 @@ _REPEATED_MAX: Final = 16
 MANY_MAX: Final = 10_000
 """How many messages are got at a time, whatever is asked for: an answer is a frame, and a frame is in memory."""
 _Many = Annotated[int, Meta(le=MANY_MAX)]
-
-# Few enough that the first part is there before its reader falls asleep, so many that a part costs little for each.
-_PART_MAX: Final = 32
 
 T = TypeVar("T")
 
@@ -271,7 +267,7 @@ class Exchanged(Struct, frozen=True, omit_defaults=True):
     unit: tuple[Got, ...] = ()
     get: "Failure | None" = None
     waits: bool = False
-    #: Whether a reply with more of the unit follows: the application reads one part while the next is written.
+    #: Whether a reply with more of the unit follows.
     more: bool = False
 
 
@@ -418,17 +414,6 @@ class Decoded:
                 self._known.clear()
             self._known[data] = request
         return request
-
-
-def in_parts(answer: Exchanged) -> Iterator[Exchanged]:
-    """Give the answer in the parts it is sent in; mostly that is one."""
-    unit = answer.unit
-    if len(unit) <= _PART_MAX:
-        yield answer
-        return
-    size = -(-len(unit) // -(-len(unit) // _PART_MAX))
-    for start in range(0, len(unit), size):
-        yield Exchanged(unit=unit[start : start + size], more=start + size < len(unit))
 
 
 def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[tuple[tuple[MessageDescriptor, bytes], ...]]:
