@@ -284,7 +284,7 @@ class BoundConnection:
         """Return the MQOD. A name that is too long for its field is refused here: cut, it would be another's."""
         for text, reason in (
             (name, Reason.OBJECT_NAME_ERROR),
-            (queue_manager, Reason.OBJECT_Q_MGR_NAME_ERROR),
+            (queue_manager, Reason.UNKNOWN_OBJECT_Q_MGR),
             (dynamic_name, Reason.DYNAMIC_Q_NAME_ERROR),
         ):
             if len(text) > OBJECT_NAME_CHARS_MAX:

@@ -1,6 +1,6 @@
 """MQOPEN and MQCLOSE: names resolved, exclusivity kept, dynamic queues made and deleted.
 
-Called under the machine's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues).
+Called under the machine's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
 """
 
 from collections.abc import Callable, Sequence
@@ -223,6 +223,8 @@ def _check_queue_manager(machine: Machine, wanted: Wanted) -> None:
     if wanted.object_type == ObjectType.Q_MGR:
         if wanted.name not in {"", machine.name}:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {machine.name}")
+        if wanted.queue_manager not in {"", machine.name}:
+            raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"This queue manager is {machine.name}")
         return
     if wanted.object_type == ObjectType.TOPIC and not wanted.name:
         return
@@ -231,7 +233,7 @@ def _check_queue_manager(machine: Machine, wanted: Wanted) -> None:
     if wanted.queue_manager in {"", machine.name}:
         return
     if not is_object_name(wanted.queue_manager):
-        raise Refusal(Reason.OBJECT_Q_MGR_NAME_ERROR, f"{wanted.queue_manager!r} is no name of a queue manager")
+        raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.queue_manager!r} is no name of a queue manager")
     local_use = wanted.options & (INPUT | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET)
     reason = Reason.UNKNOWN_OBJECT_Q_MGR if local_use else Reason.UNKNOWN_REMOTE_Q_MGR
     raise Refusal(reason, f"{wanted.queue_manager} is not {machine.name}, and there are no channels to others here")

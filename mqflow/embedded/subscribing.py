@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = (
     "close_subscription",
     "enter",
+    "expires_at",
     "new_subscription",
     "remove_subscription",
     "request_retained",
@@ -165,7 +166,7 @@ def new_subscription(
             creation_time=time,
             alteration_date=date,
             alteration_time=time,
-            expires_at=_expires_at(machine, attributes.expiry_tenths),
+            expires_at=expires_at(machine, attributes.expiry_tenths),
         )
     )
     retained = UnitOfWork()
@@ -312,7 +313,7 @@ def _altered(machine: Machine, found: SubscriptionAttributes, wanted: Subscripti
         accounting_token=wanted.accounting_token if with_context else found.accounting_token,
         application_identity_data=wanted.application_identity_data if with_context else found.application_identity_data,
         expiry_tenths=wanted.expiry_tenths,
-        expires_at=_expires_at(machine, wanted.expiry_tenths),
+        expires_at=expires_at(machine, wanted.expiry_tenths),
         alteration_date=date,
         alteration_time=time,
     )
@@ -418,7 +419,8 @@ def _end_expired(machine: Machine) -> None:
             _drop_queue(machine, subscription)
 
 
-def _expires_at(machine: Machine, tenths: int) -> float | None:
+def expires_at(machine: Machine, tenths: int) -> float | None:
+    """Return when a subscription made or altered now is over; None for never."""
     return None if tenths < 0 else machine.clock.wall() + tenths / 10
 
 

@@ -21,7 +21,7 @@ from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.retaining import clear_retained
 from mqflow.embedded.selecting import check_selection
 from mqflow.embedded.settling import commit_alone, make_durable, undone_where_refused
-from mqflow.embedded.subscribing import enter, new_subscription, remove_subscription
+from mqflow.embedded.subscribing import enter, expires_at, new_subscription, remove_subscription
 from mqflow.embedded.subscription import Subscription
 from mqflow.embedded.topic_administration import SubscriptionStatus, TopicStatus
 from mqflow.embedded.unit_of_work import UnitOfWork
@@ -227,11 +227,14 @@ class TopicDefinitions:
 
     def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Wait:
         machine, before = self._machine, subscription.attributes
+        values = _without_its_topic(machine, before, values)
         altered = _with(before, values)
         for field in _NOT_ALTERABLE:
             if field in values and _with(before, {field: values[field]}) != before:
                 raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"{field.replace('_', ' ')} of a subscription cannot be altered")
         date, time = machine.now_as_text()
+        if "expiry_tenths" in values:  # what is left of it begins anew
+            altered = replace(altered, expires_at=expires_at(machine, altered.expiry_tenths))
         subscription.attributes = replace(altered, alteration_date=date, alteration_time=time)
         if not before.durable:
             return lambda: None
@@ -245,6 +248,14 @@ class TopicDefinitions:
         if subscription.holder is not None:
             raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{subscription.holder.connection.application_name} holds it")
         return remove_subscription(self._machine, subscription) or (lambda: None)
+
+
+def _without_its_topic(machine: Machine, known: SubscriptionAttributes, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values without the topic, where that is the one it has: said by an object, a string, or both."""
+    said = values.get("topic_object", ""), values.get("topic_string", "")
+    if not any(said) or topic_string_of(machine, *said) != known.topic_string:
+        return values
+    return {field: value for field, value in values.items() if field not in {"topic_object", "topic_string"}}
 
 
 def _with_retained(machine: Machine, subscription: Subscription, wait: Wait, retained: UnitOfWork) -> Wait:

@@ -217,8 +217,12 @@ def test_another_queue_manager_cannot_be_reached(queue: str, program: Program) -
         program.open(queue, OUTPUT, queue_manager="ELSEWHERE")
     with refused(Reason.UNKNOWN_OBJECT_Q_MGR):
         program.open(queue, SHARED, queue_manager="ELSEWHERE")
-    with refused(Reason.OBJECT_Q_MGR_NAME_ERROR):
+    with refused(Reason.UNKNOWN_OBJECT_Q_MGR):  # rc2086; 2153 is for distribution lists
         program.open(queue, OUTPUT, queue_manager="NO NAME")
+    with refused(Reason.UNKNOWN_OBJECT_Q_MGR):
+        program.open(queue, OUTPUT, queue_manager="Q" * 49)
+    with refused(Reason.UNKNOWN_OBJECT_Q_MGR):
+        program.open("", OpenOption.INQUIRE, object_type=ObjectType.Q_MGR, queue_manager="ELSEWHERE")
 
 
 def test_its_own_queue_manager_may_be_named(queue_manager: QueueManagerUnderTest, queue: str, program: Program) -> None:

@@ -4,7 +4,7 @@ Knows the words of these commands; what becomes of publications is the queue man
 Source: IBM, DEFINE TOPIC, DEFINE SUB, DISPLAY TOPIC, SUB, TPSTATUS and SBSTATUS, CLEAR TOPICSTR (Multiplatforms).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, assert_never
 
 from msgspec.structs import asdict
@@ -18,6 +18,7 @@ from mqflow.embedded.mqsc.commands import (
     Selection,
     TopicAct,
     TopicNoun,
+    Value,
 )
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.lexer import RefusedError
@@ -26,6 +27,7 @@ from mqflow.embedded.topic_administration import TopicAdministration
 from mqflow.mqi.attributes import AttributeSpec
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import PRIORITY_AS_PUBLISHED, SubscriptionAttributes
 from mqflow.mqi.subscription_attributes import SUBSCRIPTION_ATTRIBUTES, row_of
 from mqflow.mqi.topic_attributes import TOPIC_ATTRIBUTES, TopicAttributes
 
@@ -41,6 +43,7 @@ __all__ = (
     "build_delete",
     "build_display",
     "change_topics",
+    "like_subscription",
     "show_topics",
 )
 
@@ -79,6 +82,15 @@ DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE",
 DELETING: Final = {"IGNSTATE": "IGNSTATE"}
 SHOWING: Final = {word: word for word in ("ALL", "WHERE")}
 CLEARING: Final = {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}
+# What DEFINE SUB REPLACE sets where it does not say it: the rest cannot be altered, or has to be said.
+_REPLACED: Final = {
+    "user_data": "",
+    "priority": PRIORITY_AS_PUBLISHED,
+    "expiry_tenths": -1,
+    "application_identity_data": "",
+    "user_may_vary": 1,
+    "correlation_id": "",
+}
 _HEADINGS: Final[dict[TopicNoun, str]] = {
     "TOPIC": "AMQ8633: Topic details.",
     "SUB": "AMQ8096: Subscription details.",
@@ -192,16 +204,28 @@ def _define_subscription(action: DefineOfTopics, topics: TopicAdministration) ->
     if action.alters:
         topics.alter_subscription(action.name, action.values)
         return f"AMQ8098: Subscription {action.name} is changed."
-    values = dict(action.values)
+    values = {**_REPLACED, **action.values} if action.replace else dict(action.values)
     if action.like:
         known = {found.attributes.name: found.attributes for found in topics.subscriptions()}
         if action.like not in known:
             raise error_for(Reason.NO_SUBSCRIPTION, "DEFINE SUB LIKE", action.like)
-        row = row_of(known[action.like])
-        copied = {spec.field: row[spec.field] for spec in SUBSCRIPTION_ATTRIBUTES if not spec.read_only}
-        values = copied | values
+        values = like_subscription(known[action.like], action.values)
     topics.define_subscription(action.name, values, replace=action.replace)
     return f"AMQ8094: Subscription {action.name} is defined."
+
+
+def like_subscription(like: SubscriptionAttributes, given: Mapping[str, Value]) -> dict[str, Value]:
+    """Return what a subscription is defined with that is like another one but for what is given.
+
+    It is to the same topic: the topic string is copied whole, and so the topic object it began with is not; one that is given
+    says the topic by itself.
+    """
+    row = row_of(like)
+    copied = {spec.field: row[spec.field] for spec in SUBSCRIPTION_ATTRIBUTES if not spec.read_only}
+    copied["topic_object"] = ""
+    if "topic_object" in given:
+        copied["topic_string"] = ""
+    return {**copied, **given}
 
 
 def _names(noun: TopicNoun, topics: TopicAdministration) -> set[str]:

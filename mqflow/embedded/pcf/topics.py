@@ -4,7 +4,8 @@ Source: IBM, "Change, Copy, and Create Topic", "Delete Topic", "Inquire Topic", 
 Subscription", "Inquire Subscription"; MQTSCOPE_*, MQRU_*, MQVU_* numbers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import asdict, replace
@@ -13,6 +14,7 @@ from mqflow.embedded.administration import Administration
 from mqflow.embedded.mqsc.commands import ClearTopic, DefineOfTopics, DeleteOfTopics, TopicNoun, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
+from mqflow.embedded.mqsc.topics import like_subscription
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request, stranger
 from mqflow.embedded.pcf.selecting import responses, wanted
@@ -84,7 +86,7 @@ def copy_topic(request: Request, administration: Administration) -> Iterable[Row
     if found is None:
         raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=f"There is no topic {source}", parameter=_FROM_TOPIC)
     values = {spec.field: getattr(found, spec.field) for spec in _SETTABLE_TOPIC.values()}
-    _define("TOPIC", request.name(_TO_TOPIC), request, administration, alters=False, like=values)
+    _define("TOPIC", request.name(_TO_TOPIC), request, administration, alters=False, like=lambda given: {**values, **given})
     return ()
 
 
@@ -152,9 +154,7 @@ def copy_subscription(request: Request, administration: Administration) -> Itera
         raise PCFError(Reason.NO_SUBSCRIPTION, detail=f"There is no subscription {source}", parameter=_FROM_SUB)
     if not target:
         raise PCFError(PCFReason.SUB_NAME_ERROR, detail="A subscription needs a name", parameter=_TO_SUB)
-    row = row_of(found.attributes)
-    values = {spec.field: row[spec.field] for spec in _SETTABLE_SUB.values() if row[spec.field] != ""}
-    _define("SUB", target, request, administration, alters=False, like=values)
+    _define("SUB", target, request, administration, alters=False, like=partial(like_subscription, found.attributes))
     return ()
 
 
@@ -210,14 +210,14 @@ def _define(
     administration: Administration,
     *,
     alters: bool,
-    like: Mapping[str, Value] | None = None,
+    like: Callable[[Mapping[str, Value]], dict[str, Value]] | None = None,
 ) -> None:
     replacing = bool(request.choice(_P.REPLACE, (0, 1), 0, PCFReason.REPLACE_VALUE_ERROR))
     own = {_FROM_SUB, _TO_SUB, _FROM_TOPIC, _TO_TOPIC, _P.REPLACE}
     if like is None or noun == "TOPIC":  # of a copy of a subscription the topic object may be another one
         own |= {SUB_NAME} if noun == "SUB" else {TOPIC_NAME}
     settable = _SETTABLE_SUB if noun == "SUB" else _SETTABLE_TOPIC
-    values: dict[str, Value] = dict(like or {})
+    values: dict[str, Value] = {}
     for identifier, parameter in request.parameters.items():
         if identifier in own:
             continue
@@ -225,6 +225,8 @@ def _define(
             values["correlation_id"] = request.bytes(CORREL_ID).hex().upper()
             continue
         values |= _value(settable, parameter)
+    if like is not None:
+        values = like(values)
     carry_out(DefineOfTopics(noun, name, values, replace=replacing, alters=alters), administration)
 
 
