@@ -39,7 +39,11 @@ SHIPPED: Final = HERE.parent / "flights" / "flights-2013-01.jsonl.gz"
 LANDED: Final = ("DEAD.LETTERS", "MQFLOW.DISPOSITION", "FLIGHTS.BOQ:backout_message", "NIGHT.BOQ:backout_message")
 _DIFFERENCES_SHOWN: Final = 5
 #: Each query of a demo runs for seconds: compiling it thoroughly would cost more than it saves.
-_JAVA: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.driver.memory": "2g"}
+_SETTINGS: Final = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "2g",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 
 
 class Demo(Struct, frozen=True, kw_only=True):
@@ -207,7 +211,7 @@ def spark() -> Iterator[None]:
     from mqflow.pipeline import spark_session  # noqa: PLC0415 - half a gigabyte that --help does not need
 
     note("Starting Spark ...")
-    session = spark_session("flights on Spark", config=_JAVA)
+    session = spark_session("flights on Spark", config=_SETTINGS)
     session.sparkContext.setLogLevel("OFF")
     try:
         yield

@@ -61,6 +61,9 @@ def command() -> None:
     """
 
 
+# For each operation on a column PySpark asks the JVM five times, to say in an error which line of the program it was. Here that
+# is none that who typed the command wrote, and it was a quarter of what silver and gold of a small journal cost.
+_SETTINGS: Final = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
 _FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 _THERE: Final = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -89,7 +92,7 @@ def started(name: str, *, master: str | None, remote: str | None, conf: tuple[st
     """
     from mqflow.pipeline import register, spark_session  # noqa: PLC0415 - only who asks pays
 
-    settings = dict(_setting(text) for text in conf)
+    settings = _SETTINGS | dict(_setting(text) for text in conf)
     there = _running()
     if there is not None:
         register(there)

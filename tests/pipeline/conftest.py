@@ -50,10 +50,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 
 
 def _config(folder: Path) -> dict[str, str]:
-    return {
+    return jvm.SETTINGS | {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",  # it plans each query again after each of its stages
         "spark.driver.extraJavaOptions": jvm.options(),
+        # Without its native library Hadoop starts a program (chmod, readlink) for each file that it makes or renames: 34 for a
+        # batch of a stream, each for 10 ms and more. With these two it starts six.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
         # What Spark's pages show is made of this log.

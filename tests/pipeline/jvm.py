@@ -1,8 +1,9 @@
-"""How the JVMs of these tests are started: they compile little, and map the classes that `python -m tests.pipeline.jvm` left.
+"""How the JVMs of these tests are started: they compile little, believe the classes that they load, and say little of plans.
 
-Loading and verifying Spark's classes is half of what a start costs: 9 seconds of processor time came down to 4. Making the
-archive costs what it saves in one run of these tests, so it is made when it is asked for (`make classes`), once for a machine.
-The JVM itself looks whether it is of these jars and of this Java; tests go on without any.
+They map the classes that `python -m tests.pipeline.jvm` left. Loading and verifying Spark's classes is half of what a start
+costs: 9 seconds of processor time came down to 4. Making the archive costs what it saves in one run of these tests, so it is
+made when it is asked for (`make classes`), once for a machine. The JVM itself looks whether it is of these jars and of this
+Java; tests go on without any.
 """
 
 import hashlib
@@ -17,10 +18,18 @@ from typing import Any
 from mqflow.journal import Kind
 from mqflow.testing.journals import generate_journal
 
-__all__ = ("options",)
+__all__ = ("SETTINGS", "options")
 
 _CACHE = Path(__file__).parents[2] / ".cache" / "classes"
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SETTINGS = {
+    # What PySpark asks the JVM for each operation on a column, to say in an error which line of a test it was.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # How each query is described to Spark's pages.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "100",
+}
+"""Of their sessions: a quarter of the processor time of what has few rows and many columns."""
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 _QUIET = "-Xlog:cds*=off"  # of each class that is left out it would say why
 _EXIT_S = 300
 
@@ -50,7 +59,7 @@ def _train(folder: Path, java_options: str) -> None:
     from mqflow.pipeline import spark_session  # noqa: PLC0415 - tests that only ask for options load no Spark
     from mqflow.pipeline.bronze import Bronze, bronze  # noqa: PLC0415
 
-    config = {"spark.driver.extraJavaOptions": java_options, "spark.sql.adaptive.enabled": "false"}
+    config = SETTINGS | {"spark.driver.extraJavaOptions": java_options, "spark.sql.adaptive.enabled": "false"}
     spark = spark_session("classes", master="local[2]", config=config)
     gateway: Any = spark.sparkContext._gateway
     generate_journal(folder / "journal", Kind.DEAD_LETTER, segments=1, rows=20, lane="A")

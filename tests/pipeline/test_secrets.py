@@ -15,6 +15,7 @@ from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
 from mqflow.pipeline.queue_sink import MARKER_QUEUE, keyed
+from tests.pipeline import jvm
 
 SECRET = "hunter2-that-nobody-sees"  # noqa: S105 - what is looked for
 QUEUE, TARGET = "SOURCE", "TARGET"
@@ -39,7 +40,11 @@ def url(tmp_path: Path) -> Iterator[str]:
 def folder(spark: SparkSession) -> Iterator[Path]:
     """Where the session keeps its things, and its workers' settings."""
     folder = Path(spark.conf.get("spark.eventLog.dir") or "").parent
+    for name in ("spark.sql.ui.explainMode", "spark.sql.maxPlanStringLength"):  # as Spark's pages say it
+        spark.conf.unset(name)
     yield folder
+    for name in ("spark.sql.ui.explainMode", "spark.sql.maxPlanStringLength"):
+        spark.conf.set(name, jvm.SETTINGS[name])
     (folder / "mqflow.toml").write_text("")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.cli.spark import started
 from mqflow.pipeline import JavaError, SparkMissingError, session
 from mqflow.pipeline.session import check_java, check_spark
 
@@ -79,6 +80,25 @@ def test_workers_of_another_python_or_machine_are_not_asked_for_a_module_of_ours
     assert asked(sys.executable, None)
     assert not asked("/usr/bin/python3", None)
     assert not asked(sys.executable, "spark://host:7077")
+
+
+@pytest.mark.parametrize(("given", "noted"), [((), "false"), (("spark.python.sql.dataFrameDebugging.enabled=true",), "true")])
+def test_a_command_notes_no_line_of_a_program_for_each_column_unless_it_is_told_to(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], noted: str
+) -> None:
+    asked: dict[str, str] = {}
+
+    def no_session(*_: object, config: dict[str, str], **__: object) -> None:
+        asked.update(config)
+        raise SparkMissingError("none is needed here")
+
+    monkeypatch.setattr("mqflow.pipeline.spark_session", no_session)
+    monkeypatch.setattr("mqflow.cli.spark._running", lambda: None)
+
+    with pytest.raises(SparkMissingError), started("test", master=None, remote=None, conf=given):
+        pass
+
+    assert {"spark.python.sql.dataFrameDebugging.enabled": noted} == asked
 
 
 def test_the_pipeline_and_its_command_load_no_spark_until_they_run() -> None:

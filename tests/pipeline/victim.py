@@ -192,7 +192,8 @@ def main(where: str, url: str, how: str, *designs: str) -> None:
     spark = spark_session(
         "victim",
         master="local[4,4]",  # two tasks of the sink may stand at their gate, and the others go on
-        config={
+        config=jvm.SETTINGS
+        | {
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.adaptive.enabled": "false",
             # Few rows and short lives: nothing is worth compiling.
