@@ -28,9 +28,9 @@ __all__ = ("Batch", "Message", "prepare", "put_batch", "put_plainly", "rows_per_
 _FORMAT: Final = "MFLSINK"
 """MQMD.Format of a marker: JSON in UTF-8."""
 _HEADER: Final = -1
+"""The number that stands for the sink itself among its partitions."""
 # A marker has no properties; should somebody give it some, they are not hidden.
 _AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
-"""The number that stands for the sink itself among its partitions."""
 _NONE_YET: Final = -1
 _MARKER_WAIT_MS: Final = 30_000
 _AGAIN_S: Final = 0.2

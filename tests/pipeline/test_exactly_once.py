@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.attributes import QueueAttributes
@@ -147,6 +148,52 @@ def test_a_replay_of_a_half_put_batch_with_other_rows_is_refused(queue_manager: 
     with pytest.raises(SinkError, match="replayed with other rows"):
         put_batch(queue_manager.connect(), MARKERS, FIRST, rows(1, 0, 2), unit_rows=2)
     assert [0, 1] == on_queue(queue_manager)
+
+
+def test_rows_that_differ_only_in_where_one_ends_are_other_rows(queue_manager: EmbeddedQueueManager) -> None:
+    queue_manager.administration.define(QueueAttributes(name="XTARGET"))
+    first, second = rows(0, 1)
+    put_batch(queue_manager.connect(), MARKERS, FIRST, [first, replace(second, queue="XTARGET")], unit_rows=9)
+
+    with pytest.raises(SinkError, match="replayed with other rows"):
+        put_batch(queue_manager.connect(), MARKERS, FIRST, [replace(first, body=first.body + b"X"), second], unit_rows=9)
+
+
+def test_a_batch_after_one_that_was_half_put_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+    """What was left of the one before would be lost."""
+    victim = queue_manager.connect()
+    frail: Any = Frail(victim, "commit", 1, after=True, error=Killed())
+    with pytest.raises(Killed):
+        put_batch(frail, MARKERS, FIRST, rows(0, 1, 2), unit_rows=2)
+    victim.backout()
+
+    with pytest.raises(SinkError, match="stopped in the midst of batch 0, and is given batch 1"):
+        put_batch(queue_manager.connect(), MARKERS, replace(FIRST, number=1), rows(3), unit_rows=2)
+    assert [0, 1] == on_queue(queue_manager)
+
+
+def test_two_first_runs_at_once_make_one_set_of_markers(
+    queue_manager: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exactly_once, "_TRIES", 1)
+    monkeypatch.setattr(exactly_once, "_AGAIN_S", 0)
+    other = queue_manager.connect()
+
+    class Slow(Frail):
+        """Between its first marker and its commit another first run begins."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "commit":
+                with pytest.raises(SinkError, match="needs MARKERS for itself"):
+                    prepare(other, MARKERS, "NEW", 3)
+            return getattr(self._connection, name)
+
+    before = len(on_queue(queue_manager, MARKERS))
+    slow: Any = Slow(queue_manager.connect(), "", 0, after=False, error=Killed())
+    prepare(slow, MARKERS, "NEW", 3)
+    prepare(other, MARKERS, "NEW", 3)
+
+    assert 1 + 3 == len(on_queue(queue_manager, MARKERS)) - before
 
 
 def test_a_new_checkpoint_under_an_old_name_is_refused(queue_manager: EmbeddedQueueManager) -> None:
