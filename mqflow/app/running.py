@@ -22,8 +22,8 @@ from mqflow.app.middleware import around_put
 from mqflow.app.publishing import Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
 from mqflow.app.reconnecting import client_configuration, reconnection
 from mqflow.app.requesting import Unanswered, answerable, first_reply, reply_queue
-from mqflow.app.settings import Settings, load
-from mqflow.events import ConnectionTried, Hook, InDoubt
+from mqflow.app.settings import Settings, load, mistyped_listeners
+from mqflow.events import ConnectionTried, Hook, InDoubt, Warned
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.client_configuration import ClientConfiguration
@@ -96,6 +96,9 @@ class Running:
         self._random: Final = random
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
         self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *([self._ledger] if self._ledger else [])))
+        known = [name for listener in declared.listeners for name in (listener.name, listener.queue)]
+        for sentence in mistyped_listeners(self.settings, known):
+            self._broadcast(Warned(text=sentence))
         staging_queue = staging_queue_of(queue_manager, self.settings.delay_queue)
         self._stager: Final = Stager(staging_queue, clock, random, publishes=stages_publications(queue_manager, staging_queue))
         # Who has the queue manager in its own process moves what is due on it; elsewhere it is whoever says so.

@@ -26,6 +26,7 @@ __all__ = (
     "SettingsError",
     "TLSSettings",
     "load",
+    "mistyped_listeners",
     "shown_key",
 )
 
@@ -159,11 +160,23 @@ class Settings(Struct, frozen=True, kw_only=True):
     def listener(self, name: str, queue: str) -> ListenerSettings:
         """Return what this listener is told: by its name, and where that says nothing, by its queue."""
         merged = ListenerSettings()
-        for key in (queue, name):
-            found = self.listeners.get(_listener_key(key), merged)
+        for key in map(_listener_key, (queue, name)):
+            found = next((said for known, said in self.listeners.items() if _listener_key(known) == key), merged)
             said = {name: value for name in found.__struct_fields__ if (value := getattr(found, name)) is not None}
             merged = msgspec.structs.replace(merged, **said)
         return merged
+
+
+def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each listener that is set and not there, where one that is there is called nearly so.
+
+    Others are left alone: one file may be for several applications.
+    """
+    names = {_listener_key(name): name for name in known}
+    for name in settings.listeners:
+        key = _listener_key(name)
+        if key not in names and (close := difflib.get_close_matches(key, names, n=1)):
+            yield f"The settings of the listener {name!r} are for nobody here. Did you mean {names[close[0]]!r}?"
 
 
 class SettingsError(ValueError):
@@ -204,9 +217,12 @@ def load(
     environment = os.environ if environment is None else environment
     given: _Layer = {}
     unknown: list[str] = []
-    given |= _from_file(environment, folder or Path.cwd())
-    given |= _from_environment(environment, unknown)
-    given |= _from_arguments(arguments or {})
+    for layer in (
+        _from_file(environment, folder or Path.cwd()),
+        _from_environment(environment, unknown),
+        _from_arguments(arguments or {}),
+    ):
+        _lay_over(given, layer)
     settings = _password_from_file(_built(given, tuple(unknown)))
     try:
         settings.reconnect.ladder  # noqa: B018 - asked for its error
@@ -223,6 +239,17 @@ def shown_key(key: tuple[str, ...]) -> str:
 def _listener_key(name: str) -> str:
     # A variable's name has neither dots nor slashes: ORDERS.IN and MQFLOW_LISTENERS_ORDERS_IN_* mean the same queue.
     return "".join(c if c.isalnum() else "_" for c in name).upper()
+
+
+def _lay_over(given: _Layer, layer: _Layer) -> None:
+    """Lay what is stronger over the rest; a listener keeps the name by which it was said first."""
+    names = {_listener_key(key[1]): key[1] for key in given if key[0] == "listeners" and key[1:]}
+    for key, said in layer.items():
+        match key:
+            case ("listeners", name, *rest):
+                given["listeners", names.setdefault(_listener_key(name), name), *rest] = said
+            case _:
+                given[key] = said
 
 
 def _from_arguments(arguments: Mapping[str, object]) -> _Layer:
@@ -300,7 +327,7 @@ def _table_layer(path: Path, table: Mapping[str, object]) -> _Layer:
 
 def _leaves(above: _Key, table: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
     for name, value in table.items():
-        key = (*above, _listener_key(name) if above == ("listeners",) else name)
+        key = (*above, name)
         if isinstance(value, Mapping):
             yield from _leaves(key, value)
         else:

@@ -11,7 +11,7 @@ from mqflow.app.application import App
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.listening import Listener
 from mqflow.app.locate import OpenQueueManager, locate
-from mqflow.app.settings import Settings
+from mqflow.app.settings import Settings, mistyped_listeners, shown_key
 from mqflow.cli.applications import application
 from mqflow.cli.target import json_option, opened, url_option
 from mqflow.cli.terminal import note, safe, show_table
@@ -52,6 +52,8 @@ def command(target: str, configuration: bool, as_json: bool, url: str | None) ->
     if configuration:
         _show("settings", list(_settings(settings)), as_json=as_json)
         return
+    for sentence in mistyped_listeners(settings, [name for each in app.listeners for name in (each.name, each.queue)]):
+        note(f"warning: {safe(sentence)}")
     location = locate(settings.url_over(app.url))
     embedded = location.kind in {"embedded", "memory", "served"}
     rows = [
@@ -178,19 +180,20 @@ def _options(listener: Listener, settings: Settings) -> Iterator[_Row]:
         yield _Row(name, "none" if value is None else str(value), "source" if outside is None else "settings")
 
 
-def _settings(settings: Settings, above: str = "", record: Struct | None = None) -> Iterator[_Row]:
+def _settings(settings: Settings, above: tuple[str, ...] = (), record: Struct | None = None) -> Iterator[_Row]:
     """Yield every setting by its key, down into the groups."""
     for name, value in structs.asdict(record or settings).items():
-        key = f"{above}{name}"
-        if key in {"sources", "warnings"}:
+        key = (*above, name)
+        if name in {"sources", "warnings"}:
             continue
         if isinstance(value, Struct):
-            yield from _settings(settings, f"{key}.", value)
+            yield from _settings(settings, key, value)
         elif name == "listeners":
             for listener, said in value.items():
-                yield from (row for row in _settings(settings, f"{key}.{listener}.", said) if row.value != _NOT_SET)
+                yield from (row for row in _settings(settings, (*key, listener), said) if row.value != _NOT_SET)
         else:
-            yield _Row(key, _shown(value), settings.sources.get(key, "default"))
+            shown = shown_key(key)
+            yield _Row(shown, _shown(value), settings.sources.get(shown, "default"))
 
 
 def _shown(value: object) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.app.settings import ListenerSettings, Secret, Settings, SettingsError, load
+from mqflow.app.settings import ListenerSettings, Secret, Settings, SettingsError, load, mistyped_listeners
 from mqflow.policy.reconnection import LADDER
 
 
@@ -68,6 +68,45 @@ def test_a_variable_names_a_queue_with_underscores_for_dots(tmp_path: Path) -> N
     settings = load(environment={"MQFLOW_LISTENERS_ORDERS_IN_BACKOUT_THRESHOLD": "5"}, folder=tmp_path)
 
     assert ListenerSettings(backout_threshold=5) == settings.listener("book", "ORDERS.IN")
+
+
+def test_a_listener_is_called_as_its_user_wrote_it(tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text(
+        '[listeners."ORDERS.IN"]\nconcurrency = 8\nunit_of_work = 4\n[listeners.book]\nconcurrency = 1\n'
+    )
+    variables = {"MQFLOW_LISTENERS_ORDERS_IN_CONCURRENCY": "2", "MQFLOW_LISTENERS_OTHER_IN_CONCURRENCY": "3"}
+
+    settings = load(environment=variables, folder=tmp_path)
+
+    assert [
+        'listeners."ORDERS.IN".concurrency',
+        'listeners."ORDERS.IN".unit_of_work',
+        "listeners.book.concurrency",
+        "listeners.OTHER_IN.concurrency",
+    ] == list(settings.sources)
+    assert ["ORDERS.IN", "book", "OTHER_IN"] == list(settings.listeners)
+    assert ListenerSettings(concurrency=2, unit_of_work=4) == settings.listener("handle", "ORDERS.IN")
+    assert ListenerSettings(concurrency=3) == settings.listener("handle", "OTHER.IN")
+
+
+def test_settings_made_in_the_source_find_a_listener_by_its_queue() -> None:
+    settings = Settings(listeners={"ORDERS.IN": ListenerSettings(concurrency=8)})
+
+    assert 8 == settings.listener("book", "ORDERS.IN").concurrency
+
+
+def test_a_listener_that_is_mistyped_is_told_and_one_of_another_application_is_not() -> None:
+    said = {
+        "ODERS.IN": ListenerSettings(),
+        "bok": ListenerSettings(),
+        "ORDERS.IN": ListenerSettings(),
+        "RATES": ListenerSettings(),
+    }
+
+    assert [
+        "The settings of the listener 'ODERS.IN' are for nobody here. Did you mean 'ORDERS.IN'?",
+        "The settings of the listener 'bok' are for nobody here. Did you mean 'book'?",
+    ] == list(mistyped_listeners(Settings(listeners=said), ["book", "ORDERS.IN"]))
 
 
 REFUSED = [

@@ -198,6 +198,22 @@ def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None)
         assert re.search(rf"\n{said_nowhere} +not set +default", shown)
 
 
+def test_a_listener_s_settings_are_shown_by_the_name_they_were_given_and_a_mistyped_one_is_told(
+    run: Run, orders: None, tmp_path: Path
+) -> None:
+    (tmp_path / "mqflow.toml").write_text('[listeners."ODERS.IN"]\nconcurrency = 8\n')
+
+    configuration = run("explain", "orders_app:app", "--config").stdout
+    explained = run("explain", "orders_app:app").stderr
+    output, code = run_until("Listening", 1)
+
+    assert re.search(r'listeners."ODERS.IN".concurrency +8 ', configuration)
+    assert 'listeners."ODERS.IN".concurrency by' in run("doctor").stdout
+    said = "The settings of the listener 'ODERS.IN' are for nobody here. Did you mean 'ORDERS.IN'?"
+    assert f"warning: {said}" in explained
+    assert (0, 1) == (code, output.count(said))
+
+
 def test_an_application_that_is_not_there_is_wrong_usage(run: Run) -> None:
     result = run("run", "no_such_module:app")
 
