@@ -202,9 +202,10 @@ def test_a_listener_s_settings_are_shown_by_the_name_they_were_given_and_a_misty
     run: Run, orders: None, tmp_path: Path
 ) -> None:
     (tmp_path / "mqflow.toml").write_text('[listeners."ODERS.IN"]\nconcurrency = 8\n')
+    (tmp_path / "mistyped_app.py").write_text(APP)  # a module that no other test has imported
 
-    configuration = run("explain", "orders_app:app", "--config").stdout
-    explained = run("explain", "orders_app:app").stderr
+    configuration = run("explain", "mistyped_app:app", "--config").stdout
+    explained = run("explain", "mistyped_app:app").stderr
     output, code = run_until("Listening", 1)
 
     assert re.search(r'listeners."ODERS.IN".concurrency +8 ', configuration)
