@@ -36,7 +36,8 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
     """Run PROGRAM (`mqflow standin run -- python legacy.py`); every Python in it finds the stand-in library.
 
     The program reaches the queue manager of this command by its name, whatever channel and host it asks for. What it has not
-    committed when it ends is backed out.
+    committed when it ends is backed out. Two Pythons, one after the other, find each other's messages in a folder and not in
+    memory; both at once take a queue manager that is served.
     """
     if why := can_load():
         raise ConfigurationError(why)

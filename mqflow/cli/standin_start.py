@@ -10,6 +10,7 @@ from mqflow.app.locate import OpenQueueManager, open_queue_manager
 from mqflow.cli.exits import EXIT_FAILED, sentence_of
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import Installed, StandInError, install
 
 __all__ = ("MQSC", "URL", "start")
@@ -43,9 +44,11 @@ def _define(queue_manager: OpenQueueManager, script: Path) -> None:
     if not isinstance(queue_manager, EmbeddedQueueManager):
         raise StandInError("A served queue manager is defined where it is served, not by --mqsc.")
     results = mqsc.run(script.read_text(encoding="utf-8"), queue_manager.administration)
-    refused = [each.text for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
-    if refused:
-        raise StandInError(f"{script}: {' '.join(refused)}")
+    refused = [each for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
+    if any(each.reason != Reason.OBJECT_ALREADY_EXISTS for each in refused):
+        raise StandInError(f"{script}: {' '.join(each.text for each in refused)}")
+    for each in refused:  # defined by an earlier run in this folder
+        sys.stderr.write(f"mqflow standin: {script.name}: {each.text}\n")
 
 
 def _end(installed: Installed, queue_manager: OpenQueueManager) -> None:

@@ -97,6 +97,17 @@ def test_definitions_that_are_refused_end_the_program_before_it_starts(runner: R
     assert "BOTHRESH" in ended.stderr
 
 
+def test_a_program_runs_a_second_time_on_the_queues_that_are_there_since_the_first(runner: Runner) -> None:
+    put = 'manager.put1(b"Q", b"kept", mq.MD(Persistence=1))\n'
+    first = runner.run(put, *ON_DISK, "--mqsc", "queues.mqsc")
+
+    second = runner.run('print(mq.Queue(manager, "Q").get())', *ON_DISK, "--mqsc", "queues.mqsc")
+
+    assert (0, 0, "b'kept'\n") == (first.returncode, second.returncode, second.stdout), second.stderr
+    assert "Q (QM1) failed: MQRC_OBJECT_ALREADY_EXISTS" in second.stderr
+    assert "DEFINE ... REPLACE" in second.stderr
+
+
 def test_a_program_that_is_not_there_is_a_sentence(runner: Runner) -> None:
     ended = runner.run("", *IN_MEMORY, command=("no-such-program",))
 
