@@ -17,12 +17,19 @@ from mqflow.embedded.storage.folder import DamagedFolderError
 from mqflow.embedded.storage.loading import read_catalogue
 from mqflow.embedded.storage.reserve import BALLAST_BYTES
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.storage.store import BackoutCounted, MessageAdded, MessageRemoved, QueueDeleted
+from mqflow.embedded.storage.store import (
+    BackoutCounted,
+    MessageAdded,
+    MessageRemoved,
+    ObjectDefined,
+    QueueCleared,
+    QueueDeleted,
+)
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.disk import Disk, build_disk, memory_folder
 from tests.embedded.scenario import after, found_in, steps
-from tests.embedded.storing import DEFINITIONS, QUEUE, added, defined, message, opened, reopened, serials, write
+from tests.embedded.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, added, defined, message, opened, reopened, serials, write
 
 DISK_BYTES = 24_000_000
 FREE_BYTES_MIN = 1_000_000
@@ -107,14 +114,16 @@ def test_below_the_floor_puts_are_refused_and_everything_else_goes_on(tmp_path: 
     with defined(tmp_path) as store:
         write(store, added(1, 2))
     with opened(tmp_path, free_bytes_min=2**62) as (store, _):
+        store.write([ObjectDefined("clock", "clock", b"later")], None)
         refused = write(store, added(3))
         removed = write(store, [MessageRemoved(1)])
+        emptied = write(store, [QueueCleared(OTHER_QUEUE), QueueDeleted(OTHER_QUEUE)])
     snapshot = reopened(tmp_path)
 
     assert isinstance(refused, MQIError)
     assert refused.reason == Reason.STORAGE_MEDIUM_FULL
     assert str(tmp_path) in str(refused)
-    assert removed is None
+    assert removed is emptied is None
     assert [2] == serials(snapshot)
 
 
@@ -217,12 +226,30 @@ def test_a_queue_whose_deletion_had_to_wait_for_room_is_not_defined_again_meanwh
             store.write([QueueDeleted(QUEUE)], None)
             write(store, [])
             meanwhile = [write(store, DEFINITIONS[1:2]), write(store, added(3)), write(store, [MessageRemoved(1)])]
+            of_another = write(store, [QueueCleared(OTHER_QUEUE), *added(5, queue=OTHER_QUEUE)])
         again = [write(store, DEFINITIONS[1:2]), write(store, added(4))]
     snapshot = reopened(tmp_path)
 
     assert [True, True, False] == [isinstance(each, MQIError) for each in meanwhile]
-    assert ([None, None], [4]) == (again, serials(snapshot))
+    assert of_another is None
+    assert ([None, None], [4, 5]) == (again, serials(snapshot))
     assert 2 == len(snapshot.queues)
+
+
+def test_what_was_owed_and_is_made_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with defined(tmp_path) as store:
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", NoRoomFor(store, lambda _: True))
+            store.write([ObjectDefined("topic", "T", b"1")], None)
+            store.write([QueueDeleted(QUEUE)], None)
+            write(store, DEFINITIONS[:1])
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[0].startswith("DELETE FROM queue")))
+            made = [write(store, [ObjectDefined("topic", "T", b"2")]), write(store, DEFINITIONS[1:2])]
+    [found] = reopened(tmp_path).objects
+
+    assert [True, False] == [error is None for error in made]
+    assert b"2" == found.attributes
 
 
 def test_what_is_owed_costs_a_full_disk_one_attempt_and_is_made_in_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

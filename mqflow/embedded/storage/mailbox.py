@@ -4,18 +4,32 @@ Records only; what is done about them is the store's.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec import Struct
 
-from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, ObjectDefined
+from mqflow.embedded.storage.store import (
+    BackoutCounted,
+    Change,
+    MessageAdded,
+    MessageRemoved,
+    ObjectDefined,
+    ObjectDeleted,
+    QueueCleared,
+    QueueDefined,
+    QueueDeleted,
+    QueueManagerDefined,
+)
 
-__all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release")
+__all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release", "Subject")
 
 # What a change is taken to need in the log beside its body.
 _CHANGE_BYTES: Final = 1024
 
 Done = Callable[[Exception | None], None]
+
+Subject = tuple[str, str]
+"""A kind of object, empty for a queue, and a name."""
 
 
 class Call(Struct, frozen=True, gc=False, eq=False):
@@ -35,9 +49,9 @@ class Call(Struct, frozen=True, gc=False, eq=False):
         return self.added_bytes + _CHANGE_BYTES * len(self.changes)
 
     @property
-    def defines_or_adds(self) -> bool:
-        """Whether it does anything but take messages away and count their backouts."""
-        return not all(isinstance(change, MessageRemoved | BackoutCounted) for change in self.changes)
+    def subjects(self) -> frozenset[Subject]:
+        """What it defines, deletes or adds to: changes to one of these are made in their order."""
+        return frozenset(filter(None, map(_subject, self.changes)))
 
     @property
     def counts_backouts(self) -> bool:
@@ -66,6 +80,24 @@ class Close(Struct, frozen=True, gc=False):
 
 
 Item = Call | Release | Quarantine | Close
+
+
+def _subject(change: Change) -> Subject | None:
+    match change:
+        case MessageAdded(message):
+            return "", message.queue
+        case QueueDefined(attributes):
+            return "", attributes.name
+        case QueueDeleted(name) | QueueCleared(name):
+            return "", name
+        case QueueManagerDefined():
+            return "queue manager", ""
+        case ObjectDefined(kind, name) | ObjectDeleted(kind, name):
+            return kind, name
+        case MessageRemoved() | BackoutCounted():
+            return None
+        case _:
+            assert_never(change)
 
 
 def _added_bytes(change: Change) -> int:

@@ -18,7 +18,7 @@ from mqflow.embedded.storage.folder import DamagedFolderError, UnsafeFolderError
 from mqflow.embedded.storage.gathering import Gathering
 from mqflow.embedded.storage.in_flight import InFlightMarks
 from mqflow.embedded.storage.loading import load_snapshot, read_catalogue, read_epoch
-from mqflow.embedded.storage.mailbox import Call, Close, Done, Item, Quarantine, Release
+from mqflow.embedded.storage.mailbox import Call, Close, Done, Item, Quarantine, Release, Subject
 from mqflow.embedded.storage.owner_lock import take_ownership
 from mqflow.embedded.storage.reserve import Reserve
 from mqflow.embedded.storage.store import Change, Snapshot
@@ -83,6 +83,8 @@ class SqliteStore:
         self._unanswered: dict[Call, None] = {}
         #: Calls nobody waits for that found the disk full, in order: tried again before the next group.
         self._owed: list[Call] = []
+        #: What those are about.
+        self._owed_subjects: frozenset[Subject] = frozenset()
         #: In-flight marks that are to be forgotten once nothing is owed: they stand for the counts that may be.
         self._outlived: list[int] = []
         self._log_pages = 0
@@ -298,14 +300,15 @@ class SqliteStore:
                     raise
                 return
             del self._owed[:at_once]
+            self._owed_subjects = frozenset(chain.from_iterable(call.subjects for call in self._owed))
             at_once *= 2
 
     def _is_held_up(self, call: Call) -> bool:
-        """Whether it has to wait for what is owed: definitions are made in their order, and messages need their queue.
+        """Whether it has to wait for what is owed: changes to one object are made in order, and a message needs its queue.
 
         Counts and removals wait for nothing: a queue can be drained whatever is owed.
         """
-        return call.defines_or_adds and any(owed.defines_or_adds for owed in self._owed)
+        return not call.subjects.isdisjoint(self._owed_subjects)
 
     def _make(self, calls: Sequence[Call]) -> None:
         """Make these calls in one transaction, and answer them. Raises what SQLite raises, with nothing made."""
@@ -400,6 +403,7 @@ class SqliteStore:
         self._answer(call, self._full("MQCMIT"))
         if call.done is None:
             self._owed.append(call)
+            self._owed_subjects |= call.subjects
 
     def _close_everything(self, how: Close) -> None:
         if how.write:
