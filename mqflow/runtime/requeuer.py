@@ -41,6 +41,8 @@ class Task(Struct, frozen=True, kw_only=True):
 
     message_id: bytes
     correlation_id: bytes
+    #: MsgToken of its delivery, which tells it from others with the same identifiers; zeros where there is none.
+    message_token: bytes = bytes(16)
     #: What its BackoutCount is by now, at least: tells it from another message with the same identifiers.
     backout_count: int
     #: The decision, taken again on the descriptor as it is when the message is held.
@@ -101,7 +103,13 @@ class Requeuer:
 
     async def move_on(self, session: Session, handle: ObjectHandle, task: Task) -> Disposal | None:
         """As `move`, in a unit of work of its own on this session: for a listener that holds its queue exclusively."""
-        got = await session.call(session.connection.get, handle, _wanted(task, GetOption.SYNCPOINT))
+        got = None
+        if any(task.message_token):
+            got = await session.call(session.connection.get, handle, _very(task))
+        if got is None or not _is_of(task, got):
+            if got is not None:
+                await session.settle(Settlement.BACKOUT)
+            got = await session.call(session.connection.get, handle, _wanted(task, GetOption.SYNCPOINT))
         if got is None:
             return None
         got = with_all_backouts(got)
@@ -179,6 +187,15 @@ class Requeuer:
                 await self._lasting.close()
             case _:
                 return
+
+
+def _very(task: Task) -> GetOptions:
+    """Return how to get the message itself, whatever else has its identifiers; a token dies with its queue manager."""
+    return GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS, match=MatchOption.MSG_TOKEN, message_token=task.message_token)
+
+
+def _is_of(task: Task, got: Got) -> bool:
+    return (got.descriptor.message_id, got.descriptor.correlation_id) == (task.message_id, task.correlation_id)
 
 
 def _wanted(task: Task, how: GetOption) -> GetOptions:

@@ -351,6 +351,7 @@ class Worker:
         task = Task(
             message_id=descriptor.message_id,
             correlation_id=descriptor.correlation_id,
+            message_token=delivery.got.message_token,
             backout_count=descriptor.backout_count + 1,
             decide=decide,
             generation=settings.generation,

@@ -953,3 +953,25 @@ async def test_a_handling_counts_once_though_its_message_was_backed_out_and_then
 
     told = [(event.settlement, type(event.outcome), round(event.handled_s)) for event in mq.told(Settled)]
     assert [(Settlement.BACKOUT, Failed, 3), (Settlement.COMMIT, type(None), 0)] == told
+
+
+@pytest.mark.parametrize("strict_order", [False, True])
+async def test_a_message_with_the_identifiers_of_one_that_fails_is_handled_all_the_same(
+    mq: QueueManagerKit, *, strict_order: bool
+) -> None:
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
+    app, seen = App(), []
+
+    @app.listener("IN", strict_order=strict_order)
+    async def handle(body: bytes) -> None:
+        seen.append(body)
+        if body == b"bad":
+            await mq.put("IN", b"good", priority=9, message_id=b"M" * 24, correlation_id=b"C" * 24)
+            raise ValueError(body)
+
+    async with mq.run(app):
+        await mq.put("IN", b"bad", message_id=b"M" * 24, correlation_id=b"C" * 24)
+        await anyio.sleep(60)
+
+    assert [b"bad", b"good"] == seen
+    assert [b"bad"] == [found.body for found in mq.browse("BOQ")]
