@@ -75,7 +75,11 @@ class CompiledRules(Struct, frozen=True):
         """Return the number of the rule whose turn is first; null where none matches."""
         from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-        return f.coalesce(*(f.when(self.matches(number), f.lit(number)) for number in self._numbers))
+        def lowest(mask: "Column") -> "Column":
+            # The lowest bit and all below it, counted; of no bit at all that makes 64. `nullif` has Spark compute it once.
+            return f.nullif(f.bit_count(mask.bitwiseXOR(mask - 1)), f.lit(64))
+
+        return f.coalesce(*(lowest(mask) + at * MASK_RULES for at, mask in enumerate(self.masks())))
 
     def all_matches(self) -> "Column":
         """Return the numbers of all rules that match, in order: each is tried when those before it have failed."""
@@ -201,6 +205,8 @@ def _like(column: "Column", pattern: str) -> "Column":
         return column.isNotNull()
     value = f.rtrim(column)
     parts = re.split(r"\*+", pattern)
+    if "?" in pattern and parts[1:] in ([], [""]):
+        return _in_place(value, parts[0], more=bool(parts[1:]))
     match parts if "?" not in pattern else ():
         case [whole]:
             found = value == whole
@@ -216,6 +222,16 @@ def _like(column: "Column", pattern: str) -> "Column":
         case _:
             found = value.rlike(_java_pattern(parts))
     return found
+
+
+def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
+    """Return whether each part between question marks is where it must be: a regular expression is several times as dear."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    length = f.char_length(value)
+    parts = (found for found in re.finditer(r"[^?]+", start))
+    alike = (f.substring(value, found.start() + 1, len(found[0])) == found[0] for found in parts)
+    return reduce(and_, alike, length >= len(start) if more else length == len(start))
 
 
 def _java_pattern(parts: Sequence[str]) -> str:

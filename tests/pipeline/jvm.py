@@ -26,7 +26,6 @@ SETTINGS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # How each query is described to Spark's pages.
     "spark.sql.ui.explainMode": "simple",
-    "spark.sql.maxPlanStringLength": "100",
 }
 """Of their sessions: a quarter of the processor time of what has few rows and many columns."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"

@@ -134,6 +134,13 @@ PATTERN_ROWS = [
     "A*A",
     "é*é",
     "A ",
+    "?A*",
+    "A?B",
+    "é?",
+    "?.?*",
+    "??",
+    "A*?",
+    "😀?*",
 ]
 
 
@@ -141,6 +148,7 @@ def test_every_kind_of_pattern_is_compiled_to_what_the_handler_says(spark: Spark
     rows = tuple(Rule(conditions=(Condition(Field.DESTQ, pattern),), action=Action.DISCARD) for pattern in PATTERN_ROWS)
     table = RulesTable(rows)
     values = ["", "A", "AB", "BA", "A\n", "A\nB", "A.B", "\\E", "a", "$", "éA", "😀", "A B", "xA😀B", "bay", "é", "éxé", "A A"]
+    values += ["xA", "éé", "A😀B", "😀é", "x.😀y"]
     blank: dict[Field, str | int] = {field: "" if PATTERNS[field].chars_max else 0 for field in Field}
     made = [blank | {Field.DESTQ: value} for value in values]
 

@@ -40,11 +40,10 @@ def url(tmp_path: Path) -> Iterator[str]:
 def folder(spark: SparkSession) -> Iterator[Path]:
     """Where the session keeps its things, and its workers' settings."""
     folder = Path(spark.conf.get("spark.eventLog.dir") or "").parent
-    for name in ("spark.sql.ui.explainMode", "spark.sql.maxPlanStringLength"):  # as Spark's pages say it
-        spark.conf.unset(name)
+    mode = "spark.sql.ui.explainMode"
+    spark.conf.unset(mode)  # as Spark's pages say it
     yield folder
-    for name in ("spark.sql.ui.explainMode", "spark.sql.maxPlanStringLength"):
-        spark.conf.set(name, jvm.SETTINGS[name])
+    spark.conf.set(mode, jvm.SETTINGS[mode])
     (folder / "mqflow.toml").write_text("")
 
 
