@@ -23,6 +23,7 @@ from mqflow.policy.dead_letter_scan import RESCAN_RETRY_INTERVALS
 from mqflow.policy.disposition import Settlement
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules
+from mqflow.runtime.leaving import leave
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, Put
 
@@ -93,7 +94,7 @@ def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s
         handler.open(connection)
         drive(handler, connection, mq.clock)
     finally:
-        connection.disconnect()
+        leave(connection)
     return acted
 
 

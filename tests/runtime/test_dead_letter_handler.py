@@ -137,6 +137,17 @@ def test_a_message_is_not_lost_on_a_topic_that_nobody_subscribes_to(mq: QueueMan
     assert (1, 0) == (mq.depth("OTHER" if subscribed else DLQ), mq.depth(DLQ if subscribed else "OTHER"))
 
 
+def test_a_run_that_breaks_off_commits_nothing(mq: QueueManagerKit) -> None:
+    """MQDISC commits what is open (q101800): of a test that breaks a backout it would take the message off."""
+    put(mq, queue="SHUT")
+    mq.faults.add(Fault(verb="MQBACK", reason=Reason.RESOURCE_PROBLEM))
+
+    with pytest.raises(MQIError, match="MQBACK"):
+        run_rules(mq, "ACTION(RETRY)", queue=DLQ)
+
+    assert 1 == mq.depth(DLQ)
+
+
 def test_discard_takes_the_message_off(mq: QueueManagerKit) -> None:
     put(mq)
 
