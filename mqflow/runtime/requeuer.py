@@ -23,7 +23,7 @@ from mqflow.policy import backout, moved, reconnection
 from mqflow.policy.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.runtime.disposal import Disposal, Mover
 from mqflow.runtime.lasting import LastingSession
-from mqflow.runtime.retries import with_all_backouts
+from mqflow.runtime.retries import get_again, with_all_backouts
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import GetOptions, Got, ObjectHandle
@@ -103,13 +103,8 @@ class Requeuer:
 
     async def move_on(self, session: Session, handle: ObjectHandle, task: Task) -> Disposal | None:
         """As `move`, in a unit of work of its own on this session: for a listener that holds its queue exclusively."""
-        got = None
-        if any(task.message_token):
-            got = await session.call(session.connection.get, handle, _very(task))
-        if got is None or not _is_of(task, got):
-            if got is not None:
-                await session.settle(Settlement.BACKOUT)
-            got = await session.call(session.connection.get, handle, _wanted(task, GetOption.SYNCPOINT))
+        ids = task.message_id, task.correlation_id, task.message_token
+        got = await session.call(get_again, session.connection, handle, *ids)
         if got is None:
             return None
         got = with_all_backouts(got)
@@ -126,7 +121,7 @@ class Requeuer:
         connection = session.connection
         handle = await session.call(connection.open, self.queue, INPUT | OpenOption.BROWSE)
         try:
-            while seen := await session.call(connection.get, handle, _wanted(task, GetOption.BROWSE_NEXT)):
+            while seen := await session.call(connection.get, handle, _browsed(task)):
                 if with_all_backouts(seen).descriptor.backout_count < task.backout_count:
                     continue
                 if any(passed) and seen.message_token == passed:
@@ -189,18 +184,9 @@ class Requeuer:
                 return
 
 
-def _very(task: Task) -> GetOptions:
-    """Return how to get the message itself, whatever else has its identifiers; a token dies with its queue manager."""
-    return GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS, match=MatchOption.MSG_TOKEN, message_token=task.message_token)
-
-
-def _is_of(task: Task, got: Got) -> bool:
-    return (got.descriptor.message_id, got.descriptor.correlation_id) == (task.message_id, task.correlation_id)
-
-
-def _wanted(task: Task, how: GetOption) -> GetOptions:
+def _browsed(task: Task) -> GetOptions:
     return GetOptions(
-        options=how | _AS_IT_IS,
+        options=GetOption.BROWSE_NEXT | _AS_IT_IS,
         match=MatchOption.MSG_ID | MatchOption.CORREL_ID,
         message_id=task.message_id,
         correlation_id=task.correlation_id,

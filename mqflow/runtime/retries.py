@@ -16,7 +16,7 @@ from mqflow.policy.redelivered import counted, may_wait
 from mqflow.runtime.staging import moment
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
-__all__ = ("Retries", "with_all_backouts")
+__all__ = ("Retries", "get_again", "with_all_backouts")
 
 _STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
 _GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
@@ -28,6 +28,24 @@ def with_all_backouts(got: Got) -> Got:
     if descriptor is got.descriptor:
         return got
     return replace(got, descriptor=descriptor, body=body, data_bytes=got.data_bytes - len(got.body) + len(body))
+
+
+def get_again(
+    connection: Connection, handle: ObjectHandle, message_id: bytes, correlation_id: bytes, token: bytes
+) -> Got | None:
+    """Get a message that was backed out, in a unit of work of its own; None where it is gone.
+
+    By its token, which tells it from others with the same identifiers; by those where the token is zeros, or says nothing any
+    more: it dies with its queue manager.
+    """
+    if any(token):
+        got = connection.get(handle, GetOptions(options=_GET, match=MatchOption.MSG_TOKEN, message_token=token))
+        if got is not None:
+            if (got.descriptor.message_id, got.descriptor.correlation_id) == (message_id, correlation_id):
+                return got
+            connection.backout()
+    alike = MatchOption.MSG_ID | MatchOption.CORREL_ID
+    return connection.get(handle, GetOptions(options=_GET, match=alike, message_id=message_id, correlation_id=correlation_id))
 
 
 class Retries(Struct, frozen=True):
@@ -60,13 +78,8 @@ class Retries(Struct, frozen=True):
 
         Another may have got it meanwhile, and delivers it early.
         """
-        wanted = GetOptions(
-            options=_GET,
-            match=MatchOption.MSG_ID | MatchOption.CORREL_ID,
-            message_id=got.descriptor.message_id,
-            correlation_id=got.descriptor.correlation_id,
-        )
-        held = connection.get(handle, wanted)
+        descriptor = got.descriptor
+        held = get_again(connection, handle, descriptor.message_id, descriptor.correlation_id, got.message_token)
         if held is None:
             return 0
         held = with_all_backouts(held)

@@ -239,3 +239,24 @@ async def test_no_message_is_lost_or_doubled_where_a_call_of_the_staging_fails(m
             await mq.put("IN", b"x", persistent=True)
             await anyio.sleep(200)
         assert (1, 0, 0) == tuple(mq.depth(name) for name in ("OUT", "IN", STAGING)), f"{verb} {nth}"
+
+
+async def test_of_messages_with_the_same_identifiers_the_one_that_asked_for_it_waits(mq: QueueManagerKit) -> None:
+    app, seen = App(), []
+
+    @app.listener("IN")
+    async def handle(body: bytes, ctx: Context) -> None:
+        seen.append(body)
+        if len(seen) == 1:
+            await mq.put("IN", b"other", priority=9, message_id=b"M" * 24, correlation_id=b"C" * 24)
+            await ctx.put("OUT", body)  # so it is backed out before it is staged, and others can get it
+            raise Retry(after=60)
+
+    async with mq.run(app):
+        await mq.put("IN", b"waits", message_id=b"M" * 24, correlation_id=b"C" * 24)
+        await anyio.sleep(30)
+        at_first = list(seen)
+        await anyio.sleep(60)
+
+    assert [b"waits", b"other"] == at_first
+    assert [b"waits", b"other", b"waits"] == seen
