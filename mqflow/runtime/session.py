@@ -250,13 +250,22 @@ class ThreadedSession:
     async def connected(
         cls, connect: Callable[[], Connection], runner: Runner, opening: Callable[[Connection], Openings] = Openings
     ) -> "ThreadedSession":
-        """Return a session whose thread has connected."""
+        """Return a session whose thread has connected.
+
+        Who is cancelled meanwhile does not wait, for minutes it may be: what MQCONNX comes to is left by the thread.
+        """
         session = cls(runner)
+        made: list[Connection] = []
+        answer = Baton(session._handover)
+        session._requests.put((lambda: made.append(connect()), answer))
         try:
-            session.connection = await session._run(connect)
+            _, error = await answer.wait()
+            _raise(error)
         except BaseException:
+            session._requests.put((lambda: _leave_all(made), Baton(session._handover)))
             session._requests.put(None)
             raise
+        [session.connection] = made
         session.openings = opening(session.connection)
         session._fused = session.connection if isinstance(session.connection, FusedConnection) else None
         session._interruptible = session.connection if isinstance(session.connection, InterruptibleConnection) else None
@@ -444,6 +453,11 @@ async def _in_time(answer: Baton, settlement: Settlement, queue_manager: str) ->
         result, error = reply if isinstance(reply, tuple) else (None, reply)
     _raise(error)
     return result
+
+
+def _leave_all(connections: Sequence[Connection]) -> None:
+    for each in connections:
+        leave(each)
 
 
 async def _come(answer: Baton) -> Exchange:

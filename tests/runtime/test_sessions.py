@@ -311,6 +311,31 @@ async def test_a_queue_manager_that_cannot_be_reached_raises_what_it_said(behind
             await open_session(queue_manager, THREADS)
 
 
+async def test_who_is_cancelled_does_not_wait_for_a_connection_that_takes_long_and_it_is_left_when_it_is_had(
+    behind: EmbeddedQueueManager,
+) -> None:
+    """A host that swallows packets keeps MQCONNX for minutes; an application that is told to end is not to wait for it."""
+    may_connect, has_connected = threading.Event(), threading.Event()
+    made: list[Stuck] = []
+
+    def connect() -> Connection:
+        may_connect.wait(10)
+        made.append(Stuck(behind.connect()))
+        has_connected.set()
+        return cast("Connection", made[0])
+
+    with anyio.move_on_after(0.01) as cancelled:
+        await ThreadedSession.connected(connect, THREADS)
+    before = list(made)
+    may_connect.set()
+    await anyio.to_thread.run_sync(has_connected.wait, 30)
+    left = await anyio.to_thread.run_sync(made[0].left.wait, 30)
+
+    assert cancelled.cancelled_caught
+    assert [] == before
+    assert left
+
+
 async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
     """Withdrawn before the get, the wait of the first would pass the message on, and wake the second in vain."""
     gets: list[Session] = []
