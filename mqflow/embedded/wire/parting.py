@@ -1,7 +1,7 @@
 """In what parts a unit of work is sent, so that its reader reads one while the next is written.
 
 A part has so few messages that the first is there before its reader falls asleep, and so many that it costs little for each: up
-to 32, and of long ones as many as a socket takes at once. How long they are is seen by the part before: who gets long
+to 16, and of long ones as many as a socket takes at once. How long they are is seen by the part before: who gets long
 messages mostly goes on to. Knows the records of `calls`; knows no socket.
 """
 
@@ -13,7 +13,7 @@ from mqflow.verbs import Got
 
 __all__ = ("MESSAGES_MAX", "PART_BYTES", "Parting")
 
-MESSAGES_MAX: Final = 32
+MESSAGES_MAX: Final = 16
 """How many messages a part has at most."""
 PART_BYTES: Final = 48 * 1024
 """How long a part of long messages is to be, about: what Linux passes on of a write in one piece."""
