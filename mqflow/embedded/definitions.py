@@ -19,7 +19,7 @@ from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.machine import Machine
 from mqflow.embedded.obeying import carry_out
 from mqflow.embedded.object_definitions import ObjectDefinitions
-from mqflow.embedded.opening import TEMPORARY_DYNAMIC, bring_back, delete_queue, input_handles, output_handles
+from mqflow.embedded.opening import TEMPORARY_DYNAMIC, bring_back, delete_queue, input_handles, output_handles, stored_serials
 from mqflow.embedded.refusal import Refusal
 from mqflow.embedded.settling import make_durable
 from mqflow.embedded.staging_order import STAGING_QUEUE
@@ -199,7 +199,8 @@ class Definitions:
         machine, messages = self._machine, queue.clear()
         for message in messages:
             machine.bodies.gone(message)
-        return make_durable(machine, (QueueCleared(queue.name),), lambda: bring_back(machine, queue, messages))
+        change = QueueCleared(queue.name, stored_serials(queue, messages))
+        return make_durable(machine, (change,), lambda: bring_back(machine, queue, messages))
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
         machine, before = self._machine, self._machine.attributes

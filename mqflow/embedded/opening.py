@@ -47,6 +47,7 @@ __all__ = (
     "managed_queue",
     "open_object",
     "output_handles",
+    "stored_serials",
     "topic_string_of",
 )
 
@@ -139,8 +140,10 @@ def delete_queue(machine: Machine, queue: LocalQueue | Definition, *, keep_autho
     messages: Sequence[QueuedMessage] = ()
     if isinstance(queue, LocalQueue):
         messages = drop_queue(machine, queue)
+        change = QueueDeleted(name, stored_serials(queue, messages))
     else:
         del machine.queues[name]
+        change = QueueDeleted(name, ())
     ended, restore = ([], None) if keep_authorities else end_authorities(machine, Kind.QUEUE, name)
 
     def undo() -> None:
@@ -151,7 +154,12 @@ def delete_queue(machine: Machine, queue: LocalQueue | Definition, *, keep_autho
             queue.deleted = False
             bring_back(machine, queue, messages)
 
-    return make_durable(machine, (QueueDeleted(name), *ended), undo)
+    return make_durable(machine, (change, *ended), undo)
+
+
+def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tuple[int, ...] | None:
+    """Return the serials of all that the store has of the queue; None where units of work under way may change that."""
+    return None if queue.uncommitted else tuple(message.serial for message in messages if message.stored)
 
 
 def bring_back(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
@@ -189,10 +197,10 @@ def drop_managed(machine: Machine, name: str) -> None:
     queue = machine.queues.get(name)
     if not isinstance(queue, LocalQueue):
         return
-    drop_queue(machine, queue)
+    serials = stored_serials(queue, drop_queue(machine, queue))
     ended, _ = end_authorities(machine, Kind.QUEUE, name)
     if queue.attributes.definition_type == PERMANENT_DYNAMIC:
-        machine.store.write((QueueDeleted(name), *ended), None)
+        machine.store.write((QueueDeleted(name, serials), *ended), None)
 
 
 def topic_string_of(machine: Machine, object_name: str, object_string: str) -> str:

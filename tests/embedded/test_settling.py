@@ -6,7 +6,7 @@ import pytest
 
 from mqflow.embedded.local_queue import LocalQueue
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.storage.store import BackoutCounted, QueueDefined, QueueManagerDefined, Snapshot
+from mqflow.embedded.storage.store import BackoutCounted, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -363,6 +363,20 @@ def test_what_is_backed_out_onto_a_queue_that_was_deleted_meanwhile_is_gone_and_
     assert 0 == rig.queue_manager._machine.bodies._bytes
     assert not any(isinstance(change, BackoutCounted) for change in rig.store.written)
     assert [1] == rig.store.released
+
+
+def test_the_store_is_told_what_is_on_a_queue_that_goes_unless_a_unit_of_work_may_change_it(rig: Rig) -> None:
+    managed = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
+    found: list[tuple[int, ...] | None] = []
+    for name, in_unit in (("S", PutOption.NO_SYNCPOINT), ("T", PutOption.SYNCPOINT)):
+        subscribed = rig.connection.subscribe(SubscriptionDescriptor(name=name, object_string="orders", options=managed))
+        rig.other.put1("", PERSISTENT, b"1", in_unit, object_type=ObjectType.TOPIC, object_string="orders")
+        rig.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
+        rig.store.written.clear()
+        rig.connection.close(subscribed.queue)
+        found += [change.serials for change in rig.store.written if isinstance(change, QueueDeleted)]
+
+    assert [1, None] == [serials if serials is None else len(serials) for serials in found]
 
 
 @pytest.mark.parametrize("change", ["delete", "clear"])

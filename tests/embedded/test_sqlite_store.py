@@ -193,7 +193,11 @@ def test_a_message_added_and_removed_in_one_group_does_not_come_back(tmp_path: P
     assert [2] == serials(reopened(tmp_path))
 
 
-@pytest.mark.parametrize("change", [QueueCleared(QUEUE), QueueDeleted(QUEUE)], ids=["CLEAR", "DELETE"])
+@pytest.mark.parametrize(
+    "change",
+    [QueueCleared(QUEUE), QueueDeleted(QUEUE), QueueCleared(QUEUE, (1, 2)), QueueDeleted(QUEUE, (1, 2))],
+    ids=["CLEAR", "DELETE", "CLEAR known", "DELETE known"],
+)
 def test_clearing_or_deleting_a_queue_takes_its_messages_only(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
     with defined(tmp_path) as store:
         write(store, [*added(1, 2), *added(3, queue=OTHER_QUEUE), change])
@@ -208,6 +212,40 @@ def test_a_queue_that_was_never_written_has_nothing_to_take(tmp_path: Path, chan
 
     assert answer is None
     assert [1] == serials(reopened(tmp_path))
+
+
+@pytest.mark.parametrize("change", [QueueCleared(QUEUE, (1,)), QueueDeleted(QUEUE, (1,))], ids=["CLEAR", "DELETE"])
+def test_what_was_set_aside_goes_with_its_queue(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
+    with defined(tmp_path) as store:
+        write(store, [*added(1, 2), *added(3, 4, queue=OTHER_QUEUE)])
+        store._database.execute("UPDATE message SET crc = 0 WHERE serial IN (2, 4)")
+    with opened(tmp_path) as (store, snapshot):
+        write(store, [change])
+
+    assert [2, 4] == [serial for serial, _ in snapshot.quarantined]
+    assert [4] == [serial for serial, _ in reopened(tmp_path).quarantined]
+
+
+@pytest.mark.parametrize(
+    "change", [QueueCleared(OTHER_QUEUE, (4001,)), QueueDeleted(OTHER_QUEUE, (4001,))], ids=["CLEAR", "DELETE"]
+)
+def test_emptying_a_queue_looks_at_no_message_of_another(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
+    """A subscriber that leaves would otherwise hold up every commit while a million messages are looked at."""
+    hundreds = 0
+
+    def count() -> int:
+        nonlocal hundreds
+        hundreds += 1
+        return 0
+
+    with defined(tmp_path) as store:
+        write(store, [*added(*range(1, 4001)), *added(4001, queue=OTHER_QUEUE)])
+        store._database.set_progress_handler(count, 100)  # steps of SQLite's machine: some for each row it looks at
+        write(store, [change])
+        store._database.set_progress_handler(None, 0)
+
+    assert hundreds < 10
+    assert 4000 == len(serials(reopened(tmp_path)))
 
 
 def test_what_is_put_after_a_clear_in_the_same_call_stays(tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: fl
     _check_structure(database)
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
     database.execute("BEGIN IMMEDIATE")
-    found = _Found(dict(_queues(database)), {}, _quarantined(database), [])
     for statement in _ORPHANS:
         database.execute(statement)
+    found = _Found(dict(_queues(database)), {}, _quarantined(database), [])
     _read_counts(database, found)
     _count_held(database, found, held)
     _read_messages(database, found)

@@ -65,6 +65,7 @@ _REMOVE: Final = "DELETE FROM message WHERE serial = ?"
 _FORGET_COUNT: Final = "DELETE FROM backout WHERE serial = ?"
 _DEFINE: Final = "INSERT OR REPLACE INTO queue (id, name, attributes, crc) VALUES (?, ?, ?, ?)"
 _CLEAR: Final = "DELETE FROM message WHERE queue = ?"
+_CLEAR_DAMAGED: Final = "DELETE FROM message WHERE serial IN (SELECT serial FROM quarantine) AND queue = ?"
 _DELETE: Final = "DELETE FROM queue WHERE id = ?"
 # Not "OR REPLACE", which would move it behind all others.
 _DEFINE_OBJECT: Final = (
@@ -139,10 +140,13 @@ class Catalogue(Struct):
                 number = self.queue_ids.setdefault(attributes.name, max(self.queue_ids.values(), default=0) + 1)
                 value = _encode(attributes)
                 yield _DEFINE, [(number, attributes.name, value, zlib.crc32(value, number))]
-            case QueueDeleted(name):
-                yield from _for_queue(self.queue_ids.pop(name, None), _CLEAR, _DELETE)
-            case QueueCleared(name):
-                yield from _for_queue(self.queue_ids.get(name), _CLEAR)
+            case QueueDeleted(name, serials):
+                gone = self.queue_ids.pop(name, None)
+                yield from _emptied(gone, serials)
+                if gone is not None:
+                    yield _DELETE, [(gone,)]
+            case QueueCleared(name, serials):
+                yield from _emptied(self.queue_ids.get(name), serials)
             case QueueManagerDefined(attributes):
                 yield SET_STATE, [state_row("queue_manager", attributes)]
             case ObjectDefined(kind, name, attributes=encoded):
@@ -167,9 +171,19 @@ class _Run:
         return ((sql, rows) for sql, rows in kinds if rows)
 
 
-def _for_queue(number: int | None, *statements: str) -> Iterator[Statement]:
-    """Return the statements for this queue; none for one that was never written (a temporary dynamic queue)."""
-    return ((sql, [(number,)]) for sql in statements if number is not None)
+def _emptied(number: int | None, serials: tuple[int, ...] | None) -> Iterator[Statement]:
+    """Return what takes all messages off this queue; nothing for one that was never written (a temporary dynamic queue).
+
+    Of known ones each is found by its serial, and what is set aside among those that are: no other message is looked at.
+    """
+    if number is None:
+        return
+    if serials is None:
+        yield _CLEAR, [(number,)]
+        return
+    if serials:
+        yield _REMOVE, [(serial,) for serial in serials]
+    yield _CLEAR_DAMAGED, [(number,)]
 
 
 def count_row(serial: int, backout_count: int) -> tuple[int, int, int]:

@@ -77,12 +77,16 @@ class QueueDeleted(Struct, frozen=True):
     """A queue and everything on it is gone."""
 
     name: str
+    #: What is on it, where that is known: otherwise it has to be looked for among the messages of all queues.
+    serials: tuple[int, ...] | None = None
 
 
 class QueueCleared(Struct, frozen=True):
     """Every message of a queue is gone."""
 
     name: str
+    #: As for one that is deleted.
+    serials: tuple[int, ...] | None = None
 
 
 class QueueManagerDefined(Struct, frozen=True):
