@@ -161,10 +161,11 @@ def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "D
     alike = Window.partitionBy("qmgr", "dlq", "dlh_dest_q", "body_sha256").orderBy("dlh_put_ts", "lane", "segment", "ordinal")
     first = f.first("msg_id").over(alike)
     known = f.col("body_sha256").isNotNull() & (f.row_number().over(alike) > 1)
+    age_s = (_ms(f.col("dlh_put_ts"), f.col("landed_ts")) / 1000).cast("long")
     made = (
         letters.withColumn("reason_name", _reason_name(f.col("dlh_reason")))
         .withColumn("reason_group", _reason_group(f.col("dlh_reason")))
-        .withColumn("age_s", f.greatest(f.lit(0), _ms(f.col("dlh_put_ts"), f.col("landed_ts")) / 1000).cast("long"))
+        .withColumn("age_s", f.when(age_s < 0, 0).otherwise(age_s))  # two clocks
         .withColumn("rule_index", number)
         .withColumn("rule_action", action)
         .withColumn("duplicate_of", f.when(known, first))

@@ -234,6 +234,21 @@ def test_closed_windows_stay_and_late_rows_are_counted(spark: SparkSession, tmp_
     assert closed
 
 
+def test_how_far_landing_is_behind_and_what_was_landed_twice_is_counted(spark: SparkSession) -> None:
+    told = [(0, 1, 0, 30), (1, 1, 1, 5), (1, 1, 1, 5), (2, 2, 0, 90), (7, 3, 0, 1)]
+    records = [
+        oracle._record("committed", START + at * MINUTE, queue="Q", msg_id=bytes(24), handler="h")
+        | {"landed_ts": START + at * MINUTE + late_s * 1_000_000, "segment": segment, "ordinal": ordinal, "lane": "L"}
+        for at, segment, ordinal, late_s in told
+    ]
+
+    found = collected(gold.pipeline_health(oracle.frame(spark, records), ["5 minutes"]).orderBy("window"))
+
+    assert [(START, 4, 90.0, 2, 1), (START + 5 * MINUTE, 1, 1.0, 1, 0)] == [
+        tuple(row[name] for name in ("window", "landed_rows", "journal_lag_s", "segments", "replays_skipped")) for row in found
+    ]
+
+
 def test_a_clock_that_is_ahead_closes_no_window(spark: SparkSession) -> None:
     """Nothing happens after it was landed: one record of the year 2300 would close every window of everybody else, for good."""
     now = oracle._record("committed", START + MINUTE, queue="Q", msg_id=bytes(24), handler="h")

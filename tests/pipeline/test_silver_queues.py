@@ -12,6 +12,7 @@ from mqflow.journal.schemas import Kind, arrow_schema
 from mqflow.pipeline import silver
 from mqflow.pipeline.medallion import Bronze, run_silver
 from mqflow.pipeline.payload import payload_of
+from mqflow.pipeline.rules_columns import compile_rules
 from mqflow.pipeline.silver_queues import backout_messages, payloads
 from mqflow.pipeline.tables import TableSet
 from tests.pipeline import medallion_oracle as oracle
@@ -60,6 +61,32 @@ def test_a_backed_out_message_says_who_failed_where_that_is_certain(spark: Spark
         (None, None, None, None),
     ] == [(row["source_queue"], row["handler"], row["attempts"], row["exc_class"]) for row in found]  # fmt: skip
     assert [None, b"a", None, None, None] == [row["duplicate_of"] and bytes(row["duplicate_of"]) for row in found]
+
+
+def test_a_dead_letter_says_what_its_reason_means_how_old_it_is_and_which_rule_would_take_it(spark: SparkSession) -> None:
+    groups = [(2053, "space"), (2035, "auth"), (2085, "unknown_object"), (2030, "size"), (2110, "convert"), (258, "expiry")]
+    of = {"dlq": "DLQ", "has_dlh": True, "dlh_dest_q": "A", "dlh_put_ts": 500_000, "landed_ts": 91_400_000}
+    kept = landed(
+        spark, Kind.DEAD_LETTER,
+        *(of | {"msg_id": name.encode(), "dlh_reason": reason} for reason, name in groups),
+        of | {"msg_id": b"app", "dlh_reason": 2362, "body_sha256": b"1"},
+        of | {"msg_id": b"again", "dlh_reason": 2362, "body_sha256": b"1", "dlh_put_ts": 600_000},
+        of | {"msg_id": b"elsewhere", "dlh_reason": 2362, "body_sha256": b"1", "dlh_dest_q": "B"},
+        of | {"msg_id": b"ahead", "dlh_reason": 2053, "dlh_put_ts": 99_000_000},
+        {"dlq": "DLQ", "has_dlh": False, "msg_id": b"none"},
+    )  # fmt: skip
+    rules = compile_rules("REASON(MQRC_NOT_AUTHORIZED) ACTION(DISCARD)\nDESTQ(A) REASON(MQRC_Q_FULL) ACTION(RETRY)")
+
+    found = {bytes(row["msg_id"]).decode(): row for row in silver.dead_letters(kept, rules).collect()}
+
+    assert {name: name for _, name in groups} == {name: found[name]["reason_group"] for _, name in groups}
+    assert ["app", "space", None] == [found[name]["reason_group"] for name in ("again", "ahead", "none")]
+    assert ["MQRC_Q_FULL", "MQRC_BACKOUT_THRESHOLD_REACHED"] == [found[name]["reason_name"] for name in ("space", "app")]
+    assert [90, 0, None] == [found[name]["age_s"] for name in ("space", "ahead", "none")]
+    assert [(1, "DISCARD"), (2, "RETRY"), (None, "IGNORE"), (None, None)] == [
+        (found[name]["rule_index"], found[name]["rule_action"]) for name in ("auth", "space", "size", "none")
+    ]
+    assert [None, b"app", None] == [found[name]["duplicate_of"] for name in ("app", "again", "elsewhere")]
 
 
 BODY = b"0123456789"
