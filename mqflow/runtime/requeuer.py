@@ -1,7 +1,8 @@
 """Moves poison messages off their queue, outside any unit of work of delivery, on a session of its own.
 
-*Get it by MsgId and CorrelId under syncpoint, decide again on what is now held, put, commit.* Safe because the decision is pure
-and the get is exact: whoever finds nothing there knows that somebody else has dealt with it. Decides nothing itself.
+*Get it by its token, else by MsgId and CorrelId, under syncpoint, decide again on what is now held, put, commit.* Safe because
+the decision is pure and the get is exact: whoever finds nothing there knows that somebody else has dealt with it.
+Decides nothing itself.
 Source: IBM q032280: for a MessageListener "the requeue process takes place outside of any unit of work associated with actual
 message delivery to the application".
 """
