@@ -3,6 +3,7 @@
 import importlib
 import sys
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,14 +12,18 @@ from mqflow.app.application import App
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.settings import load
 
-__all__ = ("application",)
+__all__ = ("ImportFailedError", "application")
+
+
+class ImportFailedError(Exception):
+    """What the user wrote raised while it was imported."""
 
 
 def application(target: str, **arguments: Any) -> App:
     """Return the application that ``module:app`` names, looked for in the current folder first; set to these arguments.
 
-    Raises `ConfigurationError` where there is no such module, or no `App` of that name in it; an error inside the module is
-    raised as it is.
+    Raises `ConfigurationError` where there is no such module, or no `App` of that name in it, or where it says so itself, and
+    `ImportFailedError` with the line of any other error inside the module.
     """
     module_name, _, name = target.partition(":")
     if not all(part.isidentifier() for part in module_name.split(".")) or module_name.endswith(".py"):
@@ -29,10 +34,13 @@ def application(target: str, **arguments: Any) -> App:
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise ConfigurationError(f"{target!r}: there is no module {error.name} in {Path.cwd()} or on Python's path.") from error
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            said = f"{target!r}: there is no module {error.name} in {Path.cwd()} or on Python's path."
+            raise ConfigurationError(said) from error
+        raise ImportFailedError(f"{target!r} cannot be imported: {_line_of(error)}{type(error).__name__}: {error}.") from error
     found = getattr(module, name or "app", None)
     if not isinstance(found, App):
         apps = [known for known, value in vars(module).items() if isinstance(value, App)]
@@ -45,3 +53,12 @@ def application(target: str, **arguments: Any) -> App:
         sources = {**found.settings.sources, **dict.fromkeys(given, "an argument")}
         found.settings = replace(found.settings, **given, sources=sources)
     return found
+
+
+def _line_of(error: Exception) -> str:
+    """Return where in the user's own files it came to that, as a prefix; nothing where it was in none, or says it itself."""
+    if isinstance(error, SyntaxError):
+        return ""
+    own = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(Path.cwd())]
+    own = [frame for frame in own if "site-packages" not in frame.filename]
+    return f"{Path(own[-1].filename).relative_to(Path.cwd())}, line {own[-1].lineno}: " if own else ""

@@ -49,6 +49,8 @@ def command(target: str, configuration: bool, as_json: bool, url: str | None) ->
     """
     app = application(target, url=url)
     settings = app.settings or Settings()
+    for warning in settings.warnings:
+        note(f"warning: {safe(warning)}")
     if configuration:
         _show("settings", list(_settings(settings)), as_json=as_json)
         return

@@ -13,6 +13,7 @@ from anyio.abc import TaskStatus
 from mqflow.events import HandlerStuck, ListenerStarted, ListenerStopped, Warned
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnection import Class, classify
 from mqflow.runtime.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener_state import ListenerState
@@ -212,6 +213,8 @@ class Listener:
             await state.queue()
             settings = await state.settings.inquire(session)
         except MQIError as error:
+            if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # so says the worker's open, which comes next
+                return
             state.broadcast(Warned(text=f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired. {error}", queue=spec.queue))
             return
         finally:

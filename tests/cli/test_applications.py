@@ -215,6 +215,49 @@ def test_a_listener_s_settings_are_shown_by_the_name_they_were_given_and_a_misty
     assert (0, 1) == (code, output.count(said))
 
 
+@pytest.mark.parametrize(
+    ("source", "code", "said"),
+    [
+        ("import os\nraise RuntimeError('boom')", 1, "{name}.py, line 2: RuntimeError: boom."),
+        ("import {name}x", 1, "{name}.py, line 1: ModuleNotFoundError: No module named '{name}x'."),
+        ("import a_tool_that_is_not_there", 1, "{name}.py, line 1: ModuleNotFoundError: No module named 'a_tool_that"),
+        ("import json\njson.loads('')", 1, "{name}.py, line 2: JSONDecodeError: Expecting value"),
+        ("app = (", 1, "SyntaxError: '(' was never closed ({name}.py, line 1)."),
+        ("from mqflow import App\nApp().listener('')", 2, "a queue or a topic is needed"),
+    ],
+)
+def test_what_goes_wrong_at_the_import_is_told_with_its_line(
+    run: Run, tmp_path: Path, source: str, code: int, said: str
+) -> None:
+    name = f"broken_{abs(hash(source))}"  # a module that no other test has imported
+    (tmp_path / f"{name}.py").write_text(source.replace("{name}", name))
+
+    result = run("run", f"{name}:app")
+
+    assert code == result.exit_code, result.output
+    assert said.replace("{name}", name) in result.stderr
+    assert 1 == len(result.stderr.splitlines())
+
+
+def test_a_queue_that_is_mistyped_is_told_once(run: Run, orders: None, tmp_path: Path) -> None:
+    (tmp_path / "misspelt_app.py").write_text(APP.replace("ORDERS.IN", "ODERS.IN"))
+
+    result = run("run", "misspelt_app:app")
+
+    assert 1 == result.exit_code
+    assert 1 == result.stderr.count("MQRC_UNKNOWN_OBJECT_NAME")
+
+
+def test_a_variable_that_is_no_setting_is_told_by_explain(run: Run, orders: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQFLOW_DRIAN_S", "3")
+    monkeypatch.delitem(sys.modules, "orders_app", raising=False)
+
+    assert (
+        "warning: MQFLOW_DRIAN_S is no setting and is ignored. Did you mean MQFLOW_DRAIN_S?"
+        in run("explain", "orders_app:app").stderr
+    )
+
+
 def test_an_application_that_is_not_there_is_wrong_usage(run: Run) -> None:
     result = run("run", "no_such_module:app")
 
