@@ -97,6 +97,10 @@ RATIOS: Final = (
         rows=1_000_000, bar=Bar(0.7, 1.2),
     ),
     Ratio(
+        name="journal source / Spark's Parquet scan, seven columns", of=sides.journal_of_seven, over=sides.parquet_of_seven,
+        rows=1_000_000, bar=Bar(0.7, 1.2),
+    ),
+    Ratio(
         name="goal 21: Arrow batches / tuples, the journal source", of=sides.journal_by_batches, over=sides.journal_by_rows,
         rows=1_000_000, bar=Bar(1.5, 2.5),
     ),
