@@ -254,7 +254,7 @@ def _aged(machine: Machine, message: QueuedMessage) -> MessageDescriptor:
     if message.expires_at is None:
         return message.descriptor
     left = max(1, int((message.expires_at - machine.clock.wall()) * 10))
-    # A wall clock that was set back makes no message live longer than its sender meant.
+    # A wall clock that was set back shows no more time left than the sender gave; the message does live longer.
     return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
 
 

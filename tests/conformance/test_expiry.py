@@ -36,7 +36,7 @@ def test_what_is_left_is_never_nothing(queue_manager: QueueManagerUnderTest, que
     assert 1 == program.got(queue).descriptor.expiry_tenths
 
 
-def test_a_clock_that_is_set_back_makes_no_message_live_longer(
+def test_a_clock_that_is_set_back_shows_no_more_time_left_than_its_sender_gave(
     queue_manager: QueueManagerUnderTest, queue: str, program: Program
 ) -> None:
     program.put(queue, b"1", expiry_tenths=10)
