@@ -14,6 +14,7 @@ from mqflow.journal.schemas import SCHEMA_VERSION, Kind, columns_of
 from mqflow.journal.segments import read_table
 from mqflow.policy.landing import STATE_QUEUE
 from mqflow.runtime.lane_settling import Doubt, find_doubt, settle_lane
+from mqflow.runtime.leaving import leave
 
 __all__ = ("command",)
 
@@ -123,13 +124,14 @@ def settle(folder: Path, lane: str, does: str | None, state_queue: str, url: str
     there = journal.lane(lane)
     with opened(url) as queue_manager:
         connection = queue_manager.connect(application_name="mqflow journal settle")
-        doubt = find_doubt(connection, journal, there, state_queue, wait_ms=_MARKER_WAIT_MS)
-        click.echo(_told(there, doubt))
-        if does is None:
-            connection.disconnect()
-            raise SystemExit(1)
-        settle_lane(connection, journal, there, state_queue, doubt, publishes=does == "publish", clock=SYSTEM_CLOCK)
-        connection.disconnect()
+        try:
+            doubt = find_doubt(connection, journal, there, state_queue, wait_ms=_MARKER_WAIT_MS)
+            click.echo(_told(there, doubt))
+            if does is None:
+                raise SystemExit(1)
+            settle_lane(connection, journal, there, state_queue, doubt, publishes=does == "publish", clock=SYSTEM_CLOCK)
+        finally:
+            leave(connection)
     note(f"{safe(there.name)} is settled, with segment {there.last:,} as its last; `mqflow land` goes on from there.")
 
 

@@ -30,6 +30,7 @@ from mqflow.policy.landing import STATE_QUEUE
 from mqflow.runtime.lander import Lander, LanderOptions
 from mqflow.runtime.landing import Progress, Troubled, keep_landing
 from mqflow.runtime.lane_settling import finish_lane
+from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection, QueueManager, inquire_queue_manager
 
 __all__ = ("command",)
@@ -113,7 +114,7 @@ def _lanes(
         for each in wanted:
             _is_there(connection, each.queue)
     finally:
-        connection.disconnect()
+        leave(connection)
     defaults = {dead: Kind.DEAD_LETTER, DISPOSITION_QUEUE: Kind.DISPOSITION}
     lanes = []
     for each in wanted:
@@ -154,7 +155,7 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
                     said = f"segment {found.number:,} with {found.rows:,} messages was committed and not published; it is now"
                     note(f"{safe(lane.name)}: {said}.")
     finally:
-        connection.disconnect()
+        leave(connection)
 
 
 @contextmanager

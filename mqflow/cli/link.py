@@ -5,7 +5,6 @@ which queue manager will do is said by `policy`.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from mqflow.ambient import Clock, Random
@@ -16,6 +15,7 @@ from mqflow.policy.delays import next_delay_s
 from mqflow.policy.ledger import Reached, admit
 from mqflow.policy.reconnect_mode import ReconnectMode
 from mqflow.policy.reconnection import Class, classify
+from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection, inquire_queue_manager
 
 __all__ = ("Link",)
@@ -74,9 +74,7 @@ class Link:
 
     def leave(self) -> None:
         """Back out what is open and disconnect; quiet where the connection is gone already."""
-        with suppress(MQIError):
-            self.connection.backout()  # MQDISC would commit (q101800)
-            self.connection.disconnect()
+        leave(self.connection)
 
     def _delay_s(self, attempt: int, lost_at: float, error: MQIError) -> float:
         lost_for_s, limit_s = self._clock.monotonic() - lost_at, self._how.limit_s

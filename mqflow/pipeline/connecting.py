@@ -4,12 +4,12 @@ Options carry no secret, so who connects is said where the code runs: the enviro
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import locate, reach_queue_manager
 from mqflow.app.settings import load
-from mqflow.mqi.errors import MQIError
+from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 
 __all__ = ("Reached", "check_url", "connected", "reached")
@@ -38,9 +38,7 @@ class Reached:
     def close(self) -> None:
         """Let go of both."""
         try:
-            with suppress(MQIError):  # gone with its queue manager, which backs out itself
-                self.connection.backout()  # MQDISC would commit (q101800)
-                self.connection.disconnect()
+            leave(self.connection)
         finally:
             self._queue_manager.close()
 
