@@ -10,7 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import staged
 from mqflow.policy.redelivered import counted, may_wait
 from mqflow.runtime.staging import moment
@@ -20,6 +22,8 @@ __all__ = ("Retries", "get_again", "with_all_backouts")
 
 _STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
 _GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+# Which fields a get may match can depend on the queue.
+_NO_TOKENS: Final = frozenset({Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERROR})
 
 
 def with_all_backouts(got: Got) -> Got:
@@ -35,17 +39,26 @@ def get_again(
 ) -> Got | None:
     """Get a message that was backed out, in a unit of work of its own; None where it is gone.
 
-    By its token, which tells it from others with the same identifiers; by those where the token is zeros, or says nothing any
-    more: it dies with its queue manager.
+    By its token, which tells it from others with the same identifiers; by those where the token is zeros, says nothing any
+    more (it dies with its queue manager), or cannot be asked for on this queue (2247, 2331).
     """
     if any(token):
-        got = connection.get(handle, GetOptions(options=_GET, match=MatchOption.MSG_TOKEN, message_token=token))
+        got = _by_token(connection, handle, token)
         if got is not None:
             if (got.descriptor.message_id, got.descriptor.correlation_id) == (message_id, correlation_id):
                 return got
             connection.backout()
     alike = MatchOption.MSG_ID | MatchOption.CORREL_ID
     return connection.get(handle, GetOptions(options=_GET, match=alike, message_id=message_id, correlation_id=correlation_id))
+
+
+def _by_token(connection: Connection, handle: ObjectHandle, token: bytes) -> Got | None:
+    try:
+        return connection.get(handle, GetOptions(options=_GET, match=MatchOption.MSG_TOKEN, message_token=token))
+    except MQIError as error:
+        if error.reason not in _NO_TOKENS:
+            raise
+        return None
 
 
 class Retries(Struct, frozen=True):

@@ -14,6 +14,7 @@ from mqflow.policy import moved
 from mqflow.policy.disposition import Behaviour, Requeue
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.requeuer import Requeuer, Task
+from mqflow.runtime.retries import get_again
 from mqflow.runtime.supervisor import Supervisor
 from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import GetOptions
@@ -98,3 +99,24 @@ async def test_of_messages_with_the_same_identifiers_the_one_that_failed_is_move
 
     assert gone is (disposal is None)
     assert ([b"new", b"failed"] if gone else [b"new"]) == left
+
+
+@pytest.mark.parametrize("reason", [Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERROR])
+def test_a_message_is_got_again_by_its_identifiers_where_its_queue_matches_no_tokens(reason: Reason) -> None:
+    """Facts: 2247 F. A poison message that cannot be got again would stay on its queue for good."""
+    faults = Faults()
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name="IN"))
+        connection = faults.wrap(queue_manager).connect(application_name="test")
+        connection.put1("IN", MessageDescriptor(), b"failed", PutOption.NO_SYNCPOINT)
+        handle = connection.open("IN", OpenOption.INPUT_SHARED)
+        failed = connection.get(handle, GetOptions(options=GetOption.SYNCPOINT))
+        assert failed is not None
+        connection.backout()
+        faults.add(Fault(verb="MQGET", object_name="IN", reason=reason))
+
+        descriptor = failed.descriptor
+        again = get_again(connection, handle, descriptor.message_id, descriptor.correlation_id, failed.message_token)
+
+    assert again is not None
+    assert (b"failed", 1) == (again.body, again.descriptor.backout_count)
