@@ -20,7 +20,7 @@ from mqflow.mqi.headers import split
 from mqflow.mqi.options import ApplicationType, Encoding, Format, MessageFlag
 from mqflow.mqi.rfh2 import RFH2, Folder, Property
 
-__all__ = ("FOLDER", "Why", "folder", "to_backout_queue", "to_dead_letter_queue", "why")
+__all__ = ("FOLDER", "Why", "as_it_is", "folder", "to_backout_queue", "to_dead_letter_queue", "why")
 
 FOLDER: Final = "mqflow"
 """The RFH2 folder in which a moved message says why it was moved."""
@@ -63,17 +63,21 @@ def to_backout_queue(
     the others would not fit. Which folders IBM MQ classes for JMS write into an added header could not be
     confirmed; here it is `mcd` with the message class, as in any JMS message.
     """
-    reset = replace(descriptor, backout_count=0)
     if descriptor.message_flags & _SEGMENT or _has_rfh2(descriptor, body):
-        return reset, body
+        return as_it_is(descriptor, body)
     added = RFH2(
         folders=(Folder("mcd", (Property("Msd", _message_class(descriptor, body)),)), *folders),
         encoding=descriptor.encoding,
         ccsid=_chained(descriptor.ccsid),
         format=descriptor.format,
     )
-    described = replace(reset, format=Format.RF_HEADER_2, ccsid=_UTF_8, encoding=Encoding.NORMAL)
+    described = replace(descriptor, backout_count=0, format=Format.RF_HEADER_2, ccsid=_UTF_8, encoding=Encoding.NORMAL)
     return described, rfh2.to_bytes(added, encoding=Encoding.NORMAL) + body
+
+
+def as_it_is(descriptor: MessageDescriptor, body: bytes) -> tuple[MessageDescriptor, bytes]:
+    """Return descriptor and body as they are put where nothing is added: only the BackoutCount begins anew."""
+    return replace(descriptor, backout_count=0), body
 
 
 def to_dead_letter_queue(

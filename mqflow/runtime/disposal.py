@@ -24,6 +24,7 @@ from mqflow.verbs import Got, ObjectHandle, inquire_queue_manager, leads_back, o
 __all__ = ("Disposal", "Mover")
 
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_TOO_BIG: Final = frozenset({Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR})
 _MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 
 
@@ -71,14 +72,23 @@ class Mover(Struct, frozen=True):
     async def _try(self, got: Got, disposition: Disposition, why: moved.Why) -> None:
         match disposition:
             case Requeue(queue=queue):
-                descriptor, body = moved.to_backout_queue(got.descriptor, got.body, folders=(moved.folder(why),))
+                await self._requeue(got, queue, why)
             case DeadLetter(queue=queue, reason=reason):
-                descriptor, body = self._dead_letter(got.descriptor, got.body, reason, self.queue)
+                await self._put(got, queue, *self._dead_letter(got.descriptor, got.body, reason, self.queue))
             case Deliver() | Discard() | Return():
                 return
             case _:
                 assert_never(disposition)
-        await self._put(got, queue, descriptor, body)
+
+    async def _requeue(self, got: Got, queue: str, why: moved.Why) -> None:
+        """Put it there; without a header of ours where there is no room for that: it would hold up its queue for good."""
+        descriptor, body = moved.to_backout_queue(got.descriptor, got.body, folders=(moved.folder(why),))
+        try:
+            await self._put(got, queue, descriptor, body)
+        except MQIError as error:
+            if error.reason not in _TOO_BIG or len(body) == len(got.body):
+                raise
+            await self._put(got, queue, *moved.as_it_is(got.descriptor, got.body))
 
     async def _put(self, got: Got, queue: str, descriptor: MessageDescriptor, body: bytes) -> None:
         """Put it there, unless the name leads back to the queue it came from: it would return with a count of 0, for ever."""

@@ -380,3 +380,14 @@ async def test_the_moved_message_says_why(mq: QueueManagerKit) -> None:
         why.application_name,
     )
     assert why.at is not None
+
+
+@pytest.mark.parametrize("room", [6, 100], ids=["just so much", "too little for the header"])
+async def test_a_message_that_has_no_room_for_the_header_is_moved_without(mq: QueueManagerKit, room: int) -> None:
+    """Beyond the source, which adds an MQRFH2 in any case: the message would stay, and hold up those behind it for good."""
+    mq.mqsc(f"ALTER QLOCAL(BOQ) MAXMSGL({room})")
+
+    dead = await one(mq, failing(), "BOQ")
+
+    assert (b"poison", 0, ()) == (dead.body, dead.descriptor.backout_count, mq.told(Disposed)[0].attempts[:-1])
+    assert mq.depth("IN") == 0
