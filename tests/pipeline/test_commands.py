@@ -77,7 +77,7 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
     ("arguments", "code", "sentence"),
     [
         (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: --journal says which."),
-        (["report", "--journal", "nowhere", "--tables", "tables"], 1, "nowhere is no journal"),
+        (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is no journal"),
         (["report", "--tables", "tabels"], 2, "There is no folder tabels: --journal says from where its tables are made."),
         (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
