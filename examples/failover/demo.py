@@ -19,9 +19,10 @@ import msgspec
 from examples.failover.app import app
 from mqflow import Event, MQIError, open_queue_manager
 from mqflow.cli import main as cli
+from mqflow.compound_verbs import inquire_base_queue
 from mqflow.events import Reconnected, Settled
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.verbs import GetOptions, inquire_base_queue
+from mqflow.verbs import GetOptions
 
 QUEUES = Path(__file__).resolve().with_name("queues.mqsc")
 URL = app.url or ""

@@ -19,9 +19,10 @@ from mqflow import MQIError, open_queue_manager
 from mqflow.app.settings import load
 from mqflow.cli import main as mqflow
 from mqflow.cli.terminal import note, progress, show_table
+from mqflow.compound_verbs import inquire_base_queue
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.moved import why
-from mqflow.verbs import GetOptions, Got, inquire_base_queue
+from mqflow.verbs import GetOptions, Got
 
 HERE = Path(os.path.relpath(Path(__file__).parent))
 DATA = Path(".demo")

@@ -15,13 +15,14 @@ from msgspec import Struct
 from examples.flights_on_spark import planted
 from mqflow import App
 from mqflow.app.settings import load
+from mqflow.compound_verbs import inquire_base_queue
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
 from mqflow.testing.virtual_time import SeededRandom, VirtualClock, run
-from mqflow.verbs import Connection, inquire_base_queue
+from mqflow.verbs import Connection
 
 __all__ = ("Night", "message_id", "run_nights")
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from mqflow.ambient import Random
 from mqflow.app.channel_sources import Tables
 from mqflow.app.errors import ConfigurationError
+from mqflow.compound_verbs import inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.candidates import (
@@ -30,7 +31,7 @@ from mqflow.policy.ledger import Reached, admit
 from mqflow.policy.reason_classes import Class, classify
 from mqflow.policy.reconnect_mode import DefaultReconnect, ReconnectMode
 from mqflow.runtime.leaving import leave
-from mqflow.verbs import Connection, inquire_queue_manager
+from mqflow.verbs import Connection
 
 __all__ = ("Dial", "TableQueueManager", "Tried")
 

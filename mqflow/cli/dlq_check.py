@@ -15,6 +15,7 @@ from mqflow.cli.exits import EXIT_FAILED
 from mqflow.cli.target import connected
 from mqflow.cli.terminal import note, safe, show_table
 from mqflow.cli.texts import read_text
+from mqflow.compound_verbs import leads_back, open_to_put
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
@@ -22,7 +23,7 @@ from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.dead_letter_actions import Discard, Ignore, Intent, Redirect, choose, dead_letter, matchers
 from mqflow.policy.dead_letter_lint import lint
 from mqflow.policy.dead_letter_rules import RulesTable, parse
-from mqflow.verbs import Connection, leads_back, open_to_put
+from mqflow.verbs import Connection
 
 __all__ = ("run_check",)
 

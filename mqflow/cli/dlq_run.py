@@ -25,6 +25,7 @@ from mqflow.app.settings import ReconnectSettings, Secret, load
 from mqflow.cli.link import Link
 from mqflow.cli.terminal import note, safe
 from mqflow.cli.texts import read_text
+from mqflow.compound_verbs import inquire_queue_manager
 from mqflow.events import DeadLetterActed, Event, Warned
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import reason_name
@@ -36,7 +37,7 @@ from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.broadcast import Broadcast
 from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
-from mqflow.verbs import Connection, InlineQueueManager, QueueManager, inquire_queue_manager
+from mqflow.verbs import Connection, InlineQueueManager, QueueManager
 
 __all__ = ("EndedError", "Wishes", "exit_code_of", "read_table", "run_handler", "tell_problems")
 

@@ -14,10 +14,10 @@ from mqflow.bindings.errors import ClientPackageError
 from mqflow.cli.exits import EXIT_FAILED, sentence_of
 from mqflow.cli.target import connected, opened, url_option
 from mqflow.cli.terminal import safe
+from mqflow.compound_verbs import inquire_queue_manager
 from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.options import QueueType
 from mqflow.standin.library import mapped_clients
-from mqflow.verbs import inquire_queue_manager
 
 __all__ = ("command",)
 

@@ -15,6 +15,7 @@ from mqflow.app.settings import Settings, mistyped_listeners, shown_key
 from mqflow.cli.applications import application
 from mqflow.cli.target import json_option, opened, url_option
 from mqflow.cli.terminal import note, safe, show_table
+from mqflow.compound_verbs import inquire_base_queue
 from mqflow.embedded.topic_tree import TopicTree
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.errors import MQIError
@@ -22,7 +23,7 @@ from mqflow.policy import backout
 from mqflow.policy.pacing import Pace
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE
 from mqflow.runtime.subscriber import TopicSubscription
-from mqflow.verbs import Connection, inquire_base_queue
+from mqflow.verbs import Connection
 
 __all__ = ("command",)
 

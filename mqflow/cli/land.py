@@ -18,6 +18,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import OpenQueueManager
 from mqflow.cli.target import duration_s, opened, url_option
 from mqflow.cli.terminal import counted, note, safe
+from mqflow.compound_verbs import inquire_queue_manager
 from mqflow.journal.consumers import Consumers
 from mqflow.journal.errors import JournalError
 from mqflow.journal.journal import Journal, Lane
@@ -31,7 +32,7 @@ from mqflow.runtime.lander import Lander, LanderOptions
 from mqflow.runtime.landing import Progress, Troubled, keep_landing
 from mqflow.runtime.lane_settling import finish_lane
 from mqflow.runtime.leaving import leave
-from mqflow.verbs import Connection, QueueManager, inquire_queue_manager
+from mqflow.verbs import Connection, QueueManager
 
 __all__ = ("command",)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from mqflow.ambient import Clock, Random
 from mqflow.app.reconnecting import Reconnection
+from mqflow.compound_verbs import inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delays import next_delay_s
@@ -16,7 +17,7 @@ from mqflow.policy.ledger import Reached, admit
 from mqflow.policy.reconnect_mode import ReconnectMode
 from mqflow.policy.reconnection import Class, classify
 from mqflow.runtime.leaving import leave
-from mqflow.verbs import Connection, inquire_queue_manager
+from mqflow.verbs import Connection
 
 __all__ = ("Link",)
 

@@ -16,11 +16,12 @@ from mqflow.cli.bodies import Bodies, UnreadableLineError, bodies
 from mqflow.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED
 from mqflow.cli.target import connected, duration_s, json_option, stager_for, url_option
 from mqflow.cli.terminal import Progress, counted, note, progress
+from mqflow.compound_verbs import open_to_put
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.reconnection import leaves_in_doubt
 from mqflow.runtime.staging import Stager
-from mqflow.verbs import Connection, InlineConnection, open_to_put
+from mqflow.verbs import Connection, InlineConnection
 
 __all__ = ("Result", "command", "put_all")
 

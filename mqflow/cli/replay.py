@@ -16,13 +16,14 @@ from mqflow.cli.story_view import sentences
 from mqflow.cli.target import connected, url_option
 from mqflow.cli.terminal import counted, note, safe
 from mqflow.cli.texts import read_text
+from mqflow.compound_verbs import open_to_put
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event, Settled
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.policy.disposition import Completed, Settlement
-from mqflow.verbs import Connection, open_to_put
+from mqflow.verbs import Connection
 
 __all__ = ("command",)
 

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from mqflow.compound_verbs import ends_unit, following
 from mqflow.embedded import getting, opening, settling, subscribing
 from mqflow.embedded.get_rules import GetPlan, Reach, plan_get
 from mqflow.embedded.getting_many import get_plain
@@ -28,17 +29,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import (
-    UNIT_BYTES_MAX,
-    GetOptions,
-    Got,
-    Inquired,
-    ManyPut,
-    Put,
-    Subscribed,
-    ends_unit,
-    following,
-)
+from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, Inquired, ManyPut, Put, Subscribed
 
 __all__ = ("EmbeddedConnection",)
 

@@ -16,12 +16,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.compound_verbs import inquire_queue_manager, open_to_put
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.errors import SinkError
-from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, inquire_queue_manager, open_to_put
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 
 __all__ = ("Batch", "Message", "prepare", "put_batch", "put_plainly", "rows_per_unit")
 

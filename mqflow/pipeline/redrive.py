@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock
+from mqflow.compound_verbs import open_to_put
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
@@ -26,7 +27,7 @@ from mqflow.policy import disposition_record
 from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.policy.reconnection import Class, classify
 from mqflow.policy.redriving import restored
-from mqflow.verbs import Connection, GetOptions, open_to_put
+from mqflow.verbs import Connection, GetOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,6 +11,7 @@ from anyio.abc import TaskStatus
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock
+from mqflow.compound_verbs import inquire_queue_manager
 from mqflow.events import Event, InDoubt, Warned
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
@@ -22,7 +23,7 @@ from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules
 from mqflow.runtime.session import Session
 from mqflow.runtime.supervisor import Supervisor
-from mqflow.verbs import Got, inquire_queue_manager
+from mqflow.verbs import Got
 
 __all__ = ("DeadLetterService",)
 

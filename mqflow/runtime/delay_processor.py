@@ -15,6 +15,7 @@ from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 from mqflow.ambient import Clock
+from mqflow.compound_verbs import inquire_base_queue
 from mqflow.events import DelayProcessorStarted, DelayProcessorStopped, Event, InDoubt, Warned
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
@@ -31,7 +32,6 @@ from mqflow.runtime.session import Session
 from mqflow.runtime.staged_messages import Seen, StagedMessages, open_staged
 from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, StagingQueueManager, moment
 from mqflow.runtime.supervisor import Supervisor
-from mqflow.verbs import inquire_base_queue
 
 __all__ = ("DelayProcessor",)
 

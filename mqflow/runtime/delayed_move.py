@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock
+from mqflow.compound_verbs import inquire_queue_manager
 from mqflow.events import DelayedDelivered, DelayedRefused, Event, ReportSent
 from mqflow.mqi import delay_header
 from mqflow.mqi.delay_header import DelayHeader
@@ -39,7 +40,7 @@ from mqflow.policy.redelivered import with_count
 from mqflow.policy.report import ReportMessage, exception_report, report
 from mqflow.runtime.connection_recorder import ConnectionRecorder
 from mqflow.runtime.staging import moment
-from mqflow.verbs import Connection, GetOptions, ObjectHandle, inquire_queue_manager
+from mqflow.verbs import Connection, GetOptions, ObjectHandle
 
 __all__ = ("DelayedMove", "Moved")
 

@@ -11,6 +11,7 @@ from typing import Final, assert_never
 from msgspec import Struct
 
 from mqflow.ambient import Clock
+from mqflow.compound_verbs import inquire_queue_manager, leads_back, open_to_put, put_somewhere
 from mqflow.events import Attempt, ReportSent
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
@@ -19,7 +20,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy import backout, moved, reconnection, report
 from mqflow.policy.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
 from mqflow.runtime.session import Session
-from mqflow.verbs import Got, ObjectHandle, inquire_queue_manager, leads_back, open_to_put, put_somewhere
+from mqflow.verbs import Got, ObjectHandle
 
 __all__ = ("Disposal", "Mover")
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock
+from mqflow.compound_verbs import inquire_queue_manager, take_unit
 from mqflow.journal.errors import JournalError, LaneError
 from mqflow.journal.journal import Journal, Lane
 from mqflow.journal.rows import Position, columns
@@ -22,7 +23,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.landing import STATE_QUEUE, Marker, Publish, Refuse, Sound, marker_from, recover, room_for
-from mqflow.verbs import Connection, FusedConnection, GetOptions, Got, ObjectHandle, inquire_queue_manager, take_unit
+from mqflow.verbs import Connection, FusedConnection, GetOptions, Got, ObjectHandle
 
 __all__ = ("Landed", "Lander", "LanderOptions")
 

@@ -13,6 +13,7 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mqflow.compound_verbs import model_refused
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
@@ -32,7 +33,7 @@ from mqflow.policy.ledger import (
     opened,
     replay,
 )
-from mqflow.verbs import Connection, ObjectHandle, Subscribed, model_refused
+from mqflow.verbs import Connection, ObjectHandle, Subscribed
 
 __all__ = ("Openings", "TakenOver", "name_of")
 

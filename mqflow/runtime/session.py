@@ -14,6 +14,7 @@ from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
 from mqflow.ambient import Mailbox, Runner
+from mqflow.compound_verbs import take_unit, without_wait
 from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -33,8 +34,6 @@ from mqflow.verbs import (
     InterruptibleConnection,
     ObjectHandle,
     QueueManager,
-    take_unit,
-    without_wait,
 )
 
 __all__ = ("SETTLE_DEADLINE_S", "Exchange", "InlineSession", "Session", "ThreadedSession", "open_session")

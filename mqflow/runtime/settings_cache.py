@@ -9,10 +9,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from mqflow.compound_verbs import inquire_base_queue, inquire_queue_manager
 from mqflow.mqi.attributes import QueueAttributes
 from mqflow.policy import backout
 from mqflow.runtime.session import Session
-from mqflow.verbs import inquire_base_queue, inquire_queue_manager
 
 __all__ = ("BackoutSettings", "SettingsCache")
 

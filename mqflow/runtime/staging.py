@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.ambient import Clock, Random
+from mqflow.compound_verbs import open_to_put
 from mqflow.mqi.attributes import NOT_APPLICABLE, QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
@@ -19,7 +20,7 @@ from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment, Target, check_delay, check_target, staged
 from mqflow.runtime.session import Session
-from mqflow.verbs import Connection, Put, QueueManager, open_to_put
+from mqflow.verbs import Connection, Put, QueueManager
 
 __all__ = (
     "EMBEDDED_STAGING_QUEUE",

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 
 from mqflow.ambient import Clock, Random, Runner
+from mqflow.compound_verbs import inquire_queue_manager
 from mqflow.events import ConnectionTried, Reconnecting, ReopenRefused
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
@@ -24,7 +25,7 @@ from mqflow.runtime.openings import name_of
 from mqflow.runtime.outage import Outage
 from mqflow.runtime.readiness import Readiness
 from mqflow.runtime.session import Session, open_session
-from mqflow.verbs import InlineQueueManager, QueueManager, inquire_queue_manager
+from mqflow.verbs import InlineQueueManager, QueueManager
 
 __all__ = ("Supervisor",)
 

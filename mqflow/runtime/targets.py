@@ -6,13 +6,14 @@ Of the DLQ handler and of a redrive. Knows a connection and where to put; decide
 from contextlib import suppress
 from typing import Final
 
+from mqflow.compound_verbs import leads_back, open_to_put, put_somewhere
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_actions import Redirect
 from mqflow.policy.reason_classes import Class, classify
-from mqflow.verbs import Connection, ObjectHandle, leads_back, open_to_put, put_somewhere
+from mqflow.verbs import Connection, ObjectHandle
 
 __all__ = ("Targets",)
 

@@ -11,6 +11,7 @@ from typing import Any, Final, assert_never
 import anyio
 from msgspec.structs import replace
 
+from mqflow.compound_verbs import without_wait
 from mqflow.events import WaitsOnQueue, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -30,7 +31,7 @@ from mqflow.runtime.retries import with_all_backouts
 from mqflow.runtime.session import Session
 from mqflow.runtime.settings_cache import BackoutSettings
 from mqflow.runtime.telling import Telling
-from mqflow.verbs import GetOptions, Got, ObjectHandle, without_wait
+from mqflow.verbs import GetOptions, Got, ObjectHandle
 
 __all__ = ("SessionLost", "Worker")
 

@@ -13,13 +13,14 @@ import pytest
 
 from mqflow.bindings.connection import BoundConnection
 from mqflow.bindings.structures import MQGMO, fresh
+from mqflow.compound_verbs import inquire_base_queue
 from mqflow.mqi.attributes import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format, GetOption, MatchOption, MessageFlag, OpenOption, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin import installing
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, inquire_base_queue
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got
 from tests.bindings.bound import EVERYTHING, connected
 from tests.standin.harness import Program, in_package, only_in
 

@@ -14,12 +14,13 @@ from typing import Any, NoReturn
 import pytest
 
 from mqflow import open_queue_manager
+from mqflow.compound_verbs import inquire_base_queue
 from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.testing.defining import definition
-from mqflow.verbs import Connection, QueueManager, inquire_base_queue
+from mqflow.verbs import Connection, QueueManager
 from tests.conformance.under_test import QueueManagerUnderTest
 
 __all__ = ("RUNMQSC", "URL", "elsewhere")

@@ -5,11 +5,12 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from mqflow.compound_verbs import get_many, put_many
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import Connection, GetOptions, Got, get_many, put_many
+from mqflow.verbs import Connection, GetOptions, Got
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 

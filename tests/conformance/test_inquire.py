@@ -2,9 +2,9 @@
 
 import pytest
 
+from mqflow.compound_verbs import inquire_base_queue, inquire_queue_manager
 from mqflow.mqi.options import ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import inquire_base_queue, inquire_queue_manager
 from tests.conformance.programs import SELECTORS, Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 

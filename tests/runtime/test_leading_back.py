@@ -10,6 +10,7 @@ import pytest
 from msgspec import Struct
 
 from mqflow import App, Reject
+from mqflow.compound_verbs import leads_back
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event
 from mqflow.mqi.attributes import QueueAttributes
@@ -18,7 +19,7 @@ from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letter_actions import Redirect
 from mqflow.runtime.targets import Targets
-from mqflow.verbs import Connection, ObjectHandle, leads_back
+from mqflow.verbs import Connection, ObjectHandle
 
 
 class Handle(Struct, frozen=True):

@@ -7,12 +7,13 @@ import anyio
 import pytest
 
 from mqflow import App, Backout, Message, Pace, Reject
+from mqflow.compound_verbs import inquire_base_queue
 from mqflow.events import Decided, Delivered, Disposed, Settled
 from mqflow.mqi import rfh2
 from mqflow.mqi.options import OpenOption, Report
 from mqflow.policy.disposition import Discard, Return, Settlement
 from mqflow.testing.kit import Found, QueueManagerKit
-from mqflow.verbs import Connection, ObjectHandle, inquire_base_queue
+from mqflow.verbs import Connection, ObjectHandle
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 

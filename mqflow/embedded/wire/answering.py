@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from mqflow.ambient import Clock, Runner
+from mqflow.compound_verbs import without_wait
 from mqflow.embedded.wire import calls
 from mqflow.embedded.wire.administering import administered
 from mqflow.embedded.wire.entrances import Entrance
@@ -31,13 +32,7 @@ from mqflow.embedded.wire.switchboard import Switchboard
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import (
-    UNIT_BYTES_MAX,
-    WAIT_UNLIMITED,
-    GetOptions,
-    Got,
-    without_wait,
-)
+from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions, Got
 
 __all__ = ("Answering",)
 
