@@ -9,14 +9,13 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import timedelta
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import anyio
 
 from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
 from mqflow.app.codecs import Codec
 from mqflow.app.consumer import Consumer
-from mqflow.app.dead_letters import DeadLetterRules
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.handler import Handler, Where
 from mqflow.app.listening import Listener, ListenerOptions, ListenerWishes, Publisher
@@ -29,6 +28,9 @@ from mqflow.policy import backout
 from mqflow.runtime.delivery import Decide
 from mqflow.runtime.subscriber import TopicSubscription
 from mqflow.verbs import Put, QueueManager
+
+if TYPE_CHECKING:
+    from mqflow.app.dead_letters import DeadLetterRules
 
 __all__ = ("App",)
 
@@ -153,12 +155,16 @@ class App:
             raise ConfigurationError(f"concurrency={concurrency!r}: it is 1 or more.")
         self._delay_processors = concurrency
 
-    def dead_letter_handler(self, table: str | Path | None = None, *, queue: str = "", reload: bool = False) -> DeadLetterRules:
+    def dead_letter_handler(
+        self, table: str | Path | None = None, *, queue: str = "", reload: bool = False
+    ) -> "DeadLetterRules":
         """Have this application handle a dead-letter queue by a rules table, and by the Python rules that are added to it.
 
         The queue is this one, INPUTQ of the table, or the dead-letter queue of the queue manager. With `reload`, a table that
         changes is gone by from then on. Raises `RulesError` with everything that is wrong with the table.
         """
+        from mqflow.app.dead_letters import DeadLetterRules  # noqa: PLC0415 - few applications handle dead letters
+
         rules = DeadLetterRules(table, queue, reload=reload)
         self._dead_letter_handlers.append(rules)
         return rules
@@ -189,7 +195,7 @@ class App:
         return self._delay_processors
 
     @property
-    def dead_letter_handlers(self) -> tuple[DeadLetterRules, ...]:
+    def dead_letter_handlers(self) -> "tuple[DeadLetterRules, ...]":
         """What `dead_letter_handler` declared."""
         return tuple(self._dead_letter_handlers)
 

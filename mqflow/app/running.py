@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from mqflow.ambient import Clock, Random, Runner
 from mqflow.app.codecs import Codec, decoder_for
 from mqflow.app.consumer import Consumer
-from mqflow.app.dead_letters import DeadLetterRules
 from mqflow.app.decision_ledger import DecisionLedger, open_ledger
 from mqflow.app.errors import RequestTimeoutError
 from mqflow.app.listening import Listener
@@ -44,6 +43,7 @@ from mqflow.runtime.supervisor import Supervisor
 from mqflow.verbs import Put, QueueManager
 
 if TYPE_CHECKING:
+    from mqflow.app.dead_letters import DeadLetterRules
     from mqflow.app.table_queue_manager import Tried
 
 __all__ = ("Declared", "Running")
@@ -71,7 +71,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     decide: Decide
     #: How many processors of delayed messages the application asked for.
     delay_processors: int = 0
-    dead_letter_handlers: Sequence[DeadLetterRules] = ()
+    dead_letter_handlers: "Sequence[DeadLetterRules]" = ()
 
 
 class Running:

@@ -4,9 +4,7 @@ Reads `mqflow.toml`, `[tool.mqflow]` of a pyproject.toml and the environment; re
 and accepted values; remembers where every value came from. Knows no queue manager and no command line.
 """
 
-import difflib
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -16,6 +14,7 @@ from msgspec import Meta, Struct, field, inspect
 
 from mqflow.policy.delays import DelaysError, Ladder, parse_delays
 from mqflow.policy.reconnection import LADDER
+from mqflow.policy.slips import closest
 
 __all__ = (
     "LedgerSettings",
@@ -175,8 +174,8 @@ def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str
     names = {_listener_key(name): name for name in known}
     for name in settings.listeners:
         key = _listener_key(name)
-        if key not in names and (close := difflib.get_close_matches(key, names, n=1)):
-            yield f"The settings of the listener {name!r} are for nobody here. Did you mean {names[close[0]]!r}?"
+        if key not in names and (close := closest(key, names)):
+            yield f"The settings of the listener {name!r} are for nobody here. Did you mean {names[close]!r}?"
 
 
 class SettingsError(ValueError):
@@ -263,8 +262,8 @@ def _from_environment(environment: Mapping[str, str], unknown: list[str]) -> _La
             continue
         key = _VARIABLES.get(variable) or _listener_variable(variable)
         if key is None:
-            close = difflib.get_close_matches(variable, _VARIABLES, n=1)
-            unknown.append(f"{variable} is no setting and is ignored." + (f" Did you mean {close[0]}?" if close else ""))
+            close = closest(variable, _VARIABLES)
+            unknown.append(f"{variable} is no setting and is ignored." + (f" Did you mean {close}?" if close else ""))
         else:
             layer[key] = _Given(_from_text(key, text), f"environment ({variable})")
     return layer
@@ -311,6 +310,8 @@ def _from_file(environment: Mapping[str, str], folder: Path) -> _Layer:
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - only who has such a file pays
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -398,8 +399,8 @@ def _instead(key: _Key) -> str:
     if key[0] == "listeners":
         return f"A listener takes {_listed(_LISTENER_TYPES)}, below listeners and its name."
     names = [shown_key(known) for known in _TYPES]
-    close = difflib.get_close_matches(shown_key(key), names, n=1)
-    return f"Did you mean {close[0]}?" if close else f"There are {_listed([*names, 'listeners'])}."
+    close = closest(shown_key(key), names)
+    return f"Did you mean {close}?" if close else f"There are {_listed([*names, 'listeners'])}."
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -9,9 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
-from mqflow.bindings.connect_options import ConnectOptions, Prepared
+from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.dialects import Dialect, Ended
 from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.prepared import Prepared
 from mqflow.mqi.attributes import NOT_APPLICABLE
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 

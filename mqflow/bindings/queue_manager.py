@@ -3,10 +3,11 @@
 from typing import Final, NoReturn
 
 from mqflow.ambient import SYSTEM_CLOCK, Clock
-from mqflow.bindings.connect_options import ConnectOptions, prepare
+from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.connection import BoundConnection
 from mqflow.bindings.dialects import Dialect
 from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.prepared import prepare
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason

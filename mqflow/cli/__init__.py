@@ -59,10 +59,10 @@ class _LazyGroup(click.Group):
         """Return what click finds. Raises `UsageError`, with what may have been meant, for a command that is none."""
         name = args[0]
         if name.isalpha() and self.get_command(ctx, name) is None:
-            from difflib import get_close_matches  # noqa: PLC0415 - only who mistypes pays
+            from mqflow.policy.slips import closest  # noqa: PLC0415 - only who mistypes pays
 
-            if close := get_close_matches(name, self.list_commands(ctx), n=1):
-                raise click.UsageError(f"No such command {name!r}. Did you mean {close[0]}?", ctx)
+            if close := closest(name, self.list_commands(ctx)):
+                raise click.UsageError(f"No such command {name!r}. Did you mean {close}?", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature

@@ -1,6 +1,5 @@
 """`mqflow reason`: what a reason code means and what is done about it. Also writes the page docs/reason-codes.md."""
 
-import difflib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from mqflow.cli.target import json_option
 from mqflow.mqi.errors import ADVICE, ADVICE_CONNECTING
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.reason_classes import CLASSES, Class, classify
+from mqflow.policy.slips import closest
 
 __all__ = ("command", "page")
 
@@ -110,5 +110,5 @@ def _reason(text: str) -> Reason:
         return known[name]
     if name.isdecimal():  # the number that looks most alike means something else entirely
         raise click.BadParameter(f"{text!r} is no reason code that is known here; `mqflow reason --page` lists those that are.")
-    close = difflib.get_close_matches(name, known, n=1)
-    raise click.BadParameter(f"{text!r} is no reason code." + (f" Did you mean {close[0]}?" if close else ""))
+    close = closest(name, known)
+    raise click.BadParameter(f"{text!r} is no reason code." + (f" Did you mean {close}?" if close else ""))

@@ -4,11 +4,11 @@ Unknown names are refused, because a misspelt limit is no limit; so is whatever 
 plans and in Spark's pages. Knows no source.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mqflow.pipeline.errors import OptionError
+from mqflow.policy.slips import closest
 
 __all__ = ("SECRETS", "Options", "options_of")
 
@@ -80,7 +80,7 @@ def options_of(source: str, given: Mapping[str, str], known: Sequence[str]) -> O
                 f"{source}: the option {name!r} is refused, because options show in plans and in Spark's pages. Who "
                 "connects is said where the code runs: MQFLOW_USER and MQFLOW_PASSWORD, or password_file in mqflow.toml."
             )
-        near = difflib.get_close_matches(name, accepted, n=1)
-        hint = f" Did you mean {accepted[near[0]]}?" if near else ""
+        near = closest(name, accepted)
+        hint = f" Did you mean {accepted[near]}?" if near else ""
         raise OptionError(f"{source}: the option {name!r} is not known; {', '.join(known)} are.{hint}")
     return Options(source, lowered)

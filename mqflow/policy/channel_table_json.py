@@ -6,7 +6,6 @@ unknown keys are ignored (and named in the table's `warnings`: a typing error wo
 twice the last counts. Spellings of values that IBM's page does not show are this project's reading of it.
 """
 
-import difflib
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -19,6 +18,7 @@ from msgspec.structs import fields
 from mqflow.mqi.names import CHANNEL_NAME_CHARS_MAX, OBJECT_NAME_CHARS_MAX, is_channel_name
 from mqflow.policy.channel_table import DEFAULT_PORT, Address, Channel, ChannelTable, ChannelTableError
 from mqflow.policy.reconnect_mode import DefaultReconnect
+from mqflow.policy.slips import closest
 
 __all__ = ("TABLE_BYTES_MAX", "parse")
 
@@ -249,8 +249,8 @@ def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
                 if key in known:
                     yield from _unknown_keys(below, known[key], f"{path}.{key}")
                 else:
-                    close = difflib.get_close_matches(key[:64], known, n=1)
-                    yield f"{path}.{key[:64]} is not known and is ignored." + (f" Did you mean {close[0]}?" if close else "")
+                    close = closest(key[:64], known)
+                    yield f"{path}.{key[:64]} is not known and is ignored." + (f" Did you mean {close}?" if close else "")
         case _:
             return
 

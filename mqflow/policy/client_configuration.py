@@ -4,7 +4,6 @@ Knows the text of the file and names of places; opens nothing.
 Source: IBM, "CHANNELS stanza of the client configuration file" (q016860), and on the location of that file (q016850).
 """
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -13,6 +12,7 @@ from msgspec import Struct, field
 
 from mqflow.policy.delays import DelaysError, Ladder, parse_delays
 from mqflow.policy.reconnect_mode import DefaultReconnect
+from mqflow.policy.slips import closest
 
 __all__ = ("DATA_DIRECTORY", "ClientConfiguration", "ClientConfigurationError", "Place", "parse_client_configuration", "places")
 
@@ -106,8 +106,8 @@ def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfigur
         known = _ATTRIBUTES.get(name.lower())
         if known is None:
             others[name] = value
-            close = difflib.get_close_matches(name.lower(), _ATTRIBUTES, n=1, cutoff=0.75)
-            warnings += [f"{source}, line {line}: {name} is not known. Did you mean {_SPELLINGS[close[0]]}?"] if close else []
+            close = closest(name.lower(), _ATTRIBUTES, alike=0.75)
+            warnings += [f"{source}, line {line}: {name} is not known. Did you mean {_SPELLINGS[close]}?"] if close else []
             continue
         field_name, convert = known
         try:

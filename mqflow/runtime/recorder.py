@@ -5,7 +5,6 @@ the two loses it; the next delivery's BackoutCount says so. Of one worker. A rec
 waits for it. What is told at one time goes in one message, as far as it may.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Final, assert_never
@@ -249,5 +248,7 @@ def _trouble(outcome: Outcome | None) -> _Trouble:
 
 def _fingerprint(error: str, text: str) -> str:
     """Return what the same trouble has in common: the class, and the text without what changes from message to message."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few record failures
+
     normal = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+|'[^']*'|\"[^\"]*\"", "#", text)
     return hashlib.sha256(f"{error}\0{normal}".encode(errors="replace")).hexdigest()

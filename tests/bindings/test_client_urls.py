@@ -9,8 +9,9 @@ from mqflow.app.client_urls import client_options, where_to
 from mqflow.app.errors import ConfigurationError
 from mqflow.app.locate import locate
 from mqflow.app.settings import Secret, Settings, TLSSettings, load
-from mqflow.bindings.connect_options import ConnectOptions, prepare
+from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.prepared import prepare
 
 URL = "ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN"
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, prepare
+from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX
 from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.prepared import prepare
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason

@@ -17,8 +17,9 @@ from mqflow.app.settings import Settings, TLSSettings
 from mqflow.app.table_dial import by_table, channel_options
 from mqflow.app.table_queue_manager import TableQueueManager
 from mqflow.bindings import dialects
-from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ConnectOptions, prepare
+from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ConnectOptions
 from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.prepared import prepare
 from mqflow.policy.candidates import Attempt
 from mqflow.policy.channel_sources import DefinedBy, Origin
 from mqflow.policy.channel_table import Address, Channel, ChannelTableError, server_channel

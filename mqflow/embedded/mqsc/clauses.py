@@ -5,7 +5,6 @@ Source: IBM q085100 "Rules for using MQSC commands".
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct, field
@@ -16,6 +15,7 @@ from mqflow.embedded.mqsc.values import read_flag, read_list, read_value
 from mqflow.embedded.mqsc.vocabulary import Attributes
 from mqflow.mqi.attributes import AttributeSpec
 from mqflow.mqi.names import is_object_name
+from mqflow.policy.slips import closest
 
 __all__ = ("Clause", "Parameters", "bare", "choice", "clauses_of", "name_of", "nearest", "pattern_of", "single", "sort")
 
@@ -141,9 +141,8 @@ def pattern_of(clause: Clause) -> str:
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """Return the question whether another word was meant, with a blank before it; nothing where none is alike."""
-    # A longer word is no slip of the fingers, and comparing it takes time that grows with its square.
-    near = get_close_matches(word.upper(), words, n=1) if len(word) <= _SLIP_CHARS_MAX else []
-    return f" Did you mean {near[0]}?" if near else ""
+    near = closest(word.upper(), words, chars_max=_SLIP_CHARS_MAX)
+    return f" Did you mean {near}?" if near else ""
 
 
 def _arguments(keyword: Token, tokens: Sequence[Token], opening: int) -> tuple[Token, ...]:

@@ -6,7 +6,6 @@ Source: IBM q005690, q005680, q005590.
 
 import re
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from mqflow.mqi.names import is_object_name
@@ -18,6 +17,7 @@ from mqflow.policy.dead_letter_rules.records import (
     REPLY_QUEUE_MANAGER,
 )
 from mqflow.policy.dead_letter_rules.vocabulary import INTEGER_MAX, NAME_CHARS_MAX, PATTERNS, Field, symbols_of
+from mqflow.policy.slips import closest
 
 __all__ = (
     "RefusedValueError",
@@ -65,9 +65,8 @@ def shown(text: str) -> str:
 
 def nearest(word: str, words: Sequence[str]) -> str:
     """Return the question whether another word was meant, with a blank before it; nothing where none is alike."""
-    # A longer word is no slip of the fingers, and comparing it takes time that grows with its square.
-    near = get_close_matches(word.upper(), words, n=1) if len(word) <= _SLIP_CHARS_MAX else []
-    return f" Did you mean {near[0]}?" if near else ""
+    near = closest(word.upper(), words, chars_max=_SLIP_CHARS_MAX)
+    return f" Did you mean {near}?" if near else ""
 
 
 def chosen(word: str, token: Token, accepted: Sequence[str]) -> str:

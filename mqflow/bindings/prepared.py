@@ -1,0 +1,138 @@
+"""The structures that say what a connection is asked for: MQCD, MQSCO, and the fields of MQCNO and MQCSP.
+
+A secret is read for each connection, and the copy that a pointer leads to is overwritten when MQCONNX has ended. Knows no
+package.
+"""
+
+import ctypes
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from mqflow.bindings.connect_options import ConnectOptions, ReadSecret
+from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.structures import MQCD, MQSCO
+
+__all__ = ("Prepared", "prepare")
+
+_LATIN: Final = "latin-1"
+_CONNECTION_NAME_CHARS: Final = 264
+_LOCAL_ADDRESS_CHARS: Final = 48
+_CHANNEL_CHARS: Final = 20
+_CIPHER_CHARS: Final = 32
+_LABEL_CHARS: Final = 64
+_KEY_REPOSITORY_BYTES: Final = 256
+_COMPRESSIONS: Final = {"none": 0, "system": 8}
+"""MQCOMPRESS_*, for the words of a channel table."""
+_NO_MORE: Final = -1
+
+
+class Prepared:
+    """What MQCONNX is given, for as long as the `with` block lasts; the secrets are overwritten at its end."""
+
+    def __init__(self, options: ConnectOptions, application_name: str, user: str) -> None:
+        self._kept: list[ctypes.Array[ctypes.c_char]] = []
+        self.name: Final = _field("queue manager", options.queue_manager, 48).ljust(48)
+        self.options: Final = options.cno_options
+        self.application_name: Final = application_name.encode(_LATIN, "replace")[:28]
+        self.ccdt_url: Final = _table_url(options.ccdt_url).encode()
+        # Somebody else than the one whose password is known has none.
+        own = user in {"", options.user}
+        self.user: Final = (user or options.user).encode()
+        self.password: Final = _secret("password", options.password) if own and options.password else b""
+        self.token: Final = _secret("token", options.token) if own and options.token else b""
+        self.channel: Final = self._channel(options)
+        self.tls: Final = self._tls(options)
+
+    def pointer(self, value: bytes) -> int:
+        """Return the address of a copy of the value that lives as long as this; 0 for an empty one."""
+        if not value:
+            return 0
+        self._kept.append(ctypes.create_string_buffer(value))
+        return ctypes.addressof(self._kept[-1])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for kept in self._kept:
+            ctypes.memset(kept, 0, len(kept))
+
+    def _channel(self, options: ConnectOptions) -> bytes | None:
+        if not options.channel:
+            return None
+        peer_name = options.peer_name.encode()
+        return MQCD.pack(
+            ChannelName=_field("channel", options.channel, _CHANNEL_CHARS),
+            ConnectionName=_connection_name(options),
+            MaxMsgLength=options.message_bytes_max,
+            HeartbeatInterval=options.heartbeat_s,
+            KeepAliveInterval=options.keep_alive_s,
+            SharingConversations=options.sharing_conversations,
+            LocalAddress=_field("local address", options.local_address, _LOCAL_ADDRESS_CHARS),
+            HdrCompList=_compression(options.header_compression),
+            SSLCipherSpec=_field("cipher spec", options.cipher_spec, _CIPHER_CHARS),
+            SSLPeerNamePtr=self.pointer(peer_name),
+            SSLPeerNameLength=len(peer_name),
+            CertificateLabel=_field("certificate label", options.certificate_label, _LABEL_CHARS),
+        )
+
+    def _tls(self, options: ConnectOptions) -> bytes | None:
+        if not (options.key_repository or options.certificate_label or options.key_repository_password):
+            return None
+        password = (
+            _secret("key repository password", options.key_repository_password) if options.key_repository_password else b""
+        )
+        return MQSCO.pack(
+            Version=6 if password else 5,  # version 6 needs a client of 9.3, and only the password needs version 6
+            KeyRepository=_field("key repository", options.key_repository, _KEY_REPOSITORY_BYTES, "utf-8"),
+            CertificateLabel=_field("certificate label", options.certificate_label, _LABEL_CHARS),
+            KeyRepoPasswordPtr=self.pointer(password),
+            KeyRepoPasswordLength=len(password),
+        )
+
+
+def prepare(options: ConnectOptions, application_name: str = "", user: str = "") -> Prepared:
+    """Return what MQCONNX is given. Reads the secrets; raises `ClientPackageError` where one cannot, or a field has no room."""
+    return Prepared(options, application_name, user)
+
+
+def _secret(what: str, read: ReadSecret) -> bytes:
+    try:
+        return read().encode()
+    except OSError as error:
+        raise ClientPackageError(f"The {what} cannot be read: {error}.") from error
+    except UnicodeError as error:  # which holds the secret itself
+        raise ClientPackageError(f"The {what} is no text: {error.__class__.__name__}.") from None
+
+
+def _table_url(said: str) -> str:
+    """Return the URL of a table: IBM's client takes no path."""
+    return said if not said or ":" in said.partition("/")[0] else Path(said).absolute().as_uri()
+
+
+def _field(what: str, text: str, room: int, encoding: str = _LATIN) -> bytes:
+    """Return the characters of a field. Raises `ClientPackageError` for more than it has room for: cut, it would be another."""
+    try:
+        said = text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise ClientPackageError(
+            f"The {what} {text!r} has {text[error.start]!r} in it, which MQ has no character for."
+        ) from error
+    if len(said) > room:
+        raise ClientPackageError(f"The {what} {text!r} has {len(said)} characters, and MQ has room for {room}.")
+    return said
+
+
+def _compression(words: tuple[str, ...]) -> tuple[int, int]:
+    """Return HdrCompList: up to two of the techniques that are known, or none at all."""
+    known = [_COMPRESSIONS[word] for word in words if word in _COMPRESSIONS] or [_COMPRESSIONS["none"]]
+    first, second, *_ = (*known, _NO_MORE)
+    return first, second
+
+
+def _connection_name(options: ConnectOptions) -> bytes:
+    try:
+        return _field("connection name", options.connection_name, _CONNECTION_NAME_CHARS)
+    except ClientPackageError as error:
+        raise ClientPackageError(f"{error} Name fewer hosts, or shorter ones, or use a CCDT.") from error
