@@ -442,16 +442,14 @@ def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
 
 async def _in_time(answer: Baton, settlement: Settlement, queue_manager: str) -> object:
     """Return what a settlement came to, shielded. Raises the error it ended with; 2549, outcome unknown, without an answer."""
-    verb = "MQCMIT" if settlement is Settlement.COMMIT else "MQBACK"
-    result: object = None
-    error: BaseException | None = error_for(
-        Reason.CALL_INTERRUPTED, verb, "", queue_manager, f"No answer came within {SETTLE_DEADLINE_S:g} s"
-    )
     with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
         reply = await answer.wait()
         result, error = reply if isinstance(reply, tuple) else (None, reply)
-    _raise(error)
-    return result
+        _raise(error)
+        return result
+    verb = "MQCMIT" if settlement is Settlement.COMMIT else "MQBACK"
+    said = f"No answer came within {SETTLE_DEADLINE_S:g} s"
+    raise error_for(Reason.CALL_INTERRUPTED, verb, "", queue_manager, said)
 
 
 def _leave_all(connections: Sequence[Connection]) -> None:
