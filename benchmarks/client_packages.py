@@ -16,11 +16,11 @@ from benchmarks.consuming import Course
 from benchmarks.orders import decode
 from benchmarks.sampling import Sample
 from benchmarks.transports import QUEUE, Transport, filled
-from mqflow.bindings import dialects
 from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.dialects import base
 from mqflow.bindings.queue_manager import BoundQueueManager
 from mqflow.standin import install
-from mqflow.standin.library import can_load
+from mqflow.standin.library.shared_library import can_load
 from mqflow.verbs import QueueManager
 
 __all__ = ("PACKAGES", "loop", "through")
@@ -45,7 +45,7 @@ def loop(package: str) -> Callable[[Transport, int, int], Sample]:
 def _through(package: str, messages: int) -> Iterator[QueueManager]:
     with filled(messages) as queue_manager, install(queue_manager), _without_spans():
         options = ConnectOptions(queue_manager=queue_manager.name, channel=_CHANNEL, hosts=((_HOST, 1414),))
-        yield BoundQueueManager(dialects.load(package), options)
+        yield BoundQueueManager(base.load(package), options)
 
 
 @contextmanager

@@ -15,18 +15,18 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.sampling import Meter, Pairs, Sample, interleaved
-from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
-from mqflow.policy.dead_letter_actions import matchers
-from mqflow.policy.dead_letter_rules import RulesTable, parse
-from mqflow.policy.moved import to_dead_letter_queue
-from mqflow.runtime.broadcast import Broadcast
-from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules, run_to_end
+from mqflow.policy.dead_letters.actions import matchers
+from mqflow.policy.dead_letters.rules import RulesTable, parse
+from mqflow.policy.poison.moved_message import to_dead_letter_queue
+from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
+from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Connection, GetOptions
+from mqflow.world import SYSTEM_CLOCK
 
 DLQ, TARGET = "DEAD.LETTERS", "ORDERS.IN"
 BODY = b"x" * 500

@@ -20,14 +20,14 @@ from msgspec import Struct
 from benchmarks.machine import wait_for_idle
 from benchmarks.page import replaced_between
 from mqflow import App
-from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.events import DelayedDelivered, Event
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
-from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, Stager
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- delays: begin (python -m benchmarks.delays writes what stands between these two lines) -->"

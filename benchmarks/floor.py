@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 from benchmarks.orders import BODY
-from mqflow.embedded.wire import calls
-from mqflow.embedded.wire.frames import LENGTH_BYTES, Frames
-from mqflow.embedded.wire.parting import Parting
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.answer_parts import Parting
+from mqflow.embedded.wire.protocol.frames import LENGTH_BYTES, Frames
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import ApplicationType, GetOption, Persistence
 from mqflow.verbs import GetOptions, Got
@@ -25,8 +25,8 @@ __all__ = ("floor",)
 def floor(messages: int, unit_of_work: int) -> tuple[float, float, float]:
     """Return how many messages a second arrive, and the processor time of each on both sides, in microseconds."""
     own, other = socket.socketpair()
-    request = calls.Exchange(1, GetOptions(options=GetOption.SYNCPOINT), commit=True, most=unit_of_work)
-    asked, count = calls.encode(request), messages // unit_of_work
+    request = requests.Exchange(1, GetOptions(options=GetOption.SYNCPOINT), commit=True, most=unit_of_work)
+    asked, count = requests.encode(request), messages // unit_of_work
     words = [sys.executable, "-m", __name__, str(other.fileno())]
     process = subprocess.Popen(words, pass_fds=(other.fileno(),))
     with own:
@@ -42,23 +42,23 @@ def floor(messages: int, unit_of_work: int) -> tuple[float, float, float]:
     return messages / taken_s, own_s / messages * 1e6, other_s / messages * 1e6
 
 
-def _ask(frames: Frames, request: calls.Exchange, asked: bytes) -> None:
-    answer: calls.Exchanged | None = calls.decode_reply(request, frames.exchange(asked)).value
+def _ask(frames: Frames, request: requests.Exchange, asked: bytes) -> None:
+    answer: requests.Exchanged | None = requests.decode_reply(request, frames.exchange(asked)).value
     while answer is not None and answer.more:
-        answer = calls.decode_reply(request, frames.answer()).value
+        answer = requests.decode_reply(request, frames.answer()).value
 
 
 def _answer(stream: socket.socket) -> None:
-    frames, decoded, whole, parting = Frames(stream), calls.Decoded(), bytearray(LENGTH_BYTES), Parting()
+    frames, decoded, whole, parting = Frames(stream), requests.Decoded(), bytearray(LENGTH_BYTES), Parting()
 
-    def send(part: calls.Exchanged) -> int:
-        calls.encode_into(calls.Reply(None, part), whole, LENGTH_BYTES)
+    def send(part: requests.Exchanged) -> int:
+        requests.encode_into(requests.Reply(None, part), whole, LENGTH_BYTES)
         frames.send_filled(whole)
         return len(whole)
 
     while (frame := frames.receive()) is not None:
         request = decoded(frame)
-        assert isinstance(request, calls.Exchange)
+        assert isinstance(request, requests.Exchange)
         unit = tuple(_got(number) for number in range(request.most))
         send(parting.send_all_but_last(unit, send))
 

@@ -19,18 +19,18 @@ from typing import Any
 import anyio
 
 from mqflow import App
-from mqflow.ambient import SYSTEM_CLOCK, THREADS
-from mqflow.app.settings import Settings
+from mqflow.app.config.settings import Settings
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.journal import Journal, Kind
 from mqflow.journal.segments import Written
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.landing.lander import Lander, LanderOptions
+from mqflow.landing.recovery import STATE_QUEUE, Marker
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import OpenOption, PutOption
-from mqflow.policy.disposition_record import DISPOSITION_QUEUE
-from mqflow.policy.landing import STATE_QUEUE, Marker
-from mqflow.runtime.lander import Lander, LanderOptions
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.verbs import Connection, GetOptions, Got
+from mqflow.world import SYSTEM_CLOCK, THREADS
 
 QUEUE = "ORDERS.IN"
 BODY = b"x" * 300

@@ -31,15 +31,15 @@ from benchmarks.floor import floor
 from benchmarks.machine import describe, wait_for_idle
 from benchmarks.orders import BODY
 from mqflow import App
-from mqflow.app.locate import OpenQueueManager
-from mqflow.cli.descriptors import allow_all_descriptors
+from mqflow.app.channels.locate import OpenQueueManager
+from mqflow.cli.processes.file_limit import allow_all_descriptors
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.wire.addresses import TcpAddress, UnixAddress
-from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
-from mqflow.embedded.wire.serving import serve, serve_tcp
-from mqflow.embedded.wire.users_file import UsersFile
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress, UnixAddress
+from mqflow.embedded.wire.server.listener import serve, serve_tcp
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import Connection, Exchange, FusedConnection, GetOptions, Got, ObjectHandle, QueueManager

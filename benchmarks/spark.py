@@ -24,7 +24,7 @@ from benchmarks.machine import describe, wait_for_idle
 from benchmarks.page import replaced_between
 from benchmarks.sampling import Sample
 from benchmarks.spark_processes import Processes, processes
-from mqflow.runtime.lander import Lander
+from mqflow.landing.lander import Lander
 
 __all__ = ("RATIOS", "Measured", "Ratio", "main", "measure", "render")
 

@@ -24,12 +24,12 @@ from benchmarks.spark_processes import consumed, metered, session
 from benchmarks.triage import RULES, letters
 from mqflow.journal import Journal, Kind, Lane, Segment, columns_of, read_batches
 from mqflow.journal.schemas import ddl
-from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.pipeline import delta_sink
-from mqflow.pipeline.offsets import packed
-from mqflow.pipeline.rules_columns import COLUMNS, compile_rules
-from mqflow.policy.dead_letter_actions import DeadLetter, matchers
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader
+from mqflow.pipeline.dead_letters.rules_columns import COLUMNS, compile_rules
+from mqflow.pipeline.sinks import delta
+from mqflow.pipeline.sources.offsets import packed
+from mqflow.policy.dead_letters.actions import DeadLetter, matchers
 from mqflow.testing.journals import add_segment, generate_journal, invented
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class RowSink(DataSource):
         return "benchmark_rows"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
-        return _RowWriter(delta_sink._asked(self.options, schema, overwrite=overwrite))  # noqa: SLF001 - the sink but for how rows come
+        return _RowWriter(delta._asked(self.options, schema, overwrite=overwrite))  # noqa: SLF001 - the sink but for how rows come
 
 
 class _RowWriter(DataSourceWriter):
@@ -226,13 +226,13 @@ class _RowWriter(DataSourceWriter):
         self._asked = asked
 
     def write(self, iterator: Iterator["Row"]) -> WriterCommitMessage:
-        return delta_sink._Files(delta_sink._write(self._asked, self._batches(iterator)))  # noqa: SLF001 - as above
+        return delta._Files(delta._write(self._asked, self._batches(iterator)))  # noqa: SLF001 - as above
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        delta_sink._commit(self._asked, messages, batch=0)  # noqa: SLF001 - as above
+        delta._commit(self._asked, messages, batch=0)  # noqa: SLF001 - as above
 
     def _batches(self, rows: Iterator["Row"]) -> Iterator[pa.RecordBatch]:
-        schema, unit = delta_sink._arrow_schema(self._asked), []  # noqa: SLF001 - as above
+        schema, unit = delta._arrow_schema(self._asked), []  # noqa: SLF001 - as above
         for row in rows:
             unit.append(row.asDict())
             if len(unit) == _SEGMENT_ROWS // 2:

@@ -5,8 +5,8 @@ from pathlib import Path
 from benchmarks.sampling import Sample
 from benchmarks.spark_processes import consumed, metered, session
 from mqflow.journal import Kind
-from mqflow.pipeline import silver
-from mqflow.pipeline.landed_once import once
+from mqflow.pipeline.tables import silver
+from mqflow.pipeline.tables.landed_once import once
 from mqflow.testing.journals import generate_journal
 
 __all__ = ("deduped", "free")

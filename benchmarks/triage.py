@@ -80,7 +80,7 @@ def letters(spark: "SparkSession", rows: int) -> "DataFrame":
 
 def generated(rows: int) -> Sample:
     """Make the letters, all columns that the rules look at, and judge none."""
-    from mqflow.pipeline.rules_columns import compile_rules  # noqa: PLC0415 - as above
+    from mqflow.pipeline.dead_letters.rules_columns import compile_rules  # noqa: PLC0415 - as above
 
     wanted = ("has_dlh", "msg_len", "dlh_put_ts", *compile_rules(RULES).columns)
     return metered(rows, lambda: consumed(letters(session(), rows).select(*wanted)))
@@ -88,8 +88,8 @@ def generated(rows: int) -> Sample:
 
 def tried(rows: int, table: str) -> Sample:
     """Try the table: counts and bytes by rule, all matches, what is shadowed, the oldest, a sample of what no rule takes."""
-    from mqflow.pipeline.rules_columns import compile_rules  # noqa: PLC0415 - as above
-    from mqflow.pipeline.triage import triage, unmatched  # noqa: PLC0415
+    from mqflow.pipeline.dead_letters.rules_columns import compile_rules  # noqa: PLC0415 - as above
+    from mqflow.pipeline.dead_letters.triage import triage, unmatched  # noqa: PLC0415
 
     compiled, made = compile_rules(table), letters(session(), rows)
 

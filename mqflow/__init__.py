@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from fast_depends import Depends
 
     from mqflow.app.application import App
-    from mqflow.app.backout import Backout, Batch
-    from mqflow.app.codecs import Codec
-    from mqflow.app.consumer import Consumer
-    from mqflow.app.context import Context
+    from mqflow.app.channels.locate import open_queue_manager
+    from mqflow.app.config.settings import Settings, SettingsError
     from mqflow.app.errors import ConfigurationError, RequestTimeoutError
-    from mqflow.app.listening import Listener, Publisher
-    from mqflow.app.locate import open_queue_manager
-    from mqflow.app.message import Message
-    from mqflow.app.middleware import Incoming, Middleware
-    from mqflow.app.publishing import Outgoing
-    from mqflow.app.settings import Settings, SettingsError
+    from mqflow.app.handlers.backout import Backout, Batch
+    from mqflow.app.handlers.codecs import Codec
+    from mqflow.app.handlers.consumer import Consumer
+    from mqflow.app.handlers.context import Context
+    from mqflow.app.handlers.listener_declaration import Listener, Publisher
+    from mqflow.app.handlers.message import Message
+    from mqflow.app.handlers.middleware import Incoming, Middleware
+    from mqflow.app.handlers.outgoing import Outgoing
     from mqflow.events import Event, Hook
     from mqflow.mqi.descriptor import MessageDescriptor
     from mqflow.mqi.errors import MQIError
     from mqflow.mqi.reason_codes import Reason
-    from mqflow.policy.disposition import Behaviour, Completed, Failed, Interrupted, Outcome, Undecodable
-    from mqflow.policy.outcomes import Reject, Retry, UndecodableError
-    from mqflow.policy.pacing import Pace
+    from mqflow.policy.poison.disposition import Behaviour, Completed, Failed, Interrupted, Outcome, Undecodable
+    from mqflow.policy.poison.outcomes import Reject, Retry, UndecodableError
+    from mqflow.policy.poison.redelivery_delay import Pace
 
 __all__ = (
     "App",
@@ -67,38 +67,38 @@ __all__ = (
 
 _HOMES = {
     "App": "mqflow.app.application",
-    "Backout": "mqflow.app.backout",
-    "Batch": "mqflow.app.backout",
-    "Behaviour": "mqflow.policy.disposition",
-    "Codec": "mqflow.app.codecs",
-    "Completed": "mqflow.policy.disposition",
+    "Backout": "mqflow.app.handlers.backout",
+    "Batch": "mqflow.app.handlers.backout",
+    "Behaviour": "mqflow.policy.poison.disposition",
+    "Codec": "mqflow.app.handlers.codecs",
+    "Completed": "mqflow.policy.poison.disposition",
     "ConfigurationError": "mqflow.app.errors",
-    "Consumer": "mqflow.app.consumer",
-    "Context": "mqflow.app.context",
+    "Consumer": "mqflow.app.handlers.consumer",
+    "Context": "mqflow.app.handlers.context",
     "Depends": "fast_depends",
     "Event": "mqflow.events",
-    "Failed": "mqflow.policy.disposition",
+    "Failed": "mqflow.policy.poison.disposition",
     "Hook": "mqflow.events",
-    "Incoming": "mqflow.app.middleware",
-    "Interrupted": "mqflow.policy.disposition",
-    "Listener": "mqflow.app.listening",
+    "Incoming": "mqflow.app.handlers.middleware",
+    "Interrupted": "mqflow.policy.poison.disposition",
+    "Listener": "mqflow.app.handlers.listener_declaration",
     "MQIError": "mqflow.mqi.errors",
-    "Message": "mqflow.app.message",
+    "Message": "mqflow.app.handlers.message",
     "MessageDescriptor": "mqflow.mqi.descriptor",
-    "Middleware": "mqflow.app.middleware",
-    "Outcome": "mqflow.policy.disposition",
-    "Outgoing": "mqflow.app.publishing",
-    "Pace": "mqflow.policy.pacing",
-    "Publisher": "mqflow.app.listening",
+    "Middleware": "mqflow.app.handlers.middleware",
+    "Outcome": "mqflow.policy.poison.disposition",
+    "Outgoing": "mqflow.app.handlers.outgoing",
+    "Pace": "mqflow.policy.poison.redelivery_delay",
+    "Publisher": "mqflow.app.handlers.listener_declaration",
     "Reason": "mqflow.mqi.reason_codes",
-    "Reject": "mqflow.policy.outcomes",
+    "Reject": "mqflow.policy.poison.outcomes",
     "RequestTimeoutError": "mqflow.app.errors",
-    "Retry": "mqflow.policy.outcomes",
-    "Settings": "mqflow.app.settings",
-    "SettingsError": "mqflow.app.settings",
-    "Undecodable": "mqflow.policy.disposition",
-    "UndecodableError": "mqflow.policy.outcomes",
-    "open_queue_manager": "mqflow.app.locate",
+    "Retry": "mqflow.policy.poison.outcomes",
+    "Settings": "mqflow.app.config.settings",
+    "SettingsError": "mqflow.app.config.settings",
+    "Undecodable": "mqflow.policy.poison.disposition",
+    "UndecodableError": "mqflow.policy.poison.outcomes",
+    "open_queue_manager": "mqflow.app.channels.locate",
 }
 
 

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from mqflow.policy.dead_letter_actions import Intent
-from mqflow.policy.disposition import Disposition, Outcome, Settlement
+from mqflow.policy.dead_letters.actions import Intent
+from mqflow.policy.poison.disposition import Disposition, Outcome, Settlement
 
 __all__ = (
     "Attempt",

@@ -88,7 +88,7 @@ class Got(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     #: The local queue it came from, behind an alias.
     resolved_queue: str = ""
     message_token: bytes = bytes(16)
-    #: With `message_handle`, the properties that were taken out of the body, as an MQRFH2: `mqi.property_headers.from_header`
+    #: With `message_handle`, the properties that were taken out of the body, as an MQRFH2: `mqi.properties.in_rfh2.from_header`
     #: reads it. Empty where there are none.
     properties: bytes = b""
 

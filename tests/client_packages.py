@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.standin.headers import write_kit
-from mqflow.standin.library import can_load
+from mqflow.standin.library.c_headers import write_kit
+from mqflow.standin.library.shared_library import can_load
 
 __all__ = ("PACKAGES", "ROOT", "folder_of", "import_here")
 

@@ -16,26 +16,26 @@ PACKAGE = Path(__file__).parents[1] / "mqflow"
 
 #: What may be named where. A module covers everything in it; files are relative to the package.
 SEAMS = {
-    "time": ("ambient.py",),
-    "random": ("ambient.py", "testing/journals.py", "testing/virtual_time.py"),
-    "secrets": ("cli/qmgr.py",),
+    "time": ("world.py",),
+    "random": ("world.py", "testing/journals.py", "testing/virtual_time.py"),
+    "secrets": ("cli/queue_managers/qmgr.py",),
     "uuid": (),
     "os.urandom": (),
     "datetime.datetime.now": (),
     "datetime.datetime.utcnow": (),
     "datetime.datetime.today": (),
     "datetime.date.today": (),
-    "threading.Thread": ("ambient.py",),
+    "threading.Thread": ("world.py",),
     "threading.Timer": (),
-    "queue.SimpleQueue": ("ambient.py", "app/decision_ledger.py"),
-    "select": ("embedded/wire/signals.py", "embedded/wire/switchboard.py"),
+    "queue.SimpleQueue": ("world.py", "app/run/decision_ledger.py"),
+    "select": ("embedded/wire/protocol/wakeup.py", "embedded/wire/server/idle_poller.py"),
     "concurrent": (),
     "multiprocessing": (),
-    "anyio.to_thread": ("app/handler.py",),
-    "asyncio": ("runtime/attempt.py", "testing/virtual_time.py"),
+    "anyio.to_thread": ("app/handlers/handler.py",),
+    "asyncio": ("runtime/listener/attempt.py", "testing/virtual_time.py"),
     "trio": ("testing/virtual_trio.py",),
     "socket": ("embedded/wire/*.py",),
-    "sqlite3": ("embedded/storage/*.py", "app/decision_ledger.py"),
+    "sqlite3": ("embedded/storage/*.py", "app/run/decision_ledger.py"),
     "pickle": (),
     "marshal": (),
     "xml": (),
@@ -106,7 +106,7 @@ def uses(seam: str) -> list[str]:
 def test_only_a_seam_reaches_the_world(seam: str) -> None:
     strangers = [file for file in uses(seam) if not any(fnmatch.fnmatch(file, allowed) for allowed in SEAMS[seam])]
 
-    assert strangers == [], f"{seam} is reached past its seam; take a Clock, a Random or a Runner (mqflow.ambient) instead"
+    assert strangers == [], f"{seam} is reached past its seam; take a Clock, a Random or a Runner (mqflow.world) instead"
 
 
 @pytest.mark.parametrize(("seam", "allowed"), [(seam, allowed) for seam, files in SEAMS.items() for allowed in files])

@@ -37,7 +37,7 @@ def ended(command: list[str], children: int, number: signal.Signals) -> int:
 
 
 def test_failovers_that_are_terminated_leave_no_process_behind() -> None:
-    command = [sys.executable, "-m", "tests.embedded.failovers", "1000000", "--seed", "1"]
+    command = [sys.executable, "-m", "tests.embedded.failover.failovers", "1000000", "--seed", "1"]
 
     assert 128 + signal.SIGTERM == ended(command, CHILDREN, signal.SIGTERM)
 
@@ -45,7 +45,7 @@ def test_failovers_that_are_terminated_leave_no_process_behind() -> None:
 STAGE = """
 import signal, sys
 from pathlib import Path
-from tests.embedded.stage import Stage
+from tests.embedded.failover.stage import Stage
 from tests.leaving import end_by_exception
 end_by_exception()
 stage = Stage(Path(sys.argv[1]), 1.0)

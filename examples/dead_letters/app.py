@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from mqflow import App, Context
-from mqflow.policy.dead_letter_actions import DeadLetter
-from mqflow.policy.dead_letter_rules import Action
+from mqflow.policy.dead_letters.actions import DeadLetter
+from mqflow.policy.dead_letters.rules import Action
 
 app = App("embedded:./data?qmgr=QM1")
 dead_letters = app.dead_letter_handler(Path(__file__).with_name("rules.tbl"), queue="DEAD.LETTERS", reload=True)

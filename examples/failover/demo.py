@@ -18,9 +18,9 @@ import msgspec
 
 from examples.failover.app import app
 from mqflow import Event, MQIError, open_queue_manager
-from mqflow.cli import main as cli
-from mqflow.compound_verbs import inquire_base_queue
+from mqflow.cli.main import main as cli
 from mqflow.events import Reconnected, Settled
+from mqflow.many_verbs import inquire_base_queue
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 

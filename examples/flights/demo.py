@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from examples.flights.app import app
 from mqflow import MQIError, open_queue_manager
-from mqflow.app.settings import load
-from mqflow.cli import main as mqflow
-from mqflow.cli.terminal import note, progress, show_table
-from mqflow.compound_verbs import inquire_base_queue
+from mqflow.app.config.settings import load
+from mqflow.cli.main import main as mqflow
+from mqflow.cli.text.terminal import note, progress, show_table
+from mqflow.many_verbs import inquire_base_queue
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.policy.moved import why
+from mqflow.policy.poison.moved_message import why
 from mqflow.verbs import GetOptions, Got
 
 HERE = Path(os.path.relpath(Path(__file__).parent))

@@ -23,14 +23,14 @@ from examples.flights_on_spark.app import make_app
 from examples.flights_on_spark.checking import Check, check_booked, check_gold, check_history, check_messages, check_report
 from examples.flights_on_spark.nights import Night, run_nights
 from examples.flights_on_spark.oracle import Expected, expected, read
-from mqflow.ambient import SYSTEM_CLOCK
-from mqflow.app.locate import open_queue_manager
-from mqflow.cli import main as mqflow
-from mqflow.cli.terminal import counted, note, progress, show_table
+from mqflow.app.channels.locate import open_queue_manager
+from mqflow.cli.main import main as mqflow
+from mqflow.cli.text.terminal import counted, note, progress, show_table
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.verbs import GetOptions
+from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("Demo", "run_demo")
 

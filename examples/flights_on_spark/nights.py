@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from examples.flights_on_spark import planted
 from mqflow import App
-from mqflow.app.settings import load
-from mqflow.compound_verbs import inquire_base_queue
+from mqflow.app.config.settings import load
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change
+from mqflow.many_verbs import inquire_base_queue
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, OpenOption, Persistence, PutOption
 from mqflow.testing.virtual_time import SeededRandom, VirtualClock, run

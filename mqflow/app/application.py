@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import anyio
 
-from mqflow.ambient import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
-from mqflow.app.codecs import Codec
-from mqflow.app.consumer import Consumer
+from mqflow.app.config.plugins import Group, named
+from mqflow.app.config.settings import Settings
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.handler import Handler, Where
-from mqflow.app.listening import Listener, ListenerOptions, ListenerWishes, Publisher
-from mqflow.app.plugins import Group, named
-from mqflow.app.publishing import Wishes
-from mqflow.app.running import Declared, Running
-from mqflow.app.settings import Settings
+from mqflow.app.handlers.codecs import Codec
+from mqflow.app.handlers.consumer import Consumer
+from mqflow.app.handlers.handler import Handler, Where
+from mqflow.app.handlers.listener_declaration import Listener, ListenerOptions, ListenerWishes, Publisher
+from mqflow.app.handlers.outgoing import Wishes
+from mqflow.app.run.running_application import Declared, Running
 from mqflow.events import Hook
-from mqflow.policy import backout
-from mqflow.runtime.delivery import Decide
-from mqflow.runtime.subscriber import TopicSubscription
+from mqflow.policy.poison import backout
+from mqflow.runtime.listener.delivery import Decide
+from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put, QueueManager
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
 
 if TYPE_CHECKING:
-    from mqflow.app.dead_letters import DeadLetterRules
+    from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
 
 __all__ = ("App",)
 
@@ -163,7 +163,7 @@ class App:
         The queue is this one, INPUTQ of the table, or the dead-letter queue of the queue manager. With `reload`, a table that
         changes is gone by from then on. Raises `RulesError` with everything that is wrong with the table.
         """
-        from mqflow.app.dead_letters import DeadLetterRules  # noqa: PLC0415 - few applications handle dead letters
+        from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules  # noqa: PLC0415 - few applications handle dead letters
 
         rules = DeadLetterRules(table, queue, reload=reload)
         self._dead_letter_handlers.append(rules)
@@ -287,7 +287,7 @@ class App:
         A second signal backs out what is under way and ends with 75, a third ends the process where it stands. The thread of a
         handler that was cut off (a plain function) ends when that returns, and Python waits for it.
         """
-        from mqflow.app.signals import run_until_signal  # noqa: PLC0415 - only who runs for ever handles signals
+        from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only who runs for ever handles signals
 
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
         return anyio.run(run_until_signal, self.running, self.stop, backend=backend)

@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.message import Message
+from mqflow.app.handlers.message import Message
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.headers import Header, join, split
-from mqflow.mqi.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.chain import Header, join, split
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
 
 __all__ = ("BODY", "Captured", "read_captures", "redacted", "written")
 

@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from mqflow.mqi.options import Feedback
 from mqflow.mqi.reason_codes import Reason, reason_name
-from mqflow.policy.channel_sources import without_password
+from mqflow.policy.channels.sources import without_password
 
 __all__ = ("ConfigurationError", "DeliveryOverError", "RequestTimeoutError", "shown_url", "split")
 

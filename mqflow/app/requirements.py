@@ -10,16 +10,16 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.app.application import App
-from mqflow.app.dead_letters import DeadLetterRules
-from mqflow.app.listening import Listener
-from mqflow.app.settings import Settings, load
-from mqflow.embedded.topic_tree import TopicTree
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.app.config.settings import Settings, load
+from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
+from mqflow.app.handlers.listener_declaration import Listener
+from mqflow.embedded.state.topic_tree import TopicTree
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.options import QueueType
-from mqflow.mqi.topic_attributes import TopicAttributes
-from mqflow.policy.dead_letter_rules import PutAuthority
-from mqflow.runtime.subscriber import TopicSubscription
+from mqflow.policy.dead_letters.rules import PutAuthority
+from mqflow.runtime.listener.subscriber import TopicSubscription
 
 __all__ = ("Known", "Requirements", "Use", "requirements")
 
@@ -37,7 +37,7 @@ _NO_TOPIC_OBJECTS: Final = TopicTree({})
 class Use(Struct, frozen=True, kw_only=True):
     """What the declarations do not say."""
 
-    #: Queues that `app.consumer` reads.
+    #: Queues that `app.handlers.consumer` reads.
     consumed: tuple[str, ...] = ()
     #: Queues that `app.put` and `Context.put` put to.
     put: tuple[str, ...] = ()

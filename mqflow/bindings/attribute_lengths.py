@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
 
 __all__ = ("CHARS", "FIRST_CHARACTER_SELECTOR", "split")
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
-from mqflow.ambient import Clock
 from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
-from mqflow.bindings.dialects import Dialect
+from mqflow.bindings.dialects.base import Dialect
 from mqflow.bindings.handles import (
     LEAST_ROOM,
     LITTLE_ENDIAN,
@@ -24,17 +23,18 @@ from mqflow.bindings.handles import (
     with_wait,
 )
 from mqflow.bindings.limits import MESSAGE_BYTES_MAX, Unfit, numbers_fit, unfit_get, unfit_put, unfit_subscription, unfit_user
-from mqflow.bindings.strings import Strings
+from mqflow.bindings.mqcharv import Strings
 from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, MQSRO, fresh
-from mqflow.bindings.subscribing import BoundSubscription, answered, asked, signed
+from mqflow.bindings.subscriptions import BoundSubscription, answered, asked, signed
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX, padded
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.policy.reconnection import connection_gone
+from mqflow.policy.reconnect.reconnection import connection_gone
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, Inquired, Put, Subscribed
+from mqflow.world import Clock
 
 __all__ = ("BoundConnection",)
 

@@ -2,16 +2,16 @@
 
 from typing import Final, NoReturn
 
-from mqflow.ambient import SYSTEM_CLOCK, Clock
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.connection import BoundConnection
-from mqflow.bindings.dialects import Dialect
+from mqflow.bindings.dialects.base import Dialect
 from mqflow.bindings.errors import ClientPackageError
-from mqflow.bindings.prepared import prepare
+from mqflow.bindings.mqcno import prepare
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.policy.channel_sources import without_password
+from mqflow.policy.channels.sources import without_password
+from mqflow.world import SYSTEM_CLOCK, Clock
 
 __all__ = ("BoundQueueManager", "ProcessTls")
 

@@ -8,22 +8,25 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from mqflow.compound_verbs import ends_unit, following
-from mqflow.embedded import getting, opening, settling, subscribing
-from mqflow.embedded.get_rules import GetPlan, Reach, plan_get
-from mqflow.embedded.getting_many import get_plain
-from mqflow.embedded.grouping import planned_get, warn_incomplete
-from mqflow.embedded.handle import EmbeddedHandle
-from mqflow.embedded.inquiring import inquire_object, set_object
-from mqflow.embedded.machine import Machine
-from mqflow.embedded.open_rules import CONTEXT
-from mqflow.embedded.put_rules import PutPlan, plan_put
-from mqflow.embedded.putting import put_message
-from mqflow.embedded.putting_many import put_messages
-from mqflow.embedded.refusal import Refusal
-from mqflow.embedded.subscription import EmbeddedSubscriptionHandle
-from mqflow.embedded.unit_of_work import UnitOfWork
-from mqflow.embedded.waiting import interrupt, wait, withdraw
+from mqflow.embedded.calls import get as getting
+from mqflow.embedded.calls import open as opening
+from mqflow.embedded.calls import settle
+from mqflow.embedded.calls import subscribe as subscribing
+from mqflow.embedded.calls.get_many import get_plain
+from mqflow.embedded.calls.groups import planned_get, warn_incomplete
+from mqflow.embedded.calls.inquire import inquire_object, set_object
+from mqflow.embedded.calls.put import put_message
+from mqflow.embedded.calls.putting_many import put_messages
+from mqflow.embedded.calls.wait import interrupt, wait, withdraw
+from mqflow.embedded.rules.get_plan import GetPlan, Reach, plan_get
+from mqflow.embedded.rules.open_options import CONTEXT
+from mqflow.embedded.rules.put_plan import PutPlan, plan_put
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.subscription_index import EmbeddedSubscriptionHandle
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.many_verbs import ends_unit, following
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
@@ -252,7 +255,7 @@ class EmbeddedConnection:
         with machine.lock:
             if self._ended or self._busy or self._committing:
                 return None
-            if commit and not settling.commit_in_memory(machine, self.unit_of_work):
+            if commit and not settle.commit_in_memory(machine, self.unit_of_work):
                 return None
             try:
                 self._check_handle(handle)
@@ -363,7 +366,7 @@ class EmbeddedConnection:
                 return True
             self._committing = True
             try:
-                over = settling.begin_commit(self._machine, self.unit_of_work, finished)
+                over = settle.begin_commit(self._machine, self.unit_of_work, finished)
             except MQIError as error:
                 self._committing = False
                 raise self._not_committed(error) from error
@@ -374,7 +377,7 @@ class EmbeddedConnection:
         """End the unit of work for good (MQCMIT): when this returns, it is durable."""
         if self._commit_in_memory():
             return
-        answer = settling.Answer(self._machine.runner)
+        answer = settle.Answer(self._machine.runner)
         if not self.begin_commit(answer):
             failure = answer.wait()
             if failure is not None:
@@ -387,7 +390,7 @@ class EmbeddedConnection:
                 self._check_usable()
             except Refusal as refusal:
                 raise refusal.on("MQBACK", "", self.queue_manager_name) from None
-            settling.back_out(self._machine, self.unit_of_work)
+            settle.back_out(self._machine, self.unit_of_work)
 
     def disconnect(self) -> None:
         """End the connection (MQDISC). **Commits an open unit of work**; where it cannot, it is backed out, and 2003 raised.
@@ -426,7 +429,7 @@ class EmbeddedConnection:
             self._ended = reason
             if not self._committing:
                 self._undone = self.unit_of_work.operations > 0
-                settling.back_out(self._machine, self.unit_of_work)
+                settle.back_out(self._machine, self.unit_of_work)
             for subscription in self.subscriptions:
                 subscribing.close_subscription(self._machine, subscription, CloseOption.NONE)
             self.subscriptions.clear()
@@ -436,7 +439,7 @@ class EmbeddedConnection:
             self.handles.clear()
             self._machine.connections.discard(self)
             if self._machine.stops_when_empty and not self._machine.connections:
-                settling.stop(self._machine, Reason.Q_MGR_STOPPING)
+                settle.stop(self._machine, Reason.Q_MGR_STOPPING)
 
     def _check_usable(self) -> None:
         if self._ended:
@@ -508,7 +511,7 @@ class EmbeddedConnection:
                 self._check_usable()
             except Refusal as refusal:
                 raise self._not_begun(refusal) from None
-            return settling.commit_in_memory(self._machine, self.unit_of_work)
+            return settle.commit_in_memory(self._machine, self.unit_of_work)
 
     def _get_plain(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
         """Return the plain messages that are there at once; maybe none."""
@@ -582,7 +585,7 @@ class EmbeddedConnection:
     def _commit_alone(self, unit: UnitOfWork) -> None:
         """Make durable what was put or got outside the connection's unit of work; undone where the store refuses."""
         try:
-            settling.commit_alone(self._machine, unit)
+            settle.commit_alone(self._machine, unit)
         except MQIError as error:
             raise Refusal(error.reason, error.detail) from error
         finally:

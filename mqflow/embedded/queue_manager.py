@@ -11,33 +11,33 @@ from typing import Final, Self
 
 from msgspec.structs import replace
 
-from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Runner
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.administration.queues import Definitions
+from mqflow.embedded.calls.object_records import records
+from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
+from mqflow.embedded.calls.settle import stop
+from mqflow.embedded.calls.wait import told, watch, withdraw
+from mqflow.embedded.catalogue.kinds import is_client, key_of
+from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
+from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.connection import EmbeddedConnection
-from mqflow.embedded.defined_kinds import is_client, key_of
-from mqflow.embedded.definitions import Definitions
-from mqflow.embedded.local_queue import LocalQueue
-from mqflow.embedded.machine import Machine
-from mqflow.embedded.naming import queue_manager_identifier
-from mqflow.embedded.object_kinds import defined
-from mqflow.embedded.objects import records
-from mqflow.embedded.opening import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
-from mqflow.embedded.refusal import Refusal
-from mqflow.embedded.settling import stop
-from mqflow.embedded.staging_order import STAGING_QUEUE
-from mqflow.embedded.steady_clock import CLOCK
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.identifiers import queue_manager_identifier
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.staging_order import STAGING_QUEUE
+from mqflow.embedded.state.steady_clock import CLOCK
+from mqflow.embedded.state.stored_objects import defined
+from mqflow.embedded.state.users import USER_CHARS, Groups, Users, login, system_groups
 from mqflow.embedded.storage.store import Change, MemoryStore, QueueDefined, QueueManagerDefined, Store
-from mqflow.embedded.system_definitions import SYSTEM_OBJECTS
-from mqflow.embedded.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
-from mqflow.embedded.users import USER_CHARS, Groups, Users, login, system_groups
-from mqflow.embedded.waiting import told, watch, withdraw
-from mqflow.mqi.attributes import QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueManagerAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import TO_CONNECT
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.topic_attributes import TopicAttributes
+from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 
 __all__ = ("EmbeddedQueueManager",)
 

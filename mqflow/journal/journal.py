@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.ambient import SYSTEM_RANDOM, Random
 from mqflow.journal.errors import ForeignJournalError, JournalVersionError, LaneError, MissingSegmentError
 from mqflow.journal.schemas import Kind
 from mqflow.journal.segments import Segment, segment_of, sync_folder
+from mqflow.world import SYSTEM_RANDOM, Random
 
 __all__ = ("JOURNAL_VERSION", "Journal", "Lane", "LaneFile", "read_file", "replace_file")
 

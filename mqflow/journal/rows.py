@@ -11,16 +11,16 @@ from typing import Any, Final, assert_never
 from msgspec import Struct
 
 from mqflow.journal.schemas import Kind
-from mqflow.mqi import rfh2
-from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.headers import split
+from mqflow.mqi.headers import rfh2
+from mqflow.mqi.headers.chain import split
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader
+from mqflow.mqi.headers.rfh2 import RFH2
 from mqflow.mqi.options import Format
-from mqflow.mqi.rfh2 import RFH2
-from mqflow.policy import disposition_record, moved
-from mqflow.policy.dead_letter_actions import dead_letter
-from mqflow.policy.disposition_record import DispositionRecord, put_time_us
+from mqflow.policy.dead_letters.actions import dead_letter
+from mqflow.policy.poison import disposition_record, moved_message
+from mqflow.policy.poison.disposition_record import DispositionRecord, put_time_us
 from mqflow.verbs import Got
 
 __all__ = ("Position", "columns")
@@ -144,7 +144,7 @@ def _dead_letter_header(got: Got) -> DeadLetterHeader | None:
 
 
 def _source_queue(got: Got) -> str | None:
-    why = moved.why(got.descriptor, got.body)
+    why = moved_message.why(got.descriptor, got.body)
     return why.queue or None if why is not None else None
 
 

@@ -7,7 +7,7 @@ Source: the constants that IBM's own Python package publishes; level 9.4.
 
 from enum import IntEnum
 
-from mqflow.mqi.pcf_codes import PCFReason
+from mqflow.mqi.pcf.codes import PCFReason
 
 __all__ = ("CompletionCode", "Reason", "reason_name")
 

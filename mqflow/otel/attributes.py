@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from mqflow.events import Decided, Disposed
 from mqflow.mqi.names import dynamic_pattern
-from mqflow.policy.disposition import (
+from mqflow.policy.poison.disposition import (
     Completed,
     DeadLetter,
     Deliver,

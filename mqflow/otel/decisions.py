@@ -11,12 +11,12 @@ from msgspec import Struct
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, set_span_in_context
 
-from mqflow.ambient import Clock
 from mqflow.events import Decided, Disposed, Event, InDoubt
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel.attributes import BACKOUT_DECISION, ERROR_TYPE, decision_attributes, operation_attributes, operation_name
 from mqflow.otel.tracers import Tracers
-from mqflow.policy.disposition import Deliver, Return
+from mqflow.policy.poison.disposition import Deliver, Return
+from mqflow.world import Clock
 
 __all__ = ("REMEMBERED_MAX", "DecisionSpans")
 

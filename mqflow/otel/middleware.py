@@ -21,9 +21,9 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from mqflow.app.message import Message, PropertyValue
-from mqflow.app.middleware import Call, Incoming
-from mqflow.app.publishing import Outgoing, Send
+from mqflow.app.handlers.message import Message, PropertyValue
+from mqflow.app.handlers.middleware import Call, Incoming
+from mqflow.app.handlers.outgoing import Outgoing, Send
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import reason_name
 from mqflow.otel import carrier
@@ -40,8 +40,8 @@ from mqflow.otel.attributes import (
 from mqflow.otel.decisions import DecisionSpans
 from mqflow.otel.settings import TraceSettings
 from mqflow.otel.tracers import Tracers, unfailing
-from mqflow.policy.disposition import Completed, Failed, Interrupted, Outcome, Undecodable
-from mqflow.policy.outcomes import outcome_of
+from mqflow.policy.poison.disposition import Completed, Failed, Interrupted, Outcome, Undecodable
+from mqflow.policy.poison.outcomes import outcome_of
 from mqflow.verbs import Put
 
 __all__ = ("ProcessSpans", "PutSpans")

@@ -6,9 +6,8 @@ from typing import Any, Final
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
-from mqflow.ambient import SYSTEM_CLOCK, Clock
-from mqflow.app.middleware import Call, Incoming
-from mqflow.app.publishing import Outgoing, Send
+from mqflow.app.handlers.middleware import Call, Incoming
+from mqflow.app.handlers.outgoing import Outgoing, Send
 from mqflow.events import Event, Hook
 from mqflow.otel.dead_letters import DeadLetterSpans
 from mqflow.otel.decisions import DecisionSpans
@@ -16,8 +15,9 @@ from mqflow.otel.metrics import Metrics
 from mqflow.otel.middleware import ProcessSpans, PutSpans
 from mqflow.otel.settings import TraceSettings
 from mqflow.otel.tracers import Tracers
-from mqflow.policy.disposition import Outcome
+from mqflow.policy.poison.disposition import Outcome
 from mqflow.verbs import Put
+from mqflow.world import SYSTEM_CLOCK, Clock
 
 __all__ = ("OpenTelemetry",)
 

@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from mqflow.journal.schemas import Kind, ddl
-from mqflow.pipeline import medallion
-from mqflow.pipeline import triage as dry_run
-from mqflow.pipeline.delta_table import read_delta
+from mqflow.pipeline.dead_letters import triage as dry_run
+from mqflow.pipeline.dead_letters.rules_columns import compile_rules
 from mqflow.pipeline.errors import PipelineError
-from mqflow.pipeline.report_data import gather
-from mqflow.pipeline.report_page import write_report
-from mqflow.pipeline.rules_columns import compile_rules
-from mqflow.pipeline.tables import TableSet
+from mqflow.pipeline.report.data import gather
+from mqflow.pipeline.report.page import write_report
+from mqflow.pipeline.tables import medallion
+from mqflow.pipeline.tables.delta_table import read_delta
+from mqflow.pipeline.tables.folder import TableSet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from mqflow.pipeline.errors import OptionError
-from mqflow.policy.slips import closest
+from mqflow.policy.did_you_mean import closest
 
 __all__ = ("SECRETS", "Options", "options_of")
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ("SOURCES", "check_java", "register", "spark_session")
 
 SOURCES: Final = {
-    "mqflow_journal": ("mqflow.pipeline.journal_source", "JournalSource"),
-    "mqflow_queue": ("mqflow.pipeline.queue_source", "QueueSource"),
-    "mqflow_mq": ("mqflow.pipeline.queue_sink", "QueueSink"),
-    "mqflow_delta": ("mqflow.pipeline.delta_sink", "DeltaSink"),
+    "mqflow_journal": ("mqflow.pipeline.sources.journal", "JournalSource"),
+    "mqflow_queue": ("mqflow.pipeline.sources.queue", "QueueSource"),
+    "mqflow_mq": ("mqflow.pipeline.sinks.queue", "QueueSink"),
+    "mqflow_delta": ("mqflow.pipeline.sinks.delta", "DeltaSink"),
 }
 """Where the class of each format is."""
 _JAVA_LEAST: Final = 17

@@ -12,13 +12,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.mqi import delay_header
-from mqflow.mqi.delay_header import DELAY_HEADER_BYTES, FORMAT, DelayHeader
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.headers import delay as delay_header
+from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, FORMAT, DelayHeader
 from mqflow.mqi.options import Encoding, MessageFlag, ObjectType, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.disposition import DeadLetter, Discard, Return
+from mqflow.policy.poison.disposition import DeadLetter, Discard, Return
 
 __all__ = (
     "DELAY_MS_MAX",

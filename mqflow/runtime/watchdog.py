@@ -12,8 +12,8 @@ from typing import Final
 
 import anyio
 
-from mqflow.ambient import Clock, Runner
 from mqflow.runtime.stack import stack_of
+from mqflow.world import Clock, Runner
 
 __all__ = ("BLOCKED_AFTER_S", "Watchdog")
 

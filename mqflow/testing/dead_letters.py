@@ -10,22 +10,22 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from mqflow.ambient import Clock
 from mqflow.events import DeadLetterActed, Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Encoding, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy import moved
-from mqflow.policy.dead_letter_actions import matchers
-from mqflow.policy.dead_letter_rules import Control, RulesError, RulesTable, parse
-from mqflow.policy.dead_letter_scan import RESCAN_RETRY_INTERVALS
-from mqflow.policy.disposition import Settlement
-from mqflow.runtime.broadcast import Broadcast
-from mqflow.runtime.dead_letter_handler import DeadLetterHandler, Rules
+from mqflow.policy.dead_letters.actions import matchers
+from mqflow.policy.dead_letters.rules import Control, RulesError, RulesTable, parse
+from mqflow.policy.dead_letters.scan import RESCAN_RETRY_INTERVALS
+from mqflow.policy.poison import moved_message
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules
+from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.leaving import leave
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, Put
+from mqflow.world import Clock
 
 __all__ = ("Advancing", "drive", "put_dead_letter", "run_rules")
 
@@ -54,7 +54,7 @@ def put_dead_letter(
 
     `descriptor` is the message's own, with its Format, context and expiry; `encoding` that of the MQDLH's numbers.
     """
-    described, data = moved.to_dead_letter_queue(
+    described, data = moved_message.to_dead_letter_queue(
         descriptor or MessageDescriptor(),
         body,
         reason=int(reason),

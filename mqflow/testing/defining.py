@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from mqflow.embedded import mqsc
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
 
 __all__ = ("MQSCError", "carry_out", "definition")
 

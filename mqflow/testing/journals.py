@@ -14,8 +14,8 @@ from mqflow.journal.rows import Position, columns
 from mqflow.journal.schemas import Kind
 from mqflow.journal.segments import publish, write_pending
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.policy import disposition_record, moved
-from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome
+from mqflow.policy.poison import disposition_record, moved_message
+from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
 from mqflow.verbs import Got
 
 __all__ = ("START_US", "add_segment", "generate_journal", "invented")
@@ -63,7 +63,7 @@ def _payload(random: Random, number: int, body_bytes: int) -> Got:
 def _dead_letter(random: Random, number: int, body_bytes: int) -> Got:
     if number % 50 == 49:  # noqa: PLR2004 - one in fifty was put there by hand, without an MQDLH
         return _payload(random, number, body_bytes)
-    descriptor, body = moved.to_dead_letter_queue(
+    descriptor, body = moved_message.to_dead_letter_queue(
         _descriptor(random, number),
         random.randbytes(body_bytes),
         reason=random.choice(_REASONS),
@@ -76,9 +76,9 @@ def _dead_letter(random: Random, number: int, body_bytes: int) -> Got:
 
 
 def _backout_message(random: Random, number: int, body_bytes: int) -> Got:
-    why = moved.Why(queue=random.choice(_QUEUES), queue_manager="QM1", outcome="failed", error=random.choice(_ERRORS))
-    descriptor, body = moved.to_backout_queue(
-        _descriptor(random, number), random.randbytes(body_bytes), folders=(moved.folder(why),)
+    why = moved_message.Why(queue=random.choice(_QUEUES), queue_manager="QM1", outcome="failed", error=random.choice(_ERRORS))
+    descriptor, body = moved_message.to_backout_queue(
+        _descriptor(random, number), random.randbytes(body_bytes), folders=(moved_message.folder(why),)
     )
     return _got(descriptor, body)
 

@@ -15,20 +15,20 @@ import msgspec
 from msgspec.structs import replace
 
 from mqflow.app.application import App
-from mqflow.app.message import Message, PropertyValue
-from mqflow.app.publishing import outgoing, put_in_unit_of_work
-from mqflow.app.running import Running
+from mqflow.app.handlers.message import Message, PropertyValue
+from mqflow.app.handlers.outgoing import outgoing, put_in_unit_of_work
+from mqflow.app.run.running_application import Running
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.mqi.headers import Header
+from mqflow.mqi.headers.chain import Header
 from mqflow.mqi.options import GetOption, OpenOption, QueueType
-from mqflow.policy import moved
-from mqflow.policy.disposition import Failed, Settlement, Undecodable
-from mqflow.policy.moved import Why
-from mqflow.runtime.session import InlineSession
-from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE, Stager
+from mqflow.policy.poison import moved_message
+from mqflow.policy.poison.disposition import Failed, Settlement, Undecodable
+from mqflow.policy.poison.moved_message import Why
+from mqflow.runtime.connection.session import InlineSession
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.defining import MQSCError, carry_out, definition
 from mqflow.testing.faults import Faults
 from mqflow.testing.virtual_time import SeededRandom, VirtualClock
@@ -67,7 +67,7 @@ class Found(Message):
         A message with an RFH2 of its own is moved byte for byte, and an MQDLH has no room for more than a reason; the events
         know the rest. Empty for a message that nobody moved.
         """
-        said = moved.why(self.descriptor, self.data) or Why()
+        said = moved_message.why(self.descriptor, self.data) or Why()
         told = next((_told(event) for event in reversed(self._events) if self._disposes(event)), Why())
         silent = {name: getattr(told, name) for name in told.__struct_fields__ if not getattr(said, name)}
         return replace(said, **silent)

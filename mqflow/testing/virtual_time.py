@@ -2,7 +2,8 @@
 
 Thirty seconds of reconnecting take a millisecond, and the same run happens the same way each time. Works for asyncio (a loop
 of its own) and for trio (a clock of its own), behind one `run`. A run in which nothing can happen any more ends with a
-`DeadlockError` that names who waits for what, instead of hanging. Knows no queue manager; the ambient seams are its only ties.
+`DeadlockError` that names who waits for what, instead of hanging. Knows no queue manager: its only ties are
+the seams of `mqflow.world`.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from typing import Any, Final, Literal, TypeVar, assert_never
 
 import anyio
 
-from mqflow.ambient import SYSTEM_CLOCK, THREADS, Event, Lock, Mailbox, Running
+from mqflow.world import SYSTEM_CLOCK, THREADS, Event, Lock, Mailbox, Running
 
 __all__ = (
     "PATIENCE_S",

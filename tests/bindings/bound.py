@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mqflow.bindings import dialects
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.connection import BoundConnection
+from mqflow.bindings.dialects import base
 from mqflow.bindings.queue_manager import BoundQueueManager
 from mqflow.mqi.options import OpenOption
 from tests.standin.harness import Program
@@ -21,7 +21,7 @@ def options(**fields: Any) -> ConnectOptions:
 
 
 def bound(program: Program, **fields: Any) -> BoundQueueManager:
-    return BoundQueueManager(dialects.load(program.mq.__name__), options(**fields))
+    return BoundQueueManager(base.load(program.mq.__name__), options(**fields))
 
 
 def connected(program: Program, application_name: str = "", **fields: Any) -> BoundConnection:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from mqflow.app.client_urls import client_options, where_to
+from mqflow.app.channels.client_urls import client_options, where_to
+from mqflow.app.channels.locate import locate
+from mqflow.app.config.settings import Secret, Settings, TLSSettings, load
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.locate import locate
-from mqflow.app.settings import Secret, Settings, TLSSettings, load
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.errors import ClientPackageError
-from mqflow.bindings.prepared import prepare
+from mqflow.bindings.mqcno import prepare
 
 URL = "ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN"
 

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mqflow.bindings.connection import BoundConnection
-from mqflow.cli import main
+from mqflow.cli.main import main
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import install

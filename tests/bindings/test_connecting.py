@@ -11,7 +11,7 @@ import pytest
 
 from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX
 from mqflow.bindings.errors import ClientPackageError
-from mqflow.bindings.prepared import prepare
+from mqflow.bindings.mqcno import prepare
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason

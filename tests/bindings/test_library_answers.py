@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.connection import BoundConnection
 from mqflow.bindings.queue_manager import BoundQueueManager, ProcessTls
@@ -18,6 +17,7 @@ from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import GetOptions
+from mqflow.world import SYSTEM_CLOCK
 
 MIB = 1_048_576
 OK = (0, 0)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.bindings import dialects
+from mqflow.bindings.dialects import base
 from mqflow.bindings.errors import ClientPackageError
 from tests.client_packages import ROOT
 
 _LOAD = """
 import sys
-from mqflow.bindings import dialects
+from mqflow.bindings.dialects import base as dialects
 from mqflow.bindings.errors import ClientPackageError
 try:
     print(dialects.{call}.name)
@@ -57,10 +57,10 @@ def test_a_package_that_is_missing_says_how_to_install_it() -> None:
 
 
 def test_without_any_package_there_is_no_way_to_ibm_mq(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dialects, "installed", lambda _: False)
+    monkeypatch.setattr(base, "installed", lambda _: False)
 
     with pytest.raises(ClientPackageError, match=r'Neither pymqi nor ibmmq is installed.*pip install "mqflow'):
-        dialects.load_any()
+        base.load_any()
 
 
 def test_a_client_library_that_is_missing_is_named_and_not_the_extension(tmp_path: Path) -> None:
@@ -106,7 +106,8 @@ def test_auto_takes_pymqi_where_it_is_installed(tmp_path: Path) -> None:
 
 def test_importing_mqflow_loads_no_package() -> None:
     script = (
-        "import sys, mqflow, mqflow.app.locate\nprint([name for name in sys.modules if name.startswith(('pymqi', 'ibmmq'))])"
+        "import sys, mqflow, mqflow.app.channels.locate\n"
+        "print([name for name in sys.modules if name.startswith(('pymqi', 'ibmmq'))])"
     )
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -22,8 +22,8 @@ from mqflow.embedded.storage.store import MemoryStore
 from mqflow.events import Event, ListenerStarted, Reconnected, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
-from mqflow.policy.moved import why
-from mqflow.runtime import session
+from mqflow.policy.poison.moved_message import why
+from mqflow.runtime.connection import session
 from mqflow.standin import install
 from mqflow.verbs import GetOptions, Got, QueueManager
 from tests.client_packages import PACKAGES, import_here

@@ -7,8 +7,8 @@ import pytest
 
 from mqflow.bindings import structures
 from mqflow.bindings.structures import MQCD, MQGMO, Structure, fresh
-from mqflow.standin import layouts
-from mqflow.standin.layouts import Layout
+from mqflow.standin.memory import layouts
+from mqflow.standin.memory.layouts import Layout
 
 NAMES = ("MQOD", "MQGMO", "MQPMO", "MQCNO", "MQSCO", "MQCSP", "MQSD", "MQSRO", "MQCD")
 _STRINGS = ("ObjectString", "SelectionString", "ResObjectString", "SubName", "SubUserData")

@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.app.channels.locate import open_queue_manager
+from mqflow.app.channels.table_dial import by_table, channel_options
+from mqflow.app.channels.table_queue_manager import TableQueueManager
+from mqflow.app.config.settings import Settings, TLSSettings
 from mqflow.app.errors import ConfigurationError
-from mqflow.app.locate import open_queue_manager
-from mqflow.app.settings import Settings, TLSSettings
-from mqflow.app.table_dial import by_table, channel_options
-from mqflow.app.table_queue_manager import TableQueueManager
-from mqflow.bindings import dialects
 from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ConnectOptions
+from mqflow.bindings.dialects import base
 from mqflow.bindings.errors import ClientPackageError
-from mqflow.bindings.prepared import prepare
-from mqflow.policy.candidates import Attempt
-from mqflow.policy.channel_sources import DefinedBy, Origin
-from mqflow.policy.channel_table import Address, Channel, ChannelTableError, server_channel
-from mqflow.policy.reconnect_mode import ReconnectMode
+from mqflow.bindings.mqcno import prepare
+from mqflow.policy.channels.candidates import Attempt
+from mqflow.policy.channels.sources import DefinedBy, Origin
+from mqflow.policy.channels.table import Address, Channel, ChannelTableError, server_channel
+from mqflow.policy.reconnect.mode import ReconnectMode
+from mqflow.world import SYSTEM_CLOCK
 from tests.bindings.bound import connected
 from tests.standin.harness import Program, in_package, only_in
 
@@ -149,7 +149,7 @@ def test_a_key_repository_that_mqserver_would_leave_unused_is_refused(program: P
     """MQSERVER cannot say SSLCIPH: the password would go over the network for all to read."""
     choice = DefinedBy(server_channel("A/TCP/mq1"), Origin.SERVER_VARIABLE)
     said = ConnectOptions(queue_manager="QM1", key_repository="/keys")
-    dialect = dialects.load(program.mq.__name__)
+    dialect = base.load(program.mq.__name__)
 
     def reach(options: ConnectOptions) -> TableQueueManager:
         return by_table(dialect, options, choice, clock=SYSTEM_CLOCK, mode=lambda _: ReconnectMode.Q_MGR)

@@ -13,13 +13,13 @@ import pytest
 
 from mqflow.bindings.connection import BoundConnection
 from mqflow.bindings.structures import MQGMO, fresh
-from mqflow.compound_verbs import inquire_base_queue
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES
+from mqflow.many_verbs import inquire_base_queue
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format, GetOption, MatchOption, MessageFlag, OpenOption, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin import installing
+from mqflow.standin.library import install
 from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got
 from tests.bindings.bound import EVERYTHING, connected
 from tests.standin.harness import Program, in_package, only_in
@@ -384,7 +384,7 @@ def test_nothing_is_added_for_opentelemetry(program: Program) -> None:
 def test_no_message_handle_is_made(program: Program) -> None:
     """pymqi has no MQDLTMH: each handle it makes stays until the disconnect."""
     connection = connected(program)
-    host = installing._state.host
+    host = install._state.host
     assert host is not None
     hconns = list(host._hconns.values())
 

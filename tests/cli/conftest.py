@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mqflow.cli import main
+from mqflow.cli.main import main
 
 Run = Callable[..., Result]
 

@@ -9,8 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mqflow.cli import main
-from mqflow.cli.exits import EXIT_CODES
+from mqflow.cli.main import main
+from mqflow.cli.text.exit_codes import EXIT_CODES
 from tests.cli.conftest import Run
 
 
@@ -79,11 +79,11 @@ def test_python_m_mqflow_is_the_command() -> None:
 
 
 def test_help_imports_neither_an_engine_nor_a_command() -> None:
-    script = "import sys; from mqflow.cli import main; main(['--help'], standalone_mode=False); print(sorted(sys.modules))"
+    script = "import sys; from mqflow.cli.main import main; main(['--help'], standalone_mode=False); print(sorted(sys.modules))"
 
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
-    unwanted = ("sqlite3", "anyio", "opentelemetry.trace", "rich", "mqflow.cli.put", "mqflow.app.application")
+    unwanted = ("sqlite3", "anyio", "opentelemetry.trace", "rich", "mqflow.cli.messages.put", "mqflow.app.application")
     assert [] == [name for name in unwanted if f"'{name}'" in shown]
 
 

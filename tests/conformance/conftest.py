@@ -13,8 +13,8 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MemoryStore, Store
-from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
-from mqflow.embedded.wire.serving import Server, serve
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.server.listener import Server, serve
 from mqflow.verbs import Connection
 from tests.client_packages import PACKAGES
 from tests.conformance.elsewhere import RUNMQSC, URL, elsewhere

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import pytest
 
 from mqflow import open_queue_manager
-from mqflow.compound_verbs import inquire_base_queue
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QueueAttributes
+from mqflow.many_verbs import inquire_base_queue
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason

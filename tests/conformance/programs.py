@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import CloseOption, GetOption, MatchOption, OpenOption, PutOption
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, Put

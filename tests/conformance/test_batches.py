@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from mqflow.compound_verbs import get_many, put_many
+from mqflow.many_verbs import get_many, put_many
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Report

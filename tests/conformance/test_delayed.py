@@ -12,18 +12,17 @@ from msgspec.structs import replace
 
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.served import ServedQueueManager
-from mqflow.mqi import delay_header
+from mqflow.embedded.wire.client.connection import ServedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.options import Feedback, MessageType, OpenOption, Persistence, Report, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.policy.disposition import Settlement
-from mqflow.runtime.delayed_move import DelayedMove, Moved
-from mqflow.runtime.requeuer import INPUT
-from mqflow.runtime.session import Session
-from mqflow.runtime.staged_messages import MarkedMessages, OrderedMessages, Seen, StagedMessages
-from mqflow.runtime.staging import (
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.delay.deliver import DelayedMove, Moved
+from mqflow.runtime.delay.due_next import MarkedMessages, OrderedMessages, Seen, StagedMessages
+from mqflow.runtime.delay.stage import (
     EMBEDDED_STAGING_QUEUE,
     STAGING_QUEUE,
     Stager,
@@ -31,6 +30,7 @@ from mqflow.runtime.staging import (
     stages_publications,
     staging_queue_of,
 )
+from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import Connection
 from tests.conformance.programs import Program

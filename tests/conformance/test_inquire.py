@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqflow.compound_verbs import inquire_base_queue, inquire_queue_manager
+from mqflow.many_verbs import inquire_base_queue, inquire_queue_manager
 from mqflow.mqi.options import ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import SELECTORS, Program

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.ambient import SYSTEM_CLOCK
+from mqflow.landing.lander import LanderOptions
+from mqflow.landing.recovery import STATE_QUEUE
 from mqflow.mqi.options import Persistence
-from mqflow.policy.landing import STATE_QUEUE
-from mqflow.runtime.lander import LanderOptions
+from mqflow.world import SYSTEM_CLOCK
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest
-from tests.runtime.landing import MODES, QUEUE, bodies, column, land_all, lander_on, steal
+from tests.landing.journals import MODES, QUEUE, bodies, column, land_all, lander_on, steal
 
 
 @pytest.fixture

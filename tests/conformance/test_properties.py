@@ -7,8 +7,8 @@ import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Format, GetOption, PutOption
-from mqflow.mqi.properties import MessageProperty, PropertyType
-from mqflow.mqi.property_headers import PropertyControl, from_header, with_properties
+from mqflow.mqi.properties.in_rfh2 import PropertyControl, from_header, with_properties
+from mqflow.mqi.properties.set import MessageProperty, PropertyType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import Got
 from tests.conformance.programs import Program

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mqflow.mqi import dead_letter_header
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.headers import dead_letter
 from mqflow.mqi.options import ApplicationType, Feedback, GetOption, MessageType, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
 from tests.conformance.programs import Program
@@ -165,7 +165,7 @@ def test_a_persistent_report_does_not_go_to_a_temporary_queue(
     program.put(queue, BODY, persistence=1, report=int(Report.COA), reply_to_queue=temporary.name)
     got = program.got("SYSTEM.DEAD.LETTER.QUEUE")
 
-    assert Reason.PERSISTENT_NOT_ALLOWED == dead_letter_header.parse(got.body, encoding=got.descriptor.encoding).reason
+    assert Reason.PERSISTENT_NOT_ALLOWED == dead_letter.parse(got.body, encoding=got.descriptor.encoding).reason
 
 
 def test_a_report_for_a_model_goes_to_the_dead_letter_queue_with_2057(
@@ -176,7 +176,7 @@ def test_a_report_for_a_model_goes_to_the_dead_letter_queue_with_2057(
     program.put(queue, BODY, report=int(Report.COA), reply_to_queue="SYSTEM.DEFAULT.MODEL.QUEUE")
     got = program.got("SYSTEM.DEAD.LETTER.QUEUE")
 
-    assert Reason.Q_TYPE_ERROR == dead_letter_header.parse(got.body, encoding=got.descriptor.encoding).reason
+    assert Reason.Q_TYPE_ERROR == dead_letter.parse(got.body, encoding=got.descriptor.encoding).reason
 
 
 @pytest.mark.parametrize("obstacle", ["missing", "inhibited", "full"])
@@ -191,7 +191,7 @@ def test_a_report_that_cannot_be_delivered_goes_to_the_dead_letter_queue(
     program.put(queue, BODY, format="MQSTR", report=int(Report.COA_WITH_FULL_DATA), reply_to_queue="REPLIES")
 
     got = program.got("SYSTEM.DEAD.LETTER.QUEUE")
-    header = dead_letter_header.parse(got.body, encoding=got.descriptor.encoding)
+    header = dead_letter.parse(got.body, encoding=got.descriptor.encoding)
 
     assert "MQDEAD" == got.descriptor.format
     assert (reason, "REPLIES", queue_manager.name, "MQSTR") == (

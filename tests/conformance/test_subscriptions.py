@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from mqflow.app.message import Message
+from mqflow.app.handlers.message import Message
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.headers.rfh2 import RFH2, properties
 from mqflow.mqi.options import (
     ApplicationType,
     CloseOption,
@@ -18,7 +19,6 @@ from mqflow.mqi.options import (
     SubscribeOption,
 )
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.rfh2 import RFH2, properties
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import ObjectHandle, Put, Subscribed
 from tests.conformance.programs import Program

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mqflow.bindings import dialects
 from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.dialects import base
 from mqflow.bindings.queue_manager import BoundQueueManager
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
@@ -91,5 +91,5 @@ def through(package: str, under_test: QueueManagerUnderTest) -> Iterator[QueueMa
     import_here(package)
     with install(behind):
         options = ConnectOptions(queue_manager=embedded.name, channel="APP.SVRCONN", hosts=(("mq.example", 1414),))
-        front = _InFront(BoundQueueManager(dialects.load(package), options), behind)
+        front = _InFront(BoundQueueManager(base.load(package), options), behind)
         yield replace(under_test, queue_manager=front, kill=front.kill, differences=DIFFERENCES[package])

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mqflow.embedded.administration import Administration
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.embedded.administration.interface import Administration
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from mqflow.cli.exits import EXIT_NOTHING
+from mqflow.cli.text.exit_codes import EXIT_NOTHING
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

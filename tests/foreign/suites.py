@@ -19,7 +19,7 @@ from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from mqflow.standin.headers import write_kit
+from mqflow.standin.library.c_headers import write_kit
 from tests.foreign.theirs import ENDLESS, THEIRS
 
 __all__ = ("CHECKS", "Outcome", "prepare", "table")

@@ -19,11 +19,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from mqflow.mqi import dead_letter_header, rfh2
-from mqflow.mqi.dead_letter_header import DeadLetterHeader
+from mqflow.mqi.headers import dead_letter, rfh2
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2_folder import folder_text
 from mqflow.mqi.options import Encoding
-from mqflow.mqi.rfh2 import RFH2, Folder, Property
-from mqflow.mqi.rfh2_folder import folder_text
 from tests.mqi.strategies import ccsids, dead_letter_headers, element_names, encodings, fields, values
 
 PACKAGE = "ibmmq@2.1.9"
@@ -95,7 +95,7 @@ def _download(programs: Path, file: Path) -> None:
 @MANY
 @given(made=st.lists(dead_letter_headers, min_size=30, max_size=30))
 def test_node_reads_every_field_of_a_dead_letter_header(node: Node, made: list[DeadLetterHeader]) -> None:
-    read = node([("read", "MQDLH", dead_letter_header.to_bytes(each, encoding=NATIVE, ccsid=UTF_8).hex()) for each in made])
+    read = node([("read", "MQDLH", dead_letter.to_bytes(each, encoding=NATIVE, ccsid=UTF_8).hex()) for each in made])
 
     assert [as_node_says_it(each) for each in made] == read
 
@@ -107,7 +107,7 @@ def test_a_dead_letter_header_that_node_wrote_is_read_as_it_was_meant(node: Node
 
     written = node([("write", "MQDLH", each) for each in meant])
 
-    parsed = [dead_letter_header.parse(bytes.fromhex(data), encoding=NATIVE, ccsid=UTF_8) for data in written]
+    parsed = [dead_letter.parse(bytes.fromhex(data), encoding=NATIVE, ccsid=UTF_8) for data in written]
     assert meant == [as_node_says_it(each) for each in parsed]
 
 
@@ -161,5 +161,5 @@ def as_node_says_it(header: DeadLetterHeader) -> dict[str, int | str]:
         "PutApplName": header.put_application_name.strip(),
         "PutDate": header.put_date.strip(),
         "PutTime": header.put_time.strip(),
-        "StrucLength": dead_letter_header.DLH_BYTES,
+        "StrucLength": dead_letter.DLH_BYTES,
     }

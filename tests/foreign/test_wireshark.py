@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mqflow.mqi import headers, rfh2
-from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers import chain as headers
+from mqflow.mqi.headers import rfh2
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.headers.rfh2_folder import folder_text
 from mqflow.mqi.layout import byte_order
 from mqflow.mqi.options import Encoding
-from mqflow.mqi.rfh2 import RFH2, Folder, Property
-from mqflow.mqi.rfh2_folder import folder_text
 from tests.foreign.dissecting import TSHARK, Message, dissect
 from tests.mqi.strategies import dead_letter_headers, descriptors, encodings, int32
 

@@ -6,8 +6,23 @@ import pytest
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Encoding
-from mqflow.mqi.pcf import CFBF, CFBS, CFGR, CFH, CFIF, CFIL, CFIL64, CFIN, CFIN64, CFSF, CFSL, CFST, PCFMessage, to_bytes
-from mqflow.mqi.pcf_codes import StructureType
+from mqflow.mqi.pcf.codes import StructureType
+from mqflow.mqi.pcf.structures import (
+    CFBF,
+    CFBS,
+    CFGR,
+    CFH,
+    CFIF,
+    CFIL,
+    CFIL64,
+    CFIN,
+    CFIN64,
+    CFSF,
+    CFSL,
+    CFST,
+    PCFMessage,
+    to_bytes,
+)
 from tests.foreign.dissecting import TSHARK, Message, dissect
 
 pytestmark = pytest.mark.skipif(TSHARK is None, reason="there is no tshark to show messages to: apt-get install tshark")

@@ -31,9 +31,9 @@ from mqflow.journal import (
 )
 from mqflow.journal.rows import Position, columns
 from mqflow.journal.segments import Written, pending_path, publish, verify, write_pending
-from mqflow.mqi.dead_letter_header import DeadLetterHeader, to_bytes
 from mqflow.mqi.descriptor import MessageDescriptor
-from mqflow.policy.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes, put_time_us
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader, to_bytes
+from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, many_to_bytes, put_time_us
 from mqflow.testing.journals import START_US, add_segment, generate_journal, invented
 from mqflow.verbs import Got
 

@@ -11,15 +11,17 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from mqflow.embedded import browse, placing, putting, settling, waiting
+from mqflow.embedded.administration.queues import Definitions
+from mqflow.embedded.calls import browse, enqueue, settle
+from mqflow.embedded.calls import put as putting
+from mqflow.embedded.calls import wait as waiting
 from mqflow.embedded.connection import EmbeddedConnection
-from mqflow.embedded.definitions import Definitions
-from mqflow.embedded.local_queue import LocalQueue, QueuedMessage, order_key
-from mqflow.embedded.machine import Machine
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Store
-from mqflow.embedded.unit_of_work import UnitOfWork
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
 from mqflow.testing.virtual_time import VirtualClock
 from mqflow.verbs import GetOptions, Got
@@ -86,12 +88,12 @@ def disconnecting_backs_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_backout_is_not_counted(patch: pytest.MonkeyPatch) -> None:
-    real = settling.back_out
-    patch.setattr(settling, "back_out", lambda machine, unit: real(machine, unit, count=False))
+    real = settle.back_out
+    patch.setattr(settle, "back_out", lambda machine, unit: real(machine, unit, count=False))
 
 
 def a_backed_out_message_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    real = settling.release
+    real = settle.release
     serials = itertools.count(1 << 40)
 
     def release(queue: LocalQueue, message: QueuedMessage) -> None:
@@ -99,11 +101,11 @@ def a_backed_out_message_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
             message.key = (message.key >> 56 << 56) | next(serials)
         real(queue, message)
 
-    patch.setattr(settling, "release", release)
+    patch.setattr(settle, "release", release)
 
 
 def a_commit_shows_all_puts_but_one(patch: pytest.MonkeyPatch) -> None:
-    real = settling._apply
+    real = settle._apply
 
     def apply(machine: Machine, unit: UnitOfWork) -> None:
         if len(unit.puts) > 1:
@@ -111,7 +113,7 @@ def a_commit_shows_all_puts_but_one(patch: pytest.MonkeyPatch) -> None:
             queue.uncommitted -= 1
         real(machine, unit)
 
-    patch.setattr(settling, "_apply", apply)
+    patch.setattr(settle, "_apply", apply)
 
 
 def an_expired_message_is_returned(patch: pytest.MonkeyPatch) -> None:
@@ -138,7 +140,7 @@ def a_unit_of_work_has_no_bound(patch: pytest.MonkeyPatch) -> None:
 
 
 def priority_does_not_matter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(placing, "order_key", partial(_by_arrival, order_key))
+    patch.setattr(enqueue, "order_key", partial(_by_arrival, order_key))
 
 
 def _by_arrival(place: Callable[[int, int], int], _priority: int, serial: int) -> int:
@@ -155,7 +157,7 @@ def an_inhibited_queue_gives_messages(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_arriving_message_wakes_nobody(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(settling, "announce", lambda _queue, _message: None)
+    patch.setattr(settle, "announce", lambda _queue, _message: None)
 
 
 def who_gives_up_keeps_the_wake(patch: pytest.MonkeyPatch) -> None:
@@ -163,12 +165,12 @@ def who_gives_up_keeps_the_wake(patch: pytest.MonkeyPatch) -> None:
 
 
 def _forget(patch: pytest.MonkeyPatch, kind: type[Change]) -> None:
-    real = settling._changes
+    real = settle._changes
 
     def changes(unit: UnitOfWork) -> list[Change]:
         return [change for change in real(unit) if not isinstance(change, kind)]
 
-    patch.setattr(settling, "_changes", changes)
+    patch.setattr(settle, "_changes", changes)
 
 
 def a_committed_put_is_not_on_disk(patch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MemoryStore, Store
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason, reason_name

@@ -14,20 +14,21 @@ import pytest
 from msgspec.structs import asdict
 
 from mqflow import App, Context, Message
-from mqflow.app import publishing
-from mqflow.app.listening import ListenerOptions
+from mqflow.app.handlers import outgoing
+from mqflow.app.handlers.listener_declaration import ListenerOptions
 from mqflow.events import Disposed, Event, InDoubt, ListenerPaused, Reconnected
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.disposition import Settlement
-from mqflow.runtime import disposal, session
-from mqflow.runtime.disposal import Disposal
-from mqflow.runtime.listener_state import ListenerState
-from mqflow.runtime.requeuer import Requeuer, Task
-from mqflow.runtime.session import InlineSession
-from mqflow.runtime.supervisor import Supervisor
-from mqflow.runtime.worker import Worker
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection import session
+from mqflow.runtime.connection.session import InlineSession
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.listener import move_poison
+from mqflow.runtime.listener.move_poison import Disposal
+from mqflow.runtime.listener.requeuer import Requeuer, Task
+from mqflow.runtime.listener.shared import ListenerState
+from mqflow.runtime.listener.worker import Worker
 from mqflow.testing.fault_runs import run_once
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
@@ -196,11 +197,11 @@ def test_a_message_that_others_hold_is_looked_for_calmly(backend: Backend, monke
 
 
 def puts_are_outside_the_unit_of_work(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(publishing, "_PUT", PutOption.NO_SYNCPOINT)
+    patch.setattr(outgoing, "_PUT", PutOption.NO_SYNCPOINT)
 
 
 def moves_are_outside_the_unit_of_work(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(disposal, "_MOVE", PutOption.NO_SYNCPOINT | PutOption.PASS_ALL_CONTEXT)
+    patch.setattr(move_poison, "_MOVE", PutOption.NO_SYNCPOINT | PutOption.PASS_ALL_CONTEXT)
 
 
 def what_failed_is_committed(patch: pytest.MonkeyPatch) -> None:

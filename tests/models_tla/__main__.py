@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mqflow.cli.terminal import note, show_table
+from mqflow.cli.text.terminal import note, show_table
 from tests.models_tla.models import ALL, Model, check
 
 

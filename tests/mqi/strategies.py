@@ -2,12 +2,12 @@
 
 from hypothesis import strategies as st
 
-from mqflow.mqi.dead_letter_header import DeadLetterHeader
 from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
-from mqflow.mqi.descriptor_extension import DescriptorExtension
+from mqflow.mqi.headers.dead_letter import DeadLetterHeader
+from mqflow.mqi.headers.descriptor_extension import DescriptorExtension
+from mqflow.mqi.headers.rfh2 import NAME_VALUE_CCSIDS, RFH2, Folder, Property
 from mqflow.mqi.options import Encoding
-from mqflow.mqi.properties import PropertyType, PropertyValue
-from mqflow.mqi.rfh2 import NAME_VALUE_CCSIDS, RFH2, Folder, Property
+from mqflow.mqi.properties.set import PropertyType, PropertyValue
 
 int32 = st.integers(-(2**31), 2**31 - 1)
 encodings = st.sampled_from([Encoding.NORMAL, Encoding.NATIVE, Encoding.ZOS])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.embedded.naming import dynamic_queue_name
+from mqflow.embedded.state.identifiers import dynamic_queue_name
 from mqflow.mqi.names import dynamic_pattern, is_channel_name, is_object_name, padded, stripped
 
 

@@ -10,12 +10,12 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
-from mqflow.app.message import Message, PropertyValue
-from mqflow.app.middleware import Incoming
-from mqflow.app.publishing import Outgoing
+from mqflow.app.handlers.message import Message, PropertyValue
+from mqflow.app.handlers.middleware import Incoming
+from mqflow.app.handlers.outgoing import Outgoing
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.otel import OpenTelemetry, TraceSettings
-from mqflow.policy.disposition import Completed, Outcome
+from mqflow.policy.poison.disposition import Completed, Outcome
 from mqflow.verbs import Put
 
 MESSAGE_ID = b"AMQ QM1         \x00\x00\x00\x00\x00\x00\x00\x01"

@@ -3,10 +3,10 @@
 from msgspec import Struct
 
 from mqflow import App, Context
-from mqflow.app.settings import Settings
-from mqflow.mqi.headers import Header
-from mqflow.mqi.rfh2 import RFH2, properties
-from mqflow.policy.disposition_record import DISPOSITION_QUEUE, from_bytes
+from mqflow.app.config.settings import Settings
+from mqflow.mqi.headers.chain import Header
+from mqflow.mqi.headers.rfh2 import RFH2, properties
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, from_bytes
 from mqflow.testing.kit import QueueManagerKit
 from tests.otel.harness import Telemetry
 

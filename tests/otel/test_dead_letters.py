@@ -6,7 +6,7 @@ from opentelemetry.trace import StatusCode
 from mqflow.events import DeadLetterActed
 from mqflow.mqi.reason_codes import Reason
 from mqflow.otel import TraceSettings
-from mqflow.policy.dead_letter_actions import Redirect
+from mqflow.policy.dead_letters.actions import Redirect
 from tests.otel.harness import MESSAGE_ID, Telemetry
 
 

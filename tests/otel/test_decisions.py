@@ -9,7 +9,7 @@ from mqflow.events import Attempt, Decided, Disposed, InDoubt
 from mqflow.mqi.reason_codes import Reason
 from mqflow.otel.decisions import REMEMBERED_MAX, DecisionSpans
 from mqflow.otel.tracers import Tracers
-from mqflow.policy.disposition import (
+from mqflow.policy.poison.disposition import (
     DeadLetter,
     Deliver,
     Disposition,

@@ -24,7 +24,7 @@ from mqflow.events import (
 )
 from mqflow.mqi.reason_codes import Reason
 from mqflow.otel.metrics import DURATION_BOUNDS_S, SERIES_MAX
-from mqflow.policy.disposition import Completed, DeadLetter, Failed, Requeue, Settlement
+from mqflow.policy.poison.disposition import Completed, DeadLetter, Failed, Requeue, Settlement
 from tests.otel.harness import MESSAGE_ID, Telemetry, outgoing
 
 IN = ("messaging.destination.name", "ORDERS.IN")

@@ -8,14 +8,14 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 
-from mqflow.app.message import Message, PropertyValue
-from mqflow.app.middleware import Incoming
+from mqflow.app.handlers.message import Message, PropertyValue
+from mqflow.app.handlers.middleware import Incoming
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import QueueFullError, error_for
 from mqflow.mqi.options import Format
 from mqflow.mqi.reason_codes import Reason
 from mqflow.otel import Inject, OpenTelemetry, TraceSettings, carrier
-from mqflow.policy.disposition import Failed, Outcome, Undecodable
+from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
 from tests.otel.harness import COMPLETED, DESCRIPTOR, MESSAGE_ID, Telemetry, incoming, outgoing
 
 pytestmark = pytest.mark.anyio

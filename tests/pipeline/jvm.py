@@ -56,7 +56,7 @@ def main() -> None:
 def _train(folder: Path, java_options: str) -> None:
     """Have a JVM do some of what the tests have it do, and end: a stream, a table and a query."""
     from mqflow.pipeline import spark_session  # noqa: PLC0415 - tests that only ask for options load no Spark
-    from mqflow.pipeline.bronze import Bronze, bronze  # noqa: PLC0415
+    from mqflow.pipeline.tables.bronze import Bronze, bronze  # noqa: PLC0415
 
     config = SETTINGS | {"spark.driver.extraJavaOptions": java_options, "spark.sql.adaptive.enabled": "false"}
     spark = spark_session("classes", master="local[2]", config=config)

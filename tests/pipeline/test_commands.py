@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
-from mqflow.cli import main
+from mqflow.cli.main import main
 from mqflow.journal import Kind
 from mqflow.journal.schemas import ddl
 from mqflow.pipeline import PipelineError, jobs

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.mqi.delay_header import DELAY_HEADER_BYTES, FORMAT, DelayHeader, parse
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, FORMAT, DelayHeader, parse
 from mqflow.mqi.options import MessageFlag, MessageType, Persistence, Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import (
@@ -29,7 +29,7 @@ from mqflow.policy.delivery_delay import (
     restored,
     staged,
 )
-from mqflow.policy.disposition import DeadLetter, Discard, Return
+from mqflow.policy.poison.disposition import DeadLetter, Discard, Return
 
 DLQ = "DEAD.LETTERS"
 BOOT = b"one start of one"

@@ -12,9 +12,9 @@ from typing import Final, TextIO
 
 import pytest
 
-from mqflow.ambient import SYSTEM_CLOCK
 from mqflow.testing.virtual_time import Backend
-from tests.embedded.disk import memory_folder
+from mqflow.world import SYSTEM_CLOCK
+from tests.embedded.storage.disk import memory_folder
 from tests.leaving import end_by_exception
 from tests.simulation.defects import DEFECTS
 from tests.simulation.scenario import simulate

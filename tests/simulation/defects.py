@@ -11,19 +11,19 @@ from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.storage import owner_lock, sqlite_store
 from mqflow.embedded.storage.fence import Fence
 from mqflow.embedded.storage.in_flight import InFlightMarks
-from mqflow.embedded.wire import served
-from mqflow.embedded.wire.answering import Answering
-from mqflow.embedded.wire.calls import Request
-from mqflow.embedded.wire.line import Line
+from mqflow.embedded.wire.client import connection
+from mqflow.embedded.wire.client.line import Line
+from mqflow.embedded.wire.protocol.requests import Request
+from mqflow.embedded.wire.server.client_connection import Answering
 from mqflow.events import Settled
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.disposition import Settlement
-from mqflow.runtime.openings import Openings, TakenOver
-from mqflow.runtime.settings_cache import SettingsCache
-from mqflow.runtime.supervisor import Supervisor
-from mqflow.runtime.telling import Telling
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.open_objects import Openings, TakenOver
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.listener.backout_settings import SettingsCache
+from mqflow.runtime.listener.worker_events import Telling
 
 __all__ = ("DEFECTS", "Plant")
 
@@ -46,8 +46,8 @@ def two_sessions_reconnect_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def a_commit_is_repeated_after_reconnecting(patch: pytest.MonkeyPatch) -> None:
     """What was in doubt is put again, on the next connection."""
-    real = served.ServedConnection.put1
-    exchange = served.ServedConnection.exchange
+    real = connection.ServedConnection.put1
+    exchange = connection.ServedConnection.exchange
     asked: dict[Any, list[tuple[Any, ...]]] = {}
     doubtful: list[tuple[Any, ...]] = []
 
@@ -55,7 +55,7 @@ def a_commit_is_repeated_after_reconnecting(patch: pytest.MonkeyPatch) -> None:
         asked.setdefault(self, []).append((handle.name, descriptor, body))
         return whole_put(self, handle, descriptor, body, options, context=context)
 
-    whole_put = served.ServedConnection.put
+    whole_put = connection.ServedConnection.put
 
     def exchanges(self: Any, handle: Any, options: Any, *, commit: bool | None, most: int) -> Any:
         mine = asked.pop(self, []) if commit is not None else []
@@ -69,8 +69,8 @@ def a_commit_is_repeated_after_reconnecting(patch: pytest.MonkeyPatch) -> None:
             doubtful.clear()
         return answer
 
-    patch.setattr(served.ServedConnection, "put", put)
-    patch.setattr(served.ServedConnection, "exchange", exchanges)
+    patch.setattr(connection.ServedConnection, "put", put)
+    patch.setattr(connection.ServedConnection, "exchange", exchanges)
 
 
 def an_object_is_not_opened_again(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved
 from mqflow.events import Event, InDoubt, ListenerPaused, Reconnecting, Settled
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.disposition import Settlement
+from mqflow.policy.poison.disposition import Settlement
 
 __all__ = ("BAD", "BETTER", "DONE", "IN", "NEXT", "Disk", "History", "is_poison")
 

@@ -12,19 +12,19 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast
 
-from mqflow.embedded.ending import End, Manner, reason_of
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import FolderInUseError
-from mqflow.embedded.storage.mailbox import Call, Item
+from mqflow.embedded.storage.requests import Call, Item
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.wire import calls
-from mqflow.embedded.wire.addresses import Address
-from mqflow.embedded.wire.servable import no_host
-from mqflow.embedded.wire.serving import Room, Server
-from mqflow.embedded.wire.streams import Stream
+from mqflow.embedded.wire.protocol import requests as calls
+from mqflow.embedded.wire.protocol.addresses import Address
+from mqflow.embedded.wire.protocol.ending import End, Manner, reason_of
+from mqflow.embedded.wire.protocol.streams import Stream
+from mqflow.embedded.wire.server.contract import no_host
+from mqflow.embedded.wire.server.listener import Room, Server
 from mqflow.mqi.errors import MQIError
 from mqflow.testing.defining import carry_out
-from tests.embedded.disk import memory_folder
+from tests.embedded.storage.disk import memory_folder
 from tests.simulation.history import Disk
 from tests.simulation.wire import Network, Signal, Switchboard
 from tests.simulation.world import Clock, Process, Waiters, World
@@ -165,7 +165,7 @@ class Owner:
         self._folder.freed()
 
     def _end(self, queue_manager: EmbeddedQueueManager, server: Server) -> None:
-        """As `cli.hosting` ends one."""
+        """As `cli.processes.queue_manager_process` ends one."""
         how, world = self._how, self._network.world
         queue_manager.quiesce()
         queue_manager.stop(immediate=how.manner is Manner.IMMEDIATE, reason=reason_of(how))

@@ -1,6 +1,6 @@
 """An event loop in a world: asyncio or trio, which instead of waiting lets the world go on.
 
-The loop is one of those that take turns; a thread hands over to it by `runtime.handover`, as it does anywhere.
+The loop is one of those that take turns; a thread hands over to it by `runtime.connection.loop_call`, as it does anywhere.
 """
 
 import asyncio

@@ -17,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mqflow import App, Context, Message
-from mqflow.app.listening import ListenerOptions
-from mqflow.app.settings import Settings
-from mqflow.embedded.ending import End, Manner
+from mqflow.app.config.settings import Settings
+from mqflow.app.handlers.listener_declaration import ListenerOptions
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.served import ServedConnection
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.events import Event
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError

@@ -14,14 +14,14 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnection import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
 from mqflow.verbs import GetOptions, Got
-from tests.embedded.calling import PERSISTENT, QUEUE, UNIT, USE, VERBS
-from tests.embedded.disk import memory_folder
+from tests.embedded.storage.disk import memory_folder
+from tests.embedded.wire.calling import PERSISTENT, QUEUE, UNIT, USE, VERBS
 from tests.simulation.defects import DEFECTS
 from tests.simulation.hosts import QUEUE_MANAGER
 from tests.simulation.stage import Stage

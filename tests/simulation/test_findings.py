@@ -10,13 +10,13 @@ import anyio
 import pytest
 
 from mqflow import App
-from mqflow.app.running import Running
-from mqflow.app.settings import Settings
-from mqflow.embedded.ending import End, Manner
+from mqflow.app.config.settings import Settings
+from mqflow.app.run.running_application import Running
+from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
 from mqflow.testing.virtual_time import Backend, SeededRandom
-from tests.embedded.disk import memory_folder
+from tests.embedded.storage.disk import memory_folder
 from tests.simulation.history import BAD, IN
 from tests.simulation.loops import run
 from tests.simulation.scenario import PERSISTENT, Life

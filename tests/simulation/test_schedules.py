@@ -14,14 +14,14 @@ from typing import Final
 import pytest
 from msgspec import Struct
 
-from mqflow.embedded.waiting import Waiter
-from mqflow.embedded.wire.served import ServedConnection, ServedQueueManager
+from mqflow.embedded.calls.wait import Waiter
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import GetOptions
-from tests.embedded.calling import PERSISTENT
-from tests.embedded.disk import memory_folder
+from tests.embedded.storage.disk import memory_folder
+from tests.embedded.wire.calling import PERSISTENT
 from tests.simulation.stage import Stage
 from tests.simulation.world import Process
 
@@ -328,7 +328,7 @@ def test_a_wait_that_keeps_what_it_was_promised_is_found(play: Play, monkeypatch
             waiter.queue.waiters.remove(waiter)
 
     monkeypatch.setattr("mqflow.embedded.connection.withdraw", withdraw)
-    monkeypatch.setattr("mqflow.embedded.waiting.withdraw", withdraw)
+    monkeypatch.setattr("mqflow.embedded.calls.wait.withdraw", withdraw)
 
     with pytest.raises(AssertionError):
         explore(play, two_wait_and_the_one_that_is_woken_leaves)

@@ -1,6 +1,6 @@
 """The network of a world: streams in memory that delay, split, cut, swallow and deliver late, as chance or a table says.
 
-Offers what `mqflow.embedded.wire.dialing` and a listening socket offer. Knows frames as far as to tell a heartbeat from a
+Offers what `mqflow.embedded.wire.client.dial` and a listening socket offer. Knows frames as far as to tell a heartbeat from a
 request; knows no verb.
 """
 
@@ -15,12 +15,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.ambient import Runner
-from mqflow.embedded.wire.addresses import Address
-from mqflow.embedded.wire.dialing import Dial
-from mqflow.embedded.wire.signals import HasDescriptor, Waited
-from mqflow.embedded.wire.streams import Stream
-from mqflow.embedded.wire.switchboard import QUIET_S, Crowd, Line
+from mqflow.embedded.wire.client.dial import Dial
+from mqflow.embedded.wire.protocol.addresses import Address
+from mqflow.embedded.wire.protocol.streams import Stream
+from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, Waited
+from mqflow.embedded.wire.server.idle_poller import QUIET_S, Crowd, Line
+from mqflow.world import Runner
 from tests.simulation.world import Process, Waiters, World
 
 __all__ = ("Act", "Fate", "Judge", "Listener", "Network", "Passing", "Signal", "Switchboard", "Where", "Wire")
@@ -198,7 +198,7 @@ class Wire:
 
 
 class _Stream:
-    """As a connected socket; offers `mqflow.embedded.wire.streams.Stream`."""
+    """As a connected socket; offers `mqflow.embedded.wire.protocol.streams.Stream`."""
 
     peer: "_Stream"
 
@@ -364,7 +364,7 @@ class _Stream:
 
 
 class Signal:
-    """As `mqflow.embedded.wire.signals.Signal`."""
+    """As `mqflow.embedded.wire.protocol.wakeup.Signal`."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -1,6 +1,6 @@
 """A world of its own in one thread: processes, their threads and their clock, every order drawn from one seed.
 
-The code under test is the real one. Its threads are greenlets, which hand over only where the seams of `mqflow.ambient` let
+The code under test is the real one. Its threads are greenlets, which hand over only where the seams of `mqflow.world` let
 them wait; time moves when nobody can go on. Knows no queue manager and no wire.
 """
 
@@ -58,7 +58,7 @@ class Seeded:
 
 
 class Clock:
-    """The time of the world, as `mqflow.ambient.Clock`."""
+    """The time of the world, as `mqflow.world.Clock`."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -89,7 +89,7 @@ Waiters = deque[_Waiter]
 
 
 class Thread:
-    """A thread of a process; offers `mqflow.ambient.Running`."""
+    """A thread of a process; offers `mqflow.world.Running`."""
 
     def __init__(self, process: "Process", target: Callable[[], None], name: str) -> None:
         self.process: Final = process
@@ -296,7 +296,7 @@ class World:
 
 
 class Process:
-    """Threads that live and die together; offers `mqflow.ambient.Runner`."""
+    """Threads that live and die together; offers `mqflow.world.Runner`."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world: Final = world

@@ -8,11 +8,11 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from mqflow.embedded import opening
+from mqflow.embedded.calls import open as opening
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.mqi.options import GetOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin import messages
+from mqflow.standin.calls import messages
 from mqflow.verbs import GetOptions, Got, Put
 from tests.model.defects import (
     Plant,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin import layouts
-from mqflow.standin.layouts import STRUCTURES, Layout
-from mqflow.standin.memory import structure_at
+from mqflow.standin.memory import layouts
+from mqflow.standin.memory.layouts import STRUCTURES, Layout
+from mqflow.standin.memory.structures import structure_at
 from tests.standin.harness import Program, in_package, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")

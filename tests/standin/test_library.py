@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.standin.calls import SYMBOLS
-from mqflow.standin.elf import TABLE, shared_library
-from mqflow.standin.library import can_load, write_for_linker
+from mqflow.standin.calls.table import SYMBOLS
+from mqflow.standin.library.elf import TABLE, shared_library
+from mqflow.standin.library.shared_library import can_load, write_for_linker
 
 pytestmark = pytest.mark.skipif(bool(can_load()), reason=can_load())
 

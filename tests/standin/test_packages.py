@@ -5,7 +5,7 @@ First what no public suite of theirs notices, from IBM's documentation; then the
 
 import pytest
 
-from mqflow.mqi.descriptor_extension import DescriptorExtension, to_bytes
+from mqflow.mqi.headers.descriptor_extension import DescriptorExtension, to_bytes
 from tests.standin.harness import Program, in_package, only_in
 
 pytestmark = pytest.mark.xdist_group("standin")

@@ -37,7 +37,7 @@ class Runner:
         (self.folder / "queues.mqsc").write_text(DEFINITIONS)
         wanted = command or (sys.executable, "legacy.py")
         return subprocess.run(
-            [sys.executable, "-c", "from mqflow.cli import main; main()", "standin", "run", *options, "--", *wanted],
+            [sys.executable, "-c", "from mqflow.cli.main import main; main()", "standin", "run", *options, "--", *wanted],
             cwd=self.folder,
             env=self._environment,
             capture_output=True,

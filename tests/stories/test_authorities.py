@@ -11,7 +11,7 @@ from mqflow import App, Backout, Pace
 from mqflow.events import DelayProcessorStopped, Delivered, Disposed, ListenerPaused, Warned
 from mqflow.mqi.errors import NotAuthorizedError
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.disposition import DeadLetter, Requeue, Return
+from mqflow.policy.poison.disposition import DeadLetter, Requeue, Return
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")

@@ -9,7 +9,7 @@ import pytest
 from mqflow import App, Backout, Behaviour, Context, Message, Pace
 from mqflow.events import Delivered, Disposed, ListenerPaused, Warned
 from mqflow.mqi.options import Report
-from mqflow.policy.disposition import DeadLetter, Discard, Requeue, Return
+from mqflow.policy.poison.disposition import DeadLetter, Discard, Requeue, Return
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")

@@ -5,13 +5,13 @@ import pytest
 
 from mqflow import App, Context, MQIError
 from mqflow.events import DelayedDelivered, DelayedRefused
-from mqflow.mqi.delay_header import parse
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers.delay import parse
 from mqflow.mqi.options import Feedback, OpenOption, Report, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.policy.disposition import DeadLetter, Discard
-from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE as STAGING
+from mqflow.policy.poison.disposition import DeadLetter, Discard
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, Subscribed
 

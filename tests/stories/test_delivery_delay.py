@@ -10,8 +10,7 @@ import anyio
 import pytest
 
 from mqflow import App, Context, MQIError
-from mqflow.ambient import THREADS
-from mqflow.app.settings import Settings
+from mqflow.app.config.settings import Settings
 from mqflow.events import (
     DelayedDelivered,
     DelayedRefused,
@@ -20,18 +19,19 @@ from mqflow.events import (
     Reconnected,
     ReportSent,
 )
-from mqflow.mqi.delay_header import parse
 from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.headers.delay import parse
 from mqflow.mqi.options import Feedback, GetOption, MatchOption, MessageFlag, MessageType, OpenOption, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.disposition import DeadLetter, Discard, Return
-from mqflow.runtime.session import open_session
-from mqflow.runtime.staged_messages import OrderedMessages
-from mqflow.runtime.staging import EMBEDDED_STAGING_QUEUE as STAGING
-from mqflow.runtime.staging import Stager, moment
+from mqflow.policy.poison.disposition import DeadLetter, Discard, Return
+from mqflow.runtime.connection.session import open_session
+from mqflow.runtime.delay.due_next import OrderedMessages
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
+from mqflow.runtime.delay.stage import Stager, moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import GetOptions
+from mqflow.world import THREADS
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 

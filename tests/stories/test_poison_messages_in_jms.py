@@ -7,11 +7,11 @@ import anyio
 import pytest
 
 from mqflow import App, Backout, Message, Pace, Reject
-from mqflow.compound_verbs import inquire_base_queue
 from mqflow.events import Decided, Delivered, Disposed, Settled
-from mqflow.mqi import rfh2
+from mqflow.many_verbs import inquire_base_queue
+from mqflow.mqi.headers import rfh2
 from mqflow.mqi.options import OpenOption, Report
-from mqflow.policy.disposition import Discard, Return, Settlement
+from mqflow.policy.poison.disposition import Discard, Return, Settlement
 from mqflow.testing.kit import Found, QueueManagerKit
 from mqflow.verbs import Connection, ObjectHandle
 

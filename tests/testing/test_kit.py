@@ -5,10 +5,10 @@ import msgspec
 import pytest
 
 from mqflow.app.application import App
-from mqflow.app.context import Context
-from mqflow.app.message import Message
+from mqflow.app.handlers.context import Context
+from mqflow.app.handlers.message import Message
 from mqflow.events import Decided, Reconnected, Settled
-from mqflow.policy.disposition import Settlement
+from mqflow.policy.poison.disposition import Settlement
 from mqflow.testing.kit import MQSCError, QueueManagerKit
 
 app = App("embedded::memory:?qmgr=QM1", name="flights")

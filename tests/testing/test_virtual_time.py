@@ -9,8 +9,8 @@ import pytest
 import trio.testing
 from anyio.lowlevel import checkpoint
 
-from mqflow.ambient import SYSTEM_CLOCK, THREADS
 from mqflow.testing.virtual_time import Backend, DeadlockError, InlineRunner, SeededRandom, VirtualClock, run
+from mqflow.world import SYSTEM_CLOCK, THREADS
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 

@@ -34,12 +34,12 @@ from mqflow import (
     Settings,
     open_queue_manager,
 )
-from mqflow.app.dead_letters import DeadLetterRules
-from mqflow.app.middleware import Call
-from mqflow.app.publishing import Send
-from mqflow.app.running import Running
-from mqflow.policy.dead_letter_actions import DeadLetter
-from mqflow.policy.dead_letter_rules import Action
+from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
+from mqflow.app.handlers.middleware import Call
+from mqflow.app.handlers.outgoing import Send
+from mqflow.app.run.running_application import Running
+from mqflow.policy.dead_letters.actions import DeadLetter
+from mqflow.policy.dead_letters.rules import Action
 from mqflow.verbs import Put
 
 

@@ -7,7 +7,7 @@ Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY AUTHREC, DISPLAY ENTAUTH (Mult
 from collections.abc import Iterable
 from typing import Final, assert_never
 
-from mqflow.embedded.administration import AuthorityAdministration
+from mqflow.embedded.administration.interface import AuthorityAdministration
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, single
 from mqflow.embedded.mqsc.commands import (
     AuthorityAct,

@@ -13,9 +13,9 @@ from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.lexer import RefusedError, Token, TokenKind
 from mqflow.embedded.mqsc.values import read_flag, read_list, read_value
 from mqflow.embedded.mqsc.vocabulary import Attributes
-from mqflow.mqi.attributes import AttributeSpec
+from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.names import is_object_name
-from mqflow.policy.slips import closest
+from mqflow.policy.did_you_mean import closest
 
 __all__ = ("Clause", "Parameters", "bare", "choice", "clauses_of", "name_of", "nearest", "pattern_of", "single", "sort")
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from mqflow.embedded.defined_kinds import Noun
+from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.options import QueueType
 

@@ -10,11 +10,11 @@ from typing import Any, Final, assert_never
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration import QueueStatus
+from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.mqsc.commands import DisplayQueueManager, DisplayQueues, DisplayStatus, Operator, Selection, Value, Where
 from mqflow.embedded.mqsc.values import printable, word_of
 from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
-from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 
 __all__ = ("Cell", "Record", "as_json", "as_text", "laid_out", "matches", "show_queue_manager", "show_queues", "show_status")
 

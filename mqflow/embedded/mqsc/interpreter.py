@@ -9,7 +9,7 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.mqsc.authorities import change_authorities, show_authorities, show_entity
 from mqflow.embedded.mqsc.commands import (
     Act,
@@ -42,10 +42,10 @@ from mqflow.embedded.mqsc.objects import change_objects, show
 from mqflow.embedded.mqsc.parser import parse
 from mqflow.embedded.mqsc.topics import change_topics, show_topics
 from mqflow.embedded.mqsc.vocabulary import KINDS
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QueueAttributes
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QueueAttributes
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import QueueType
-from mqflow.mqi.pcf_codes import PCFReason
+from mqflow.mqi.pcf.codes import PCFReason
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "carry_out", "execute", "run")

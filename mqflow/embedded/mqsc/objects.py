@@ -10,7 +10,9 @@ from typing import Any, Final, assert_never
 from msgspec import convert
 from msgspec.structs import asdict
 
-from mqflow.embedded.defined_kinds import DEFINED_KINDS, DefinedKind, DefinedObject, Noun, is_client
+from mqflow.embedded.administration.object_administration import ConnectionStatus, ObjectAdministration
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, DefinedObject, Noun, is_client
+from mqflow.embedded.catalogue.system_definitions import default_object
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of
 from mqflow.embedded.mqsc.commands import (
     AlterObject,
@@ -26,13 +28,11 @@ from mqflow.embedded.mqsc.commands import (
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.embedded.mqsc.vocabulary import Attributes, keyword_table
-from mqflow.embedded.object_administration import ConnectionStatus, ObjectAdministration
-from mqflow.embedded.system_definitions import default_object
-from mqflow.mqi.attributes import AttributeSpec
-from mqflow.mqi.channel_attributes import ChannelType
+from mqflow.mqi.attributes.channel import ChannelType
+from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import ApplicationType
-from mqflow.mqi.pcf_codes import PCFReason
+from mqflow.mqi.pcf.codes import PCFReason
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.defined_kinds import Noun
+from mqflow.embedded.catalogue.kinds import Noun
 from mqflow.embedded.mqsc import topics
 from mqflow.embedded.mqsc.authorities import (
     DELETING,

@@ -9,6 +9,7 @@ from typing import Final, assert_never
 
 from msgspec.structs import asdict
 
+from mqflow.embedded.administration.topic_administration import TopicAdministration
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of, pattern_of, single
 from mqflow.embedded.mqsc.commands import (
     ClearTopic,
@@ -23,13 +24,12 @@ from mqflow.embedded.mqsc.commands import (
 from mqflow.embedded.mqsc.display import Record, laid_out, matches
 from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.embedded.mqsc.vocabulary import Attributes, keyword_table
-from mqflow.embedded.topic_administration import TopicAdministration
-from mqflow.mqi.attributes import AttributeSpec
+from mqflow.mqi.attributes.queue import AttributeSpec
+from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES, row_of
+from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES, TopicAttributes
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import PRIORITY_AS_PUBLISHED, SubscriptionAttributes
-from mqflow.mqi.subscription_attributes import SUBSCRIPTION_ATTRIBUTES, row_of
-from mqflow.mqi.topic_attributes import TOPIC_ATTRIBUTES, TopicAttributes
 
 __all__ = (
     "CLEARING",

@@ -8,7 +8,7 @@ from msgspec.structs import fields
 
 from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.lexer import RefusedError, Token
-from mqflow.mqi.attributes import AttributeSpec, QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import AttributeSpec, QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("accepted", "printable", "quoted", "read_flag", "read_list", "read_value", "typed", "word_of")

@@ -1,13 +1,13 @@
 """The words of MQSC: verbs, nouns, their synonyms, which attributes a kind of queue has, and what is known but not supported.
 
-Data only. The attributes come from the one table in `mqflow.mqi.attributes`, and those of DISPLAY QSTATUS are described in the
-same way here. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
+Data only. The attributes come from the one table in `mqflow.mqi.attributes.queue`, and those of DISPLAY QSTATUS are described
+in the same way here. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec
 from mqflow.mqi.options import QueueType
 
 __all__ = (

@@ -6,13 +6,13 @@ Source: IBM, "Set Authority Record", "Delete Authority Record", "Inquire Authori
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.authorities import ADMINISTRATION, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord, applies, is_profile
-from mqflow.mqi.pcf import CFIL, CFIN, CFST, PCFError
-from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.structures import CFIL, CFIN, CFST, PCFError
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("delete", "inquire", "refresh", "set_record")

@@ -10,16 +10,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.pcf import authorities, connections, managers, objects, queues, topics
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Format
-from mqflow.mqi.pcf import CFH, CFIN, PCFError, PCFMessage
-from mqflow.mqi.pcf_codes import CommandCode, ParameterId, PCFReason, StructureType
-from mqflow.mqi.pcf_reading import parse
+from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason, StructureType
+from mqflow.mqi.pcf.read import parse
+from mqflow.mqi.pcf.structures import CFH, CFIN, PCFError, PCFMessage
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 
 __all__ = ("answer", "failed")

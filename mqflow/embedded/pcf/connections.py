@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.administration.object_administration import ConnectionStatus
 from mqflow.embedded.mqsc.objects import CONNECTION, CONNECTION_HANDLE, connection_rows
-from mqflow.embedded.object_administration import ConnectionStatus
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selecting import responses, wanted
-from mqflow.mqi.pcf import CFBS, CFIN, PCFError
-from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.structures import CFBS, CFIN, PCFError
 
 __all__ = ("inquire",)
 

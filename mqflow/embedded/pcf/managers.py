@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.mqsc.commands import AlterQueueManager, Value
 from mqflow.embedded.mqsc.interpreter import Verdict, carry_out, run
 from mqflow.embedded.mqsc.report import lines_of
@@ -16,9 +16,9 @@ from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request, stranger
 from mqflow.embedded.pcf.selecting import responses, wanted
 from mqflow.embedded.pcf.values import value_from
-from mqflow.mqi.attributes import QUEUE_MANAGER_ATTRIBUTES
-from mqflow.mqi.pcf import CFIN, CFST, PCFError
-from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+from mqflow.mqi.attributes.queue import QUEUE_MANAGER_ATTRIBUTES
+from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.structures import CFIN, CFST, PCFError
 
 __all__ = ("EscapeFailedError", "change", "escape", "inquire", "ping")
 

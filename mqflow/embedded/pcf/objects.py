@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.administration import Administration
-from mqflow.embedded.defined_kinds import DEFINED_KINDS, DefinedKind, Noun
+from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, Noun
 from mqflow.embedded.mqsc.commands import AlterObject, DefineObject, DeleteObject, Value
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.objects import find_objects, object_row
@@ -19,11 +19,11 @@ from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request, stranger
 from mqflow.embedded.pcf.selecting import responses, wanted
 from mqflow.embedded.pcf.values import value_from
-from mqflow.mqi.attributes import AttributeSpec
-from mqflow.mqi.channel_attributes import ChannelType
+from mqflow.mqi.attributes.channel import ChannelType
+from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.pcf import CFIL, CFSL, PCFError
-from mqflow.mqi.pcf_codes import CommandCode, ParameterId, PCFReason
+from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason
+from mqflow.mqi.pcf.structures import CFIL, CFSL, PCFError
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("OBJECT_COMMANDS", "channel_status")

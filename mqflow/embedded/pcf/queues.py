@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration import Administration, QueueStatus
+from mqflow.embedded.administration.interface import Administration, QueueStatus
 from mqflow.embedded.mqsc.commands import Alter, Clear, Define, Delete, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
@@ -18,10 +18,10 @@ from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_STATUS
 from mqflow.embedded.pcf.request import Request, stranger
 from mqflow.embedded.pcf.selecting import responses, wanted
 from mqflow.embedded.pcf.values import value_from
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
 from mqflow.mqi.options import QueueType
-from mqflow.mqi.pcf import CFIL, CFIN, CFSL, Parameter, PCFError
-from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.structures import CFIL, CFIN, CFSL, Parameter, PCFError
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("Row", "change", "clear", "copy", "create", "delete", "inquire", "inquire_names", "inquire_status")

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.pcf import (
+from mqflow.mqi.pcf.codes import CommandCode, PCFReason
+from mqflow.mqi.pcf.structures import (
     CFBF,
     CFBS,
     CFGR,
@@ -23,7 +24,6 @@ from mqflow.mqi.pcf import (
     Parameter,
     PCFError,
 )
-from mqflow.mqi.pcf_codes import CommandCode, PCFReason
 
 __all__ = ("Filter", "Request", "stranger")
 

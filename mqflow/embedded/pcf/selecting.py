@@ -10,9 +10,9 @@ from typing import Any, Final
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.pcf.request import Filter, Request
 from mqflow.embedded.pcf.values import parameter_of
-from mqflow.mqi.attributes import AttributeSpec
-from mqflow.mqi.pcf import CFBF, CFIF, CFSF, Parameter, PCFError
-from mqflow.mqi.pcf_codes import FilterOperator, ParameterId, PCFReason
+from mqflow.mqi.attributes.queue import AttributeSpec
+from mqflow.mqi.pcf.codes import FilterOperator, ParameterId, PCFReason
+from mqflow.mqi.pcf.structures import CFBF, CFIF, CFSF, Parameter, PCFError
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("holds", "responses", "wanted")

@@ -13,24 +13,24 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.ambient import Runner, Running
-from mqflow.embedded import getting
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.calls import get as getting
+from mqflow.embedded.calls.wait import wait
 from mqflow.embedded.connection import EmbeddedConnection
-from mqflow.embedded.get_rules import plan_get
-from mqflow.embedded.handle import EmbeddedHandle
-from mqflow.embedded.machine import Machine
 from mqflow.embedded.pcf.commands import answer, failed
-from mqflow.embedded.refusal import Refusal
-from mqflow.embedded.waiting import wait
+from mqflow.embedded.rules.get_plan import plan_get
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
 from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import ApplicationType, Encoding, Format, GetOption, OpenOption, PutOption
-from mqflow.mqi.pcf import PCFMessage, to_bytes
+from mqflow.mqi.pcf.structures import PCFMessage, to_bytes
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.moved import to_dead_letter_queue
-from mqflow.policy.reply import reply_descriptor
+from mqflow.policy.poison.moved_message import to_dead_letter_queue
+from mqflow.policy.poison.reply import reply_descriptor
 from mqflow.verbs import GetOptions, Got
+from mqflow.world import Runner, Running
 
 __all__ = ("APPLICATION", "COMMAND_QUEUE", "CommandServer")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict, replace
 
-from mqflow.embedded.administration import Administration
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.mqsc.commands import ClearTopic, DefineOfTopics, DeleteOfTopics, TopicNoun, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
@@ -19,12 +19,12 @@ from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request, stranger
 from mqflow.embedded.pcf.selecting import responses, wanted
 from mqflow.embedded.pcf.values import value_from
-from mqflow.mqi.attributes import AttributeSpec
-from mqflow.mqi.pcf import CFBS, CFSL, Parameter, PCFError
-from mqflow.mqi.pcf_codes import ParameterId, PCFReason
+from mqflow.mqi.attributes.queue import AttributeSpec
+from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES, row_of
+from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
+from mqflow.mqi.pcf.codes import ParameterId, PCFReason
+from mqflow.mqi.pcf.structures import CFBS, CFSL, Parameter, PCFError
 from mqflow.mqi.reason_codes import Reason
-from mqflow.mqi.subscription_attributes import SUBSCRIPTION_ATTRIBUTES, row_of
-from mqflow.mqi.topic_attributes import TOPIC_ATTRIBUTES
 
 __all__ = (
     "change_subscription",

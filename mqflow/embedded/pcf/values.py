@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from mqflow.embedded.accepting import accepts
 from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.values import accepted, typed
 from mqflow.embedded.pcf.request import stranger
-from mqflow.mqi.attributes import AttributeSpec
+from mqflow.embedded.rules.attribute_values import accepts
+from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.pcf import CFIN, CFIN64, CFSL, CFST, Parameter, PCFError
-from mqflow.mqi.pcf_codes import PCFReason
+from mqflow.mqi.pcf.codes import PCFReason
+from mqflow.mqi.pcf.structures import CFIN, CFIN64, CFSL, CFST, Parameter, PCFError
 
 __all__ = ("parameter_of", "value_from")
 

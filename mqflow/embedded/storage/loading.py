@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mqflow.embedded.storage import rows
 from mqflow.embedded.storage.store import Snapshot, StoredMessage, StoredObject
-from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 
 __all__ = ("load_snapshot", "read_catalogue", "read_epoch")
 

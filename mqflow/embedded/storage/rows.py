@@ -26,7 +26,7 @@ from mqflow.embedded.storage.store import (
     StoredMessage,
     StoredObject,
 )
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 
 __all__ = (

@@ -10,20 +10,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, assert_never
 
-from mqflow.ambient import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way
 from mqflow.embedded.storage import rows
+from mqflow.embedded.storage.ballast import Reserve
 from mqflow.embedded.storage.database import PAGE_BYTES, is_full, open_database
 from mqflow.embedded.storage.fence import Fence
 from mqflow.embedded.storage.folder import DamagedFolderError, UnsafeFolderError, prepare_folder
-from mqflow.embedded.storage.gathering import Gathering
+from mqflow.embedded.storage.group_commit import Gathering
 from mqflow.embedded.storage.in_flight import InFlightMarks
 from mqflow.embedded.storage.loading import load_snapshot, read_catalogue, read_epoch
-from mqflow.embedded.storage.mailbox import Call, Close, Done, Item, Quarantine, Release, Subject
 from mqflow.embedded.storage.owner_lock import take_ownership
-from mqflow.embedded.storage.reserve import Reserve
+from mqflow.embedded.storage.requests import Call, Close, Done, Item, Quarantine, Release, Subject
 from mqflow.embedded.storage.store import Change, Snapshot
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
+from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way
 
 __all__ = ("FREE_BYTES_MIN", "SqliteStore")
 

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from mqflow.ambient import Runner
 from mqflow.embedded.storage.folder import DataFolder, UnsafeFolderError
+from mqflow.world import Runner
 
 __all__ = ("LockWait", "first_in_line", "owner_pid", "standby_pid", "until_free")
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 
 __all__ = (

@@ -26,7 +26,7 @@ from mqflow.events import (
     ReopenRefused,
     Settled,
 )
-from mqflow.policy.disposition import Completed, Failed, Requeue, Return, Settlement
+from mqflow.policy.poison.disposition import Completed, Failed, Requeue, Return, Settlement
 from mqflow_prometheus import PrometheusMetrics
 
 IN = {"queue": "ORDERS.IN"}

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from mqflow.embedded.administration import QueueStatus
+from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.mqi.attributes import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 

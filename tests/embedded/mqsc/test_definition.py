@@ -10,7 +10,7 @@ from msgspec.json import encode
 from mqflow.embedded.mqsc import Command, parse, run, to_mqsc
 from mqflow.embedded.mqsc.values import printable
 from mqflow.embedded.mqsc.vocabulary import KINDS
-from mqflow.mqi.attributes import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
 from mqflow.mqi.options import QueueType
 from tests.embedded.mqsc.definitions import Definitions
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.administration import HandleStatus, QueueStatus
+from mqflow.embedded.administration.interface import HandleStatus, QueueStatus
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.mqsc.display import Cell, Record, as_json, as_text
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.options import QueueType
 from tests.embedded.mqsc.definitions import Definitions
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.mqsc import EXIT_FAILED, Response, Verdict, run
 from mqflow.embedded.mqsc.report import lines_of, summary
-from mqflow.mqi.attributes import QueueAttributes
+from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from tests.embedded.mqsc.definitions import Definitions

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.defined_kinds import DEFINED_KINDS, Noun
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, Noun
+from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.system_definitions import SYSTEM_OBJECTS
-from mqflow.embedded.wire.served import ServedQueueManager
-from mqflow.embedded.wire.serving import serve
+from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.server.listener import serve
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 

@@ -1,0 +1,1 @@
+"""From a URL to a queue manager: URL forms, channel tables, and the settings of reconnection."""

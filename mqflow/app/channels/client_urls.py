@@ -1,0 +1,152 @@
+"""The URLs of IBM MQ: ``ibmmq://host:1414/QM1?channel=APP.SVRCONN``, and what the settings add to them.
+
+A URL says where the queue manager is; the settings say who connects and how the channel is protected. So a URL may be shown and
+logged, and is refused where it says a password. Knows the grammar and the records; loads no client package.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from mqflow.app.config.settings import Settings
+from mqflow.app.errors import ConfigurationError, shown_url, split
+from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.mqi.names import is_object_name
+
+__all__ = ("CLIENT_FORMS", "CLIENT_SCHEMES", "client_options", "where_to")
+
+CLIENT_SCHEMES: Final = ("ibmmq", "pymqi", "auto")
+"""By which package; `auto` takes pymqi where it is installed, else ibmmq."""
+CLIENT_FORMS: Final = (
+    "ibmmq://HOST:PORT/QMGR?channel=NAME (more hosts after commas), ibmmq:///QMGR?ccdt=URL (a CCDT), ibmmq:///QMGR (as IBM's "
+    "client finds it), the same with pymqi: or auto:"
+)
+_PORT: Final = 1414
+_PORT_MAX: Final = 65_535
+_NOT_IN_HOSTS: Final = frozenset("(), ")
+_CHANNEL_CHARS: Final = 20
+_BINDINGS: Final = ("local", "client")
+_KEYS: Final = ("channel", "ccdt", "binding")
+_SECRET_KEYS: Final = frozenset({"password", "token", "user", "passwd", "pwd"})
+_WHO: Final = (
+    "Who connects is not part of a URL, which is shown and logged: set user and password_file (or token_file) in mqflow.toml, "
+    "or MQFLOW_USER and MQFLOW_PASSWORD."
+)
+
+
+def where_to(url: str) -> ConnectOptions:
+    """Return what the URL says. Raises `ConfigurationError` for what it cannot say, without repeating a secret."""
+    parts = split(url)
+    if "@" in parts.netloc:
+        raise ConfigurationError(f"{parts.scheme}://...@{parts.netloc.rpartition('@')[2]}: {_WHO}")
+    query = parse_qs(parts.query, keep_blank_values=True)
+    if _SECRET_KEYS & query.keys():
+        raise ConfigurationError(f"{parts.scheme}://{parts.netloc}{parts.path}?{'=...&'.join(sorted(query))}=...: {_WHO}")
+    said = {key: values[-1] for key, values in query.items()}
+    if unknown := sorted(said.keys() - set(_KEYS)):
+        raise ConfigurationError(f"{shown_url(url)!r}: {', '.join(unknown)} is not known in this URL; {', '.join(_KEYS)} are.")
+    hosts = tuple(_host(url, host) for host in parts.netloc.split(",")) if parts.netloc else ()
+    _check_way(url, said, hosts)
+    return ConnectOptions(
+        queue_manager=_queue_manager(url, parts.path),
+        channel=said.get("channel", ""),
+        hosts=hosts,
+        ccdt_url=said.get("ccdt", ""),
+        binding=said.get("binding", ""),  # type: ignore[arg-type]  # checked above
+    )
+
+
+def client_options(url: str, settings: Settings) -> ConnectOptions:
+    """Return what the URL says, with who connects and how the channel is protected.
+
+    The files of secrets are not read here but for each connection: they are exchanged while an application runs.
+    Raises `ConfigurationError` as `where_to`, and where settings exclude each other.
+    """
+    where = where_to(url)
+    tls = settings.tls
+    if settings.token_file and (settings.user or settings.password or settings.password_file):
+        raise ConfigurationError("token_file and user with a password are two ways to say who connects; set one of them.")
+    if (settings.password or settings.password_file) and not settings.user:
+        raise ConfigurationError("There is a password, but no user: set user, or MQFLOW_USER.")
+    if where.channel and tls.key_repository and not tls.cipher_spec:
+        raise ConfigurationError("tls.key_repository without tls.cipher_spec is not used: set it too, ANY_TLS12_OR_HIGHER say.")
+    return ConnectOptions(
+        queue_manager=where.queue_manager,
+        channel=where.channel,
+        hosts=where.hosts,
+        ccdt_url=where.ccdt_url,
+        binding=where.binding,
+        user=settings.user,
+        password=_password(settings),
+        token=_from_file(settings.token_file),
+        cipher_spec=tls.cipher_spec,
+        key_repository=tls.key_repository,
+        key_repository_password=_from_file(tls.key_repository_password_file),
+        certificate_label=tls.certificate_label,
+        peer_name=tls.peer_name,
+    )
+
+
+def _queue_manager(url: str, path: str) -> str:
+    name = unquote(path.removeprefix("/"))
+    group = name.removeprefix("*")
+    if group and not is_object_name(group):
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %, after an "
+            "asterisk for any of a group; nothing for the default one."
+        )
+    return name
+
+
+def _host(url: str, text: str) -> tuple[str, int]:
+    """Return host and port of ``mq.example:1414``, ``mq.example(1414)`` (as MQ writes it), ``[::1]:1414`` or ``mq.example``."""
+    host, port = text, str(_PORT)
+    if text.endswith(")"):
+        host, _, port = text[:-1].partition("(")
+    elif text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") or port
+    elif ":" in text:
+        host, _, port = text.rpartition(":")
+    if not host or set(host) & _NOT_IN_HOSTS or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {text!r} is no host and port; write mq.example:1414, and more after commas."
+        )
+    return host, int(port)
+
+
+def _check_way(url: str, said: Mapping[str, str], hosts: tuple[tuple[str, int], ...]) -> None:
+    """Refuse what leads nowhere, or to two places at once."""
+    channel, ccdt, binding = said.get("channel", ""), said.get("ccdt", ""), said.get("binding", "")
+    if hosts and not channel:
+        raise ConfigurationError(f"{shown_url(url)!r}: a host needs a channel: ?channel=APP.SVRCONN.")
+    if channel and not hosts:
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: the channel {channel} needs a host: {urlsplit(url).scheme}://mq.example:1414/QMGR."
+        )
+    if channel and not (is_object_name(channel) and len(channel) <= _CHANNEL_CHARS):
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {channel!r} cannot be the name of a channel: 1 to 20 of A-Z a-z 0-9 . _ / %."
+        )
+    if ccdt and hosts:
+        raise ConfigurationError(f"{shown_url(url)!r}: hosts and ccdt are two ways to say where; give one of them.")
+    if binding and binding not in _BINDINGS:
+        raise ConfigurationError(f"{shown_url(url)!r}: binding={binding} is not known; local and client are.")
+    if binding == "local" and (hosts or ccdt):
+        raise ConfigurationError(f"{shown_url(url)!r}: a local binding has no channel; leave out binding, or the host or CCDT.")
+
+
+def _password(settings: Settings) -> Callable[[], str] | None:
+    if settings.password_file:
+        return _from_file(settings.password_file)
+    return settings.password.reveal if settings.password is not None else None
+
+
+def _from_file(path: str) -> Callable[[], str] | None:
+    return partial(_first_text, Path(path)) if path else None
+
+
+def _first_text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").rstrip("\r\n")

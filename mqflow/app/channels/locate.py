@@ -1,0 +1,204 @@
+"""From a URL to a queue manager.
+
+`embedded:./data?qmgr=QM1` keeps its data in that folder, `embedded::memory:?qmgr=QM1` keeps nothing, and
+`embedded+unix:PATH?qmgr=QM1` is one that another process serves. `ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN` is IBM MQ
+(`client_urls`). What a URL leads to is imported only when it is asked for.
+"""
+
+from pathlib import Path
+from typing import Final, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
+
+from mqflow.app.channels.client_urls import CLIENT_FORMS, CLIENT_SCHEMES, client_options, where_to
+from mqflow.app.channels.reconnect_settings import client_configuration, mode_by_channel
+from mqflow.app.channels.served_urls import SERVED_FORMS, SERVED_SCHEMES, ServedAt, served_at
+from mqflow.app.config.settings import Settings, load
+from mqflow.app.errors import ConfigurationError, shown_url, split
+from mqflow.embedded.administration.interface import Administration
+from mqflow.mqi.names import is_object_name
+from mqflow.verbs import QueueManager
+from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
+
+__all__ = (
+    "SERVED_SOCKET",
+    "Location",
+    "OpenQueueManager",
+    "is_client_url",
+    "locate",
+    "open_queue_manager",
+    "reach_queue_manager",
+    "served_url",
+)
+
+SERVED_SOCKET: Final = "served.sock"
+"""Where, in its folder, the process that owns an embedded queue manager serves it to others."""
+_DEFAULT_NAME: Final = "QM1"
+_EMBEDDED_SCHEMES: Final = ("embedded", "embedded+unix")
+_FORMS: Final = (
+    "embedded:FOLDER?qmgr=NAME (data in a folder), embedded::memory:?qmgr=NAME (in memory) or "
+    f"embedded+unix:SOCKET?qmgr=NAME (served by another process), {SERVED_FORMS}; of IBM MQ: {CLIENT_FORMS}"
+)
+
+
+class OpenQueueManager(QueueManager, Protocol):
+    """A queue manager that was opened here, and is closed here."""
+
+    @property
+    def administration(self) -> Administration:
+        """What MQSC works on."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it; of an embedded one, everything committed is on the disk when this returns."""
+        ...
+
+
+class Location(Struct, frozen=True, kw_only=True):
+    """What a URL says."""
+
+    #: "embedded", "memory", "served" or "client".
+    kind: str
+    queue_manager: str
+    #: The folder of the data, or the socket.
+    path: Path | None = None
+    #: Of one that is served over TCP.
+    at: ServedAt | None = None
+
+
+def locate(url: str) -> Location:
+    """Return what the URL says. Raises `ConfigurationError` for one that says nothing, with the forms there are."""
+    parts = split(url)
+    if parts.scheme in SERVED_SCHEMES:
+        at = served_at(url)
+        return Location(kind="served", queue_manager=at.queue_manager, at=at)
+    if parts.scheme in CLIENT_SCHEMES:
+        return Location(kind="client", queue_manager=where_to(url).queue_manager)
+    if parts.scheme not in _EMBEDDED_SCHEMES:
+        raise ConfigurationError(f"{shown_url(url)!r} leads nowhere. A URL is {_FORMS}.")
+    query = parse_qs(parts.query, keep_blank_values=True)
+    name = query.pop("qmgr", [_DEFAULT_NAME])[-1]
+    if query:
+        raise ConfigurationError(f"{shown_url(url)!r}: {', '.join(sorted(query))} is not known in a URL; only qmgr=NAME is.")
+    if not is_object_name(name):
+        raise ConfigurationError(
+            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %."
+        )
+    where = parts.netloc + parts.path
+    match parts.scheme:
+        case "embedded" if where == ":memory:":
+            return Location(kind="memory", queue_manager=name)
+        case "embedded" if where:
+            return Location(kind="embedded", queue_manager=name, path=Path(where))
+        case "embedded+unix" if where:
+            return Location(kind="served", queue_manager=name, path=Path(where))
+        case _:
+            raise ConfigurationError(f"{shown_url(url)!r} leads nowhere. A URL is {_FORMS}.")
+
+
+def is_client_url(url: str) -> bool:
+    """Return whether the URL leads to IBM MQ, through one of the client packages."""
+    return split(url).scheme in CLIENT_SCHEMES
+
+
+def open_queue_manager(
+    url: str, *, settings: Settings | None = None, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
+) -> OpenQueueManager:
+    """Return the queue manager the URL leads to, open. `settings` say who connects, and of IBM MQ its TLS.
+
+    Without them who connects is the user that runs an embedded queue manager; for IBM MQ it is what `load()` says.
+
+    Raises `ConfigurationError` for a URL that leads nowhere or a client package that cannot be used, and what the storage says
+    of a folder it cannot have: in use by another process, of a newer version, not a queue manager's.
+    """
+    location = locate(url)
+    user = "" if settings is None else settings.user
+    if location.kind == "client":
+        return _client(url, load() if settings is None else settings, clock)
+    if location.at is not None:
+        return _served_over_tcp(location.at, load() if settings is None else settings, runner)
+    if location.kind == "served":
+        from mqflow.embedded.wire.client.connection import ServedQueueManager  # noqa: PLC0415 - only who asks pays
+
+        assert location.path is not None  # noqa: S101 - `locate` gives served ones a socket
+        return ServedQueueManager(location.path, name=location.queue_manager, user=user)
+    from mqflow.embedded.queue_manager import EmbeddedQueueManager  # noqa: PLC0415 - only who asks pays
+
+    if location.path is None:
+        return EmbeddedQueueManager(location.queue_manager, clock=clock, user=user)
+    from mqflow.embedded.storage.sqlite_store import SqliteStore  # noqa: PLC0415 - only who asks pays
+
+    store = SqliteStore(location.path, clock=clock, runner=runner)
+    try:
+        return EmbeddedQueueManager(location.queue_manager, store=store, clock=clock, user=user)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQueueManager:
+    from mqflow.embedded.wire.client.connection import ServedQueueManager  # noqa: PLC0415 - as above
+    from mqflow.embedded.wire.server.certificates import CertificateError, client_context  # noqa: PLC0415 - only who asks pays
+
+    if not settings.user or settings.password is None:
+        raise ConfigurationError(
+            f"A queue manager served over TCP ({', '.join(map(str, at.addresses))}) asks who connects: "
+            "set user and password_file in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD."
+        )
+    try:
+        tls = client_context(at.authority) if at.tls else None
+    except CertificateError as error:
+        raise ConfigurationError(str(error)) from error
+    return ServedQueueManager(
+        at.addresses,
+        name=at.queue_manager,
+        user=settings.user,
+        password=settings.password.reveal(),
+        tls=tls,
+        runner=runner,
+    )
+
+
+def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
+    from mqflow.app.channels.choice import readable_choice  # noqa: PLC0415 - only who asks pays
+    from mqflow.app.channels.table_dial import by_table  # noqa: PLC0415 - as above
+    from mqflow.bindings.dialects import base  # noqa: PLC0415 - only who asks pays
+    from mqflow.bindings.errors import ClientPackageError  # noqa: PLC0415 - as above
+    from mqflow.bindings.queue_manager import BoundQueueManager  # noqa: PLC0415 - as above
+
+    options = client_options(url, settings)
+    package = urlsplit(url).scheme
+    try:
+        dialect = base.load_any() if package == "auto" else base.load(package)
+        configuration = client_configuration()
+        choice = readable_choice(options, dialect.name, configuration)
+        if choice is not None:
+            mode = mode_by_channel(settings.reconnect, options.queue_manager, configuration)
+            http_allowed = settings.ccdt_over_http
+            return by_table(dialect, options, choice, clock=clock, mode=mode, http_allowed=http_allowed)
+        return BoundQueueManager(dialect, options, clock=clock)
+    except ClientPackageError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQueueManager:
+    """Return the queue manager the URL leads to: opened here, or through the process that has it open and serves it.
+
+    Raises what `open_queue_manager` does.
+    """
+    from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - only who asks pays
+
+    try:
+        return open_queue_manager(url, settings=settings)
+    except FolderInUseError:
+        location = locate(url)
+        if location.path is None or not (location.path / SERVED_SOCKET).is_socket():
+            raise
+        return open_queue_manager(served_url(location), settings=settings)
+
+
+def served_url(location: Location) -> str:
+    """Return the URL by which other processes reach the embedded queue manager of a folder while one serves it."""
+    assert location.path is not None  # noqa: S101 - only a folder has one
+    return f"embedded+unix:{location.path / SERVED_SOCKET}?qmgr={location.queue_manager}"

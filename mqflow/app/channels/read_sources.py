@@ -1,0 +1,124 @@
+"""Reads channel tables and mqclient.ini from where the policy floor says they are.
+
+Files and https are touched here and in `table_fetch`; what is read, and which of several places counts, is decided below. Knows
+no connection: who connects asks for the table again before each pass.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.app.channels.table_fetch import fetch
+from mqflow.policy.channels.candidates import table_of
+from mqflow.policy.channels.client_ini import (
+    DATA_DIRECTORY,
+    ClientConfiguration,
+    parse_client_configuration,
+    places,
+)
+from mqflow.policy.channels.sources import Choice, DefinedBy, Location, Origin, locate_table
+from mqflow.policy.channels.table import ChannelTable, ChannelTableError
+from mqflow.policy.channels.table_json import TABLE_BYTES_MAX, parse
+from mqflow.world import SYSTEM_CLOCK, Clock
+
+__all__ = ("Latest", "Tables", "read_client_configuration", "read_table")
+
+_CONFIGURATION_BYTES_MAX: Final = 1_048_576
+
+
+class Latest(Struct, frozen=True):
+    """The table as it is now, or as it last was."""
+
+    table: ChannelTable
+    #: Why it could not be read this time, in a sentence; empty where it could.
+    trouble: str = ""
+
+
+class Tables:
+    """The table that was chosen, read again each time somebody asks. One thread at a time."""
+
+    def __init__(self, choice: Choice, *, name: str = "", http_allowed: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
+        """Take the choice, and the name that is going to be asked for in connecting: what MQSERVER defines answers to any."""
+        self._choice: Final = choice
+        self._name = name
+        self._http_allowed = http_allowed
+        self._clock = clock
+        self._last: ChannelTable | None = None
+
+    def read(self) -> Latest:
+        """Return the table as it is now; where it cannot be read or is wrong, as it last was, with the trouble.
+
+        Raises `ChannelTableError` only while no table was read yet: a file that somebody is just writing ends no application.
+        """
+        try:
+            self._last = self._read()
+        except ChannelTableError as error:
+            if self._last is None:
+                raise
+            return Latest(self._last, str(error))
+        return Latest(self._last)
+
+    def _read(self) -> ChannelTable:
+        choice = self._choice
+        if isinstance(choice, DefinedBy):
+            return table_of(choice.channel, self._name, choice.origin.value)
+        try:
+            return read_table(choice.location, http_allowed=self._http_allowed, clock=self._clock)
+        except ChannelTableError as error:
+            if choice.origin is Origin.DEFAULT:
+                problem = f"{error.problem} Nothing says where else: {', '.join(each.value for each in Origin)} were asked."
+                raise ChannelTableError(error.source, problem, path=error.path) from error
+            raise
+
+
+def read_table(location: str, *, http_allowed: bool = False, clock: Clock = SYSTEM_CLOCK) -> ChannelTable:
+    """Return the table at a path or URL. Raises `ChannelTableError` where there is none, or it is wrong."""
+    found = locate_table(location, http_allowed=http_allowed)
+    return parse(_file(found) if found.path else fetch(found, clock=clock), found.shown)
+
+
+def read_client_configuration(
+    environment: Mapping[str, str] | None = None,
+    *,
+    current: Path | None = None,
+    home: Path | None = None,
+    data: str = DATA_DIRECTORY,
+) -> ClientConfiguration:
+    """Return what the first mqclient.ini that can be read says; nothing where there is none.
+
+    A file that cannot be read counts as absent, as IBM's client has it. Raises `ClientConfigurationError` for one that can, and
+    says something that cannot be used.
+    """
+    environment = os.environ if environment is None else environment
+    own = environment.get("HOME", "") if home is None else str(home)
+    for place in places(environment, current=str(current or Path.cwd()), home=own, data=data):
+        try:
+            text = _bytes(place.path, _CONFIGURATION_BYTES_MAX).decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError, ValueError):
+            continue
+        return parse_client_configuration(text, place.path)
+    return ClientConfiguration()
+
+
+def _file(location: Location) -> bytes:
+    try:
+        return _bytes(location.path, TABLE_BYTES_MAX)
+    except (OSError, ValueError) as error:
+        said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise ChannelTableError(location.shown, f"it cannot be read: {said}.") from error
+
+
+def _bytes(path: str, most: int) -> bytes:
+    """Return what the file holds, one byte more than `most` at the most. A pipe or a device is no file: it may never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is no regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most + 1)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""Settings and plugins: what an application is configured with."""

@@ -1,0 +1,307 @@
+"""A synchronous consumer: `receive`, and the unit of work is the caller's to settle.
+
+Poison messages are requeued inside the unit of work that was active when the application tried to get them, so the move commits
+with it. Decides nothing itself.
+Source: IBM q032280, "Processing poison messages for synchronous applications".
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, Unpack
+
+import anyio
+from msgspec.structs import replace
+
+from mqflow.app.handlers.codecs import Codec
+from mqflow.app.handlers.message import Message
+from mqflow.app.handlers.outgoing import Outgoing, Send, Wishes, outgoing
+from mqflow.events import Decided, Disposed, Event, InDoubt
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption
+from mqflow.mqi.reason_codes import Reason, reason_name
+from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
+from mqflow.policy.poison.moved_message import Why
+from mqflow.policy.reconnect.reconnection import leaves_in_doubt
+from mqflow.runtime.connection.lasting_session import LastingSession
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.runtime.hooks import Broadcast
+from mqflow.runtime.listener.backout_settings import SettingsCache
+from mqflow.runtime.listener.consumer_records import ConsumerRecords
+from mqflow.runtime.listener.delivery import Decide
+from mqflow.runtime.listener.long_retries import with_all_backouts
+from mqflow.runtime.listener.move_poison import Mover
+from mqflow.runtime.listener.requeuer import INPUT
+from mqflow.verbs import GetOptions, Got, Put
+from mqflow.world import Clock
+
+__all__ = ("Consumer",)
+
+_RECORDED_WAIT_MS: Final = 5_000
+"""How long one wait is where a consumer has to say once a minute that it is there."""
+
+
+class Consumer:
+    """Receives messages of one queue, one unit of work at a time. Made by `App.consumer`."""
+
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        queue: str,
+        *,
+        behaviour: Behaviour,
+        decide: Decide,
+        broadcast: Broadcast,
+        clock: Clock,
+        sender: Callable[[Session], Send],
+        codec: Codec | None,
+        application_name: str,
+        records: ConnectionRecorder | None = None,
+    ) -> None:
+        self._behaviour: Final = behaviour
+        self._settings: Final = SettingsCache(queue, None, None)
+        self._decide: Final = decide
+        self._broadcast: Final = broadcast
+        self._clock: Final = clock
+        self._sender: Final = sender
+        self._codec: Final = codec
+        self._application_name: Final = application_name
+        self._transacted: Final = behaviour is Behaviour.JMS_CONSUMER
+        self._name: Final = f"consumer of {queue}"
+        self._lasting: Final = LastingSession(supervisor, self._name)
+        #: Puts a record of what becomes of each message; None for none.
+        self._records: Final = (
+            None if records is None else ConsumerRecords(records, queue, self._name, clock=clock, broadcast=broadcast)
+        )
+        #: What is in the open unit of work.
+        self._received: list[bytes] = []
+        self._sent: list[bytes] = []
+        #: What is to be told of moves in it, once it is committed.
+        self._moves: list[Event] = []
+        #: Why what was in the unit of work is backed out already, until whoever would go on with it is told.
+        self._undone = ""
+        self.queue: Final = queue
+
+    async def open(self) -> None:
+        """Have the queue open. Raises `MQIError`."""
+        await self._opened()
+
+    async def close(self) -> None:
+        """Back out what is open, and let go of the connection."""
+        if self._records is not None and self._records.open and self._lasting.queue_manager_name:
+            with anyio.CancelScope(shield=True), suppress(MQIError):  # where it is lost, its queue manager backs out
+                await self.backout()
+        await self._lasting.close()
+
+    async def receive(self, *, wait_ms: int = 0) -> Message | None:
+        """Return the next message, or None where none came within the wait (-1 waits for ever).
+
+        Transacted, it is in the open unit of work until `commit` or `backout`; otherwise it is off its queue for good. A poison
+        message is moved on the way, in the same unit of work, and the next one is returned.
+
+        A connection that is lost meanwhile is got again, and the wait begins again; where there was something in the unit of
+        work, 2003 is raised for it once: it was backed out. A message that was got and could not be returned is on its queue
+        again, whatever is raised for it.
+        """
+        self._raise_undone("MQGET")
+        as_it_is = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+        wanted = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT | as_it_is, wait_ms=wait_ms)
+        waited_ms = 0
+        while True:
+            session, mover = await self._opened()
+            step_ms, step = wait_ms, wanted
+            if self._records is not None:
+                step_ms = await self._step_ms(self._records, session, wait_ms, waited_ms)
+                step = replace(wanted, wait_ms=step_ms)
+            async with self._heard(session):
+                exchange = await session.exchange(None, mover.handle, step, most=1)
+            if exchange.get_error is not None:
+                await self._lose_or_raise(exchange.get_error)
+                waited_ms = 0
+                continue
+            if not exchange.unit:
+                waited_ms += step_ms
+                if step_ms < 0 or 0 <= wait_ms <= waited_ms:
+                    return None
+                continue
+            got = with_all_backouts(exchange.unit[0])
+            self._received.append(got.descriptor.message_id)
+            if self._records is not None:
+                self._records.got(got)
+            delivered = not got.descriptor.backout_count or await self._deliver_or_undo(got, session, mover)
+            if not self._transacted:
+                await self.commit()
+            if delivered:
+                return Message(got.descriptor, got.body, self.queue)
+            waited_ms = 0
+
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
+        """Put a message in the open unit of work; `wishes` are those of `App.put`."""
+        wishes.setdefault("codec", self._codec)
+        return await self.send(outgoing(queue, payload, **wishes))
+
+    async def send(self, message: Outgoing) -> Put:
+        """Put a message that is made already; without a transaction, at once."""
+        self._raise_undone("MQPUT")
+        session, _ = await self._opened()
+        try:
+            async with self._heard(session):
+                put = await self._sender(session)(message)
+        except MQIError as error:
+            if await self._lasting.lose(error):
+                self._forget_unit(str(error), others=bool(self._received or self._sent))
+            raise
+        self._sent.append(put.descriptor.message_id)
+        if not self._transacted:
+            await self.commit()
+        return put
+
+    async def commit(self) -> None:
+        """End the unit of work for good. Raises 2003 where it was backed out, 2009 or 2549 where nobody knows: it is told too.
+
+        It is never repeated on another connection; the next `receive` has one.
+        """
+        await self._settle(Settlement.COMMIT)
+
+    async def backout(self) -> None:
+        """Undo the unit of work: its messages are on their queue again, BackoutCount + 1, moved poison messages included."""
+        await self._settle(Settlement.BACKOUT)
+
+    async def _settle(self, settlement: Settlement) -> None:
+        if settlement is Settlement.COMMIT:
+            self._raise_undone("MQCMIT")
+        elif self._undone:
+            self._undone = ""
+            return
+        session, _ = await self._opened()
+        received, sent = tuple(self._received), tuple(self._sent)
+        moves, self._moves = self._moves, []
+        self._received.clear()
+        self._sent.clear()
+        try:
+            if self._records is not None and settlement is Settlement.COMMIT:
+                await self._records.committing(session)
+            await session.settle(settlement)
+            if self._records is not None and settlement is Settlement.BACKOUT:
+                await self._records.backed_out(session)
+        except MQIError as error:
+            if leaves_in_doubt(error) and (received or sent):
+                reason = int(error.reason)
+                self._broadcast(
+                    InDoubt(queue=self.queue, listener=self._name, reason=reason, message_ids=received, put_message_ids=sent)
+                )
+            await self._lasting.lose(error)
+            raise
+        finally:
+            if self._records is not None:
+                self._records.ended()
+        if settlement is Settlement.COMMIT:
+            for moved in moves:
+                self._broadcast(moved)
+
+    async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
+        """Return how long to wait at once: all of it, or where an idle consumer has to say that it is there, a part."""
+        left_ms = wait_ms if wait_ms < 0 else wait_ms - waited_ms
+        if self._received or self._sent:
+            return left_ms
+        await records.heartbeat(session)
+        return _RECORDED_WAIT_MS if left_ms < 0 else min(left_ms, _RECORDED_WAIT_MS)
+
+    async def _opened(self) -> tuple[Session, Mover]:
+        """Return the session, with the queue open on it; a new one where the last was lost."""
+        session = await self._lasting.get()
+        handle = await session.call(session.openings.hold, self.queue, INPUT)
+        return session, Mover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
+
+    async def _lose_or_raise(self, error: MQIError) -> None:
+        """Let go of a session that is lost; raise where it is not, and 2003 where a unit of work went with it."""
+        if not await self._lasting.lose(error):
+            raise error
+        said = f"The connection was lost ({reason_name(int(error.reason))}), and the unit of work with it"
+        self._forget_unit(said, others=bool(self._received or self._sent))
+        self._raise_undone("MQGET", error)
+
+    def _forget_unit(self, why: str, *, others: bool) -> None:
+        """Note that the unit of work is backed out. With `others` the caller thinks that something is in it, and is told."""
+        self._received.clear()
+        self._sent.clear()
+        self._moves.clear()
+        if self._records is not None:
+            self._records.ended()
+        self._undone = why if others else ""
+
+    def _raise_undone(self, verb: str, error: MQIError | None = None) -> None:
+        """Raise 2003, once, where what is in the unit of work was backed out without the caller's doing."""
+        why, self._undone = self._undone, ""
+        if why:
+            raise error_for(Reason.BACKED_OUT, verb, self.queue, detail=why) from error
+
+    @asynccontextmanager
+    async def _heard(self, session: Session) -> AsyncIterator[None]:
+        """Back the unit of work out where the verb inside goes on without its caller: nobody knows what it does there."""
+        try:
+            yield
+        except BaseException as error:
+            if session.unheard:
+                await self._undo(session, error, others=bool(self._received or self._sent))
+            raise
+
+    async def _deliver_or_undo(self, got: Got, session: Session, mover: Mover) -> bool:
+        """As `_deliver`; what ends in an exception is backed out, since the caller has not been given the message."""
+        others = len(self._received) > 1 or bool(self._sent)
+        try:
+            return await self._deliver(got, session, mover)
+        except BaseException as error:
+            await self._undo(session, error, others=others)
+            raise
+
+    async def _undo(self, session: Session, error: BaseException, *, others: bool) -> None:
+        with anyio.CancelScope(shield=True):
+            if not (isinstance(error, MQIError) and await self._lasting.lose(error)):
+                try:
+                    await session.settle(Settlement.BACKOUT)
+                except MQIError:  # a connection that cannot even back out is dead
+                    await self._lasting.close()
+                session.unheard = False
+        self._forget_unit(f"A receive or a put that did not end took the unit of work along. {error}", others=others)
+
+    async def _deliver(self, got: Got, session: Session, mover: Mover) -> bool:
+        """Decide about a message that was backed out before: True delivers it, else it has been moved."""
+        settings = await self._settings.get(session, session.generation)
+        attributes = settings.attributes
+        if self._records is not None:
+            self._records.attributes = attributes
+        plan = self._decide(got.descriptor, attributes, settings.dead_letter_queue, self._behaviour)
+        count, message_id = got.descriptor.backout_count, got.descriptor.message_id
+        decided = Decided(
+            queue=self.queue,
+            message_id=message_id,
+            listener=self._name,
+            backout_count=count,
+            threshold=attributes.backout_threshold,
+            backout_requeue_queue=attributes.backout_requeue_queue,
+            threshold_source=settings.threshold_source,
+            queue_source=settings.queue_source,
+            plan=plan,
+        )
+        self._broadcast(decided)
+        if plan == (Deliver(),):
+            return True
+        why = Why(queue=self.queue, count=count, threshold=attributes.backout_threshold, handler=decided.listener)
+        disposal = await mover.carry_out(got, plan, why)
+        if self._records is not None:
+            await self._records.moved(session, disposal)
+        disposed = Disposed(
+            queue=self.queue,
+            message_id=message_id,
+            listener=decided.listener,
+            backout_count=count,
+            attempts=disposal.attempts,
+        )
+        if isinstance(disposal.disposition, Return):
+            # Nobody takes it and it may not be thrown away: the caller gets it once more rather than nothing, for ever.
+            self._broadcast(disposed)
+            return True
+        self._moves += (*disposal.reports, disposed)
+        return False

@@ -1,0 +1,169 @@
+"""Reads a handler's signature once: what each parameter wants, how its payload decodes, how it is called.
+
+Knows annotations; knows no queue and no session.
+"""
+
+import inspect
+import math
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+
+from mqflow.app.errors import ConfigurationError
+from mqflow.app.handlers.codecs import Codec, Decode, decoder_for
+from mqflow.app.handlers.context import Context
+from mqflow.app.handlers.message import Message
+from mqflow.runtime.listener.delivery import Delivery
+
+__all__ = ("Handler", "Where")
+
+Where = Callable[[Message], bool]
+
+_PAYLOAD, _MESSAGE, _CONTEXT = range(3)
+
+
+class Handler:
+    """A function that handles messages of a queue, or those of them that `where` accepts."""
+
+    def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None) -> None:
+        self.function: Final = function
+        named = _named(function)
+        self.name: Final = f"{named.__module__}.{named.__qualname__}"
+        #: The last part of it.
+        self.short_name: Final[str] = named.__name__
+        if where is not None and any(map(inspect.iscoroutinefunction, _faces(where))):
+            raise ConfigurationError(
+                f"{self.name}: `where` is async, and is asked as a plain function: it would always say yes."
+            )
+        self.where: Final = where
+        self.is_async: Final = any(map(inspect.iscoroutinefunction, _faces(function)))
+        wanted = _wanted(function, self.name)
+        payload_type = wanted.payload_type
+        #: The handler takes a whole unit: its payload is annotated `list[T]`.
+        self.takes_batch: Final = get_origin(payload_type) is list
+        element = get_args(payload_type)[0] if self.takes_batch else payload_type
+        self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
+        self.wants_context: Final = _CONTEXT in wanted.positions.values()
+        self._positions: Final = tuple(wanted.positions.items())
+        self._call: Final = _injected(function) if wanted.injects else function
+        #: One for each run: a limiter belongs to its event loop, and tests run an application on one after the other.
+        self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
+
+    async def __call__(
+        self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
+    ) -> Any:
+        """Return what the function returns; a plain function runs in a thread of its own pool.
+
+        What such a function returns may still be to be awaited: a decorator can hide that the function below it is async.
+        """
+        values = (payload, message, context)
+        arguments = {name: values[position] for name, position in self._positions}
+        if self.is_async:
+            delivery.running = coroutine = self._call(**arguments)
+            return await coroutine
+        limiter = self._limiter.get(None)
+        if limiter is None:
+            # The workers bound how many run. A bound here would let one that was given up on hold up the next message.
+            limiter = anyio.CapacityLimiter(math.inf)
+            self._limiter.set(limiter)
+        work = partial(_in_thread, delivery, self._call, arguments)
+        (result,) = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+        if not inspect.isawaitable(result):
+            return result
+        delivery.running = result
+        return await result
+
+
+class _Nothing:
+    """The handler takes no payload."""
+
+
+class _Wanted:
+    def __init__(self) -> None:
+        self.positions: dict[str, int] = {}
+        self.payload_type: Any = _Nothing
+        self.injects = False
+
+
+def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
+    """Return what each parameter of the function wants."""
+    annotated = _faces(function)[-1]
+    if any(inspect.isgeneratorfunction(face) or inspect.isasyncgenfunction(face) for face in _faces(function)):
+        raise ConfigurationError(f"{name} is a generator: nobody would run its body. A handler returns, it does not yield.")
+    try:
+        hints = get_type_hints(annotated, include_extras=True)
+    except NameError as error:
+        raise ConfigurationError(f"{name}: an annotation cannot be read: {error}. Import what it names.") from error
+    wanted = _Wanted()
+    unfilled = ""
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, inspect.Parameter.empty)
+        if _is_injected(parameter, hint):
+            wanted.injects = True
+        elif hint is Message or hint == list[Message] or hint == Sequence[Message]:
+            wanted.positions[parameter.name] = _MESSAGE
+        elif hint is Context:
+            wanted.positions[parameter.name] = _CONTEXT
+        elif parameter.default is inspect.Parameter.empty:
+            _take_payload(wanted, parameter, hint, name)
+        elif hint is not inspect.Parameter.empty:
+            unfilled = parameter.name
+    if unfilled and not wanted.positions and not isinstance(function, partial):
+        raise ConfigurationError(
+            f"{name}: parameter {unfilled!r} has a default, so it would keep that, and no message would reach the handler. "
+            "Take the default away."
+        )
+    return wanted
+
+
+def _faces(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
+    """Return what can say what a callable is: itself, without a `partial` around it; of an object, its `__call__` as well."""
+    while isinstance(function, partial):
+        function = function.func
+    return (function,) if inspect.isroutine(function) or isinstance(function, type) else (function, type(function).__call__)
+
+
+def _named(function: Callable[..., Any]) -> Any:
+    """Return what has a name: the function, or the class of an object that can be called."""
+    function = _faces(function)[0]
+    return function if hasattr(function, "__qualname__") else type(function)
+
+
+def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> None:
+    if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
+        raise ConfigurationError(f"{name}: {parameter} cannot be filled: a handler's parameters are plain names.")
+    if hint is inspect.Parameter.empty:
+        raise ConfigurationError(
+            f"{name}: parameter {parameter.name!r} has no annotation. Annotate the payload (bytes, str, dict, a Struct, a "
+            "dataclass, list[...] for batches), Message, Context, or Annotated[..., Depends(...)]."
+        )
+    if _PAYLOAD in wanted.positions.values():
+        other = next(key for key, position in wanted.positions.items() if position == _PAYLOAD)
+        raise ConfigurationError(f"{name}: both {other!r} and {parameter.name!r} would be the payload; a handler takes one.")
+    wanted.positions[parameter.name] = _PAYLOAD
+    wanted.payload_type = hint
+
+
+def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
+    """Whether the parameter is a `Depends`; nobody can have made one before the library was imported."""
+    model = sys.modules.get("fast_depends.dependencies.model")
+    if model is None:
+        return False
+    extras = hint.__metadata__ if get_origin(hint) is Annotated else ()
+    return isinstance(parameter.default, model.Dependant) or any(isinstance(extra, model.Dependant) for extra in extras)
+
+
+def _injected(function: Callable[..., Any]) -> Callable[..., Any]:
+    from fast_depends import inject  # noqa: PLC0415 - only a handler that uses Depends pays for it
+
+    return inject(function, cast=False, serializer_cls=None)
+
+
+def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Any]:
+    delivery.running = threading.get_ident()
+    return (function(**arguments),)  # in something: trio takes no coroutine from a thread

@@ -1,0 +1,1 @@
+"""A running application: start, signals, stop, and the decision ledger."""

@@ -1,0 +1,342 @@
+"""The decision ledger: what became of each message and why, in a bounded SQLite file beside the data.
+
+A hook that writes events down, and the functions that read them back, from any process and while the writer runs. Takes no part
+in a delivery: what it cannot write it drops and counts. Knows events and where data lies; opens no queue manager.
+"""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Final, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.app.channels.locate import SERVED_SOCKET, locate
+from mqflow.app.config.settings import LedgerSettings
+from mqflow.events import (
+    DeadLetterActed,
+    Decided,
+    Delivered,
+    Disposed,
+    Event,
+    HandlerStuck,
+    InDoubt,
+    ListenerPaused,
+    ReportSent,
+    Settled,
+    WaitsOnQueue,
+)
+from mqflow.policy.poison.disposition import Completed, Settlement
+from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
+
+__all__ = (
+    "LEDGER_FILE",
+    "DecisionLedger",
+    "Entry",
+    "LedgerError",
+    "MessageEvent",
+    "Record",
+    "known_messages",
+    "ledger_file",
+    "open_ledger",
+    "story",
+)
+
+LEDGER_FILE: Final = "decisions.db"
+"""What the file is called in the folder of the data."""
+
+Record = Literal["troubled", "all"]
+"""Which messages are worth an entry: those that failed or were decided about, or every one."""
+
+MessageEvent = (
+    Delivered
+    | Decided
+    | Disposed
+    | Settled
+    | WaitsOnQueue
+    | InDoubt
+    | ReportSent
+    | ListenerPaused
+    | HandlerStuck
+    | DeadLetterActed
+)
+"""The events that are about messages."""
+
+_log: Final = logging.getLogger(__name__)
+_VERSION: Final = 1
+_UNDER_WAY_MAX: Final = 10_000
+_MAILBOX_MAX: Final = 100_000
+_BATCH_MAX: Final = 1_000
+_BUSY_S: Final = 10.0
+_SCHEMA: Final = """
+    CREATE TABLE entry (id INTEGER PRIMARY KEY, at REAL NOT NULL, message TEXT NOT NULL, event BLOB NOT NULL);
+    CREATE INDEX entry_by_message ON entry (message);
+"""
+
+
+class Entry(Struct, frozen=True):
+    """One thing that happened to a message."""
+
+    #: Seconds since 1970, UTC.
+    at: float
+    message_id: bytes
+    event: MessageEvent
+
+
+class LedgerError(Exception):
+    """The ledger cannot be read: it is not there, or is no ledger of this version."""
+
+
+class DecisionLedger:
+    """A hook: give it to an `App`, or call it with every event. Never blocks, never raises, never stops a delivery."""
+
+    #: The only events it is told.
+    wants: Final = get_args(MessageEvent)
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        record: Record = "troubled",
+        entries_max: int = 200_000,
+        clock: Clock = SYSTEM_CLOCK,
+        runner: Runner = THREADS,
+    ) -> None:
+        #: The file; it and its writer's thread come with the first entry.
+        self.path: Final = path
+        #: Entries that could not be written, because the writer was too far behind or the file refused them.
+        self.dropped = 0
+        self._select: Callable[[Entry], Iterator[Entry]] = _everything if record == "all" else _Troubled().select
+        self._entries_max = entries_max
+        self._clock = clock
+        self._runner = runner
+        self._mailbox: SimpleQueue[Entry | None] = SimpleQueue()
+        self._writer: Running | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Write the event down soon, for each message it is about."""
+        if not isinstance(event, MessageEvent):
+            return
+        at = self._clock.wall()
+        for about_one in _for_each_message(event, at):
+            for entry in self._select(about_one):
+                self._post(entry)
+
+    def close(self) -> None:
+        """Everything told so far is in the file when this returns."""
+        if self._writer is not None:
+            self._mailbox.put(None)
+            self._writer.join(_BUSY_S)
+            self._writer = None
+
+    def _post(self, entry: Entry) -> None:
+        if self._mailbox.qsize() >= _MAILBOX_MAX:
+            self.dropped += 1
+            return
+        if self._writer is None:
+            self._writer = self._runner.start(self._write, "mqflow decision ledger")
+        self._mailbox.put(entry)
+
+    def _write(self) -> None:
+        """The writer's thread: batch after batch until `close`."""
+        connection: sqlite3.Connection | None = None
+        while batch := self._next_batch():
+            entries = [entry for entry in batch if entry is not None]
+            try:
+                connection = connection or _open_for_writing(self.path)
+                _insert(connection, entries, self._entries_max)
+            except (sqlite3.Error, OSError, LedgerError) as error:
+                if not self.dropped:  # once is enough: the count says the rest
+                    _log.warning("The decision ledger %s takes no entries: %s. Deliveries go on without it.", self.path, error)
+                self.dropped += len(entries)
+            if len(entries) < len(batch):
+                break
+        if connection is not None:
+            connection.close()
+
+    def _next_batch(self) -> list[Entry | None]:
+        """Return what there is, at least one, at most `_BATCH_MAX`; the None of `close` is the last there is."""
+        batch = [self._mailbox.get()]
+        while batch[-1] is not None and len(batch) < _BATCH_MAX:
+            try:
+                batch.append(self._mailbox.get_nowait())
+            except Empty:
+                break
+        return batch
+
+
+def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
+    """Return where the ledger of a queue manager is: as set, or beside the data; None for data that is not in a folder here.
+
+    A queue manager that is served on the socket in its folder has its data there too: all applications on it share one ledger.
+    """
+    if settings.file:
+        return Path(settings.file)
+    location = locate(url)
+    match location.kind:
+        case "embedded" if location.path:
+            return location.path / LEDGER_FILE
+        case "served" if location.path and location.path.name == SERVED_SOCKET:
+            return location.path.parent / LEDGER_FILE
+        case _:
+            return None
+
+
+def open_ledger(
+    url: str, settings: LedgerSettings, *, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
+) -> DecisionLedger | None:
+    """Return the ledger to keep for this queue manager, or None where the settings want none or there is no place for one."""
+    path = ledger_file(url, settings)
+    if path is None or settings.record == "nothing":
+        return None
+    return DecisionLedger(path, record=settings.record, entries_max=settings.entries_max, clock=clock, runner=runner)
+
+
+def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
+    """Return what happened to the message, oldest first; empty for one that nothing worth an entry happened to.
+
+    Raises `LedgerError` where there is no ledger.
+    """
+    with _reading(path) as connection:
+        rows = connection.execute("SELECT at, event FROM entry WHERE message = ? ORDER BY id", (message_id.hex(),)).fetchall()
+    return tuple(Entry(at, message_id, _decode(event)) for at, event in rows)
+
+
+def known_messages(path: Path, beginning: str, *, limit: int = 10) -> tuple[bytes, ...]:
+    """Return the identifiers in the ledger whose hexadecimal digits begin so, at most `limit`. Raises `LedgerError`."""
+    first = beginning.lower()
+    query = "SELECT DISTINCT message FROM entry WHERE message >= ? AND message < ? ORDER BY message LIMIT ?"
+    with _reading(path) as connection:
+        rows = connection.execute(query, (first, f"{first}g", limit)).fetchall()  # "g" follows every hexadecimal digit
+    return tuple(bytes.fromhex(message) for (message,) in rows)
+
+
+class _Troubled:
+    """Selects what belongs to the story of a message that something happened to; a clean delivery leaves nothing.
+
+    The first delivery of a message is held back until it is settled, because only then it is known to be clean.
+    """
+
+    def __init__(self) -> None:
+        #: Messages between delivery and settlement: the delivery that is held back, or None once it is written.
+        self._under_way: dict[bytes, Entry | None] = {}
+
+    def select(self, entry: Entry) -> Iterator[Entry]:
+        match entry.event:
+            case Delivered(backout_count=0):
+                self._hold(entry)
+                return
+            case Settled(settlement=Settlement.COMMIT, outcome=Completed()):
+                if self._under_way.pop(entry.message_id, entry) is not None:
+                    return
+            case Settled():
+                yield from self._held(entry.message_id)
+                del self._under_way[entry.message_id]
+            case DeadLetterActed():  # of no delivery: there is nothing held back, and no settlement to wait for
+                pass
+            case _:
+                yield from self._held(entry.message_id)
+        yield entry
+
+    def _hold(self, entry: Entry) -> None:
+        self._under_way[entry.message_id] = entry
+        if len(self._under_way) > _UNDER_WAY_MAX:
+            del self._under_way[next(iter(self._under_way))]
+
+    def _held(self, message_id: bytes) -> Iterator[Entry]:
+        held = self._under_way.get(message_id)
+        self._under_way[message_id] = None
+        if held is not None:
+            yield held
+
+
+def _everything(entry: Entry) -> Iterator[Entry]:
+    yield entry
+
+
+def _for_each_message(event: MessageEvent, at: float) -> Iterator[Entry]:
+    """Yield an entry for each message the event is about; one about a batch is told to each of its messages alone."""
+    match event:
+        case Settled() | InDoubt():
+            for message_id in event.message_ids:
+                yield Entry(at, message_id, replace(event, message_ids=(message_id,)))
+        case ListenerPaused(message_id=b""):
+            return
+        case _:
+            yield Entry(at, event.message_id, event)
+
+
+def _open_for_writing(path: Path) -> sqlite3.Connection:
+    if not path.exists():
+        _create(path)
+    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+    try:
+        # A ledger that loses its last second in a power cut is still a ledger: no sync on its account.
+        connection.execute("PRAGMA synchronous=NORMAL")
+        _check_version(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(path: Path) -> None:
+    """Make an empty ledger, or leave the one that another worker made meanwhile.
+
+    Made aside and linked into place whole: two processes that switch one file to WAL at once get in each other's way.
+    """
+    from tempfile import mkstemp  # noqa: PLC0415 - 5 ms of every start, for what only a first entry needs
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600: exceptions quote messages
+    os.close(descriptor)
+    try:
+        with closing(sqlite3.connect(name, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.executescript(_SCHEMA)
+            connection.execute(f"PRAGMA user_version={_VERSION}")
+        with suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        Path(name).unlink()
+
+
+def _insert(connection: sqlite3.Connection, entries: list[Entry], entries_max: int) -> None:
+    rows = [(entry.at, entry.message_id.hex(), msgspec.json.encode(entry.event)) for entry in entries]
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.executemany("INSERT INTO entry (at, message, event) VALUES (?, ?, ?)", rows)
+        connection.execute("DELETE FROM entry WHERE id <= (SELECT max(id) FROM entry) - ?", (entries_max,))
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    if not path.is_file():
+        raise LedgerError(
+            f"There is no decision ledger at {path}: no application that keeps one has had a troubled message yet."
+        )
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
+            _check_version(connection, path)
+            yield connection
+    except sqlite3.Error as error:
+        raise LedgerError(f"The decision ledger {path} cannot be read: {error}.") from error
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found != _VERSION:
+        raise LedgerError(f"The decision ledger {path} is of format {found}; this version of mqflow knows format {_VERSION}.")
+
+
+_decode: Final = msgspec.json.Decoder(MessageEvent).decode

@@ -1,0 +1,1 @@
+"""The two client packages, each behind one small protocol. Only these files import ibmmq and pymqi."""

@@ -1,0 +1,93 @@
+"""pymqi: the MQI by its C extension `pymqe`.
+
+It makes its own MQCNO of version 5 and its own MQCSP, so there is no CCDT URL, no application name and no token; MQINQ and
+MQSET take one selector at a time.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
+from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.dialects.base import Dialect, Ended
+from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.mqcno import Prepared
+from mqflow.mqi.attributes.queue import NOT_APPLICABLE
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+
+__all__ = ("dialect",)
+
+
+def dialect(package: ModuleType) -> Dialect:
+    """Return pymqi's dialect. Raises `ClientPackageError` where it was built for a client older than IBM MQ 7.0."""
+    levels: Sequence[str] = package.pymqe.__mqlevels__
+    if "7.0" not in levels:
+        raise ClientPackageError(
+            f"This pymqi was built for IBM MQ {', '.join(levels)}, which is too old: install a present IBM MQ client, and "
+            "build pymqi again (pip install --force-reinstall --no-binary pymqi pymqi)."
+        )
+    return _Pymqi(package.pymqe, levels[-1])
+
+
+class _Pymqi:
+    name = "pymqi"
+
+    def __init__(self, extension: Any, built_for: str) -> None:
+        self.built_for = built_for
+        self._connectx = extension.MQCONNX
+        self._inquire = extension.MQINQ
+        self._set = extension.MQSET
+        self.disconnect = extension.MQDISC
+        self.open = extension.MQOPEN
+        self.close = extension.MQCLOSE
+        self.put = extension.MQPUT
+        self.put1 = extension.MQPUT1
+        self.get = extension.MQGET
+        self.subscribe = extension.MQSUB
+        self.commit = extension.MQCMIT
+        self.backout = extension.MQBACK
+
+    def check(self, options: ConnectOptions) -> None:
+        """Refuse what pymqi's MQCNO and MQCSP have no room for."""
+        if options.ccdt_url:
+            raise ClientPackageError(
+                "pymqi cannot hand a CCDT to the client: use ibmmq://, or leave ccdt out of the URL and set MQCCDTURL in the "
+                "environment before the application starts."
+            )
+        if options.token:
+            raise ClientPackageError("pymqi cannot hand a token to the client: use ibmmq://, or a user and a password.")
+
+    def connect(self, wanted: Prepared) -> tuple[int, int, int]:
+        """MQCONNX. Both user and password, or neither: pymqi follows a pointer to the one that is missing."""
+        # As bytes: pymqi would keep its own copy of a text for ever.
+        named = {"user": wanted.user, "password": wanted.password} if wanted.user else {}
+        more = () if wanted.tls is None else (wanted.tls,)
+        answered: tuple[int, int, int] = self._connectx(wanted.name, wanted.options, wanted.channel, named, *more)
+        return answered
+
+    def inquire(self, hconn: int, hobj: int, selectors: Sequence[int]) -> tuple[dict[int, int | bytes], int, int]:
+        """MQINQ of one after the other; the reason of the last warning."""
+        values: dict[int, int | bytes] = {}
+        worst: Ended = (int(CompletionCode.OK), int(Reason.NONE))
+        for selector in selectors:
+            value, completion, reason = self._inquire(hconn, hobj, selector)
+            if completion == CompletionCode.FAILED:
+                return {}, completion, reason
+            if reason == Reason.SELECTOR_NOT_FOR_TYPE and selector < FIRST_CHARACTER_SELECTOR:
+                value = NOT_APPLICABLE
+            values[selector] = value if isinstance(value, int) else value[: CHARS[selector]]
+            worst = (completion, reason) if reason else worst
+        return values, worst[0], worst[1]
+
+    def request(self, hconn: int, hsub: int, action: int, sro: bytes) -> tuple[bytes, int, int]:  # noqa: ARG002 - see below
+        """MQSUBRQ is not in pymqi: 2298."""
+        return sro, CompletionCode.FAILED, Reason.FUNCTION_NOT_SUPPORTED
+
+    def set(self, hconn: int, hobj: int, values: Mapping[int, int | bytes]) -> Ended:
+        """MQSET of one after the other: where one is refused, those before it are set."""
+        for selector, value in values.items():
+            completion, reason = self._set(hconn, hobj, selector, value)
+            if completion != CompletionCode.OK:
+                return completion, reason
+        return CompletionCode.OK, Reason.NONE

@@ -1,0 +1,73 @@
+"""MQSUB in bytes: a subscription descriptor as an MQSD, and back."""
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from mqflow.bindings.mqcharv import Strings
+from mqflow.bindings.structures import MQSD
+from mqflow.mqi.names import padded
+from mqflow.mqi.options import SubscribeOption
+from mqflow.mqi.subscription import SUB_NAME_CHARS_MAX, SubscriptionDescriptor
+
+if TYPE_CHECKING:
+    from mqflow.bindings.connection import BoundConnection
+
+__all__ = ("BoundSubscription", "answered", "asked", "signed")
+
+_ANSWERED: Final = {"user_data": "SubUserData", "selection": "SelectionString", "topic_string": "ResObjectString"}
+
+
+class BoundSubscription:
+    """Hsub. Offers `verbs.SubscriptionHandle`."""
+
+    __slots__ = ("connection", "name", "number", "open")
+
+    def __init__(self, connection: "BoundConnection", number: int, name: str) -> None:
+        self.connection = connection
+        self.number = number
+        self.name = name
+        self.open = True
+
+
+def asked(descriptor: SubscriptionDescriptor, strings: Strings) -> bytes:
+    """Return the MQSD. What MQSUB answers in strings has room for the longest there are."""
+    return MQSD.pack(
+        Options=int(descriptor.options),
+        ObjectName=padded(descriptor.object_name, 48),
+        AlternateUserId=padded(descriptor.alternate_user, 12),
+        SubExpiry=descriptor.expiry_tenths,
+        SubCorrelId=descriptor.correlation_id,
+        PubPriority=descriptor.priority,
+        PubAccountingToken=descriptor.accounting_token,
+        PubApplIdentityData=padded(descriptor.application_identity_data, 32),
+        SubLevel=descriptor.level,
+        **strings.given("ObjectString", descriptor.object_string),
+        **strings.given("SubName", descriptor.name),
+        **strings.exchanged("SubUserData", descriptor.user_data, SUB_NAME_CHARS_MAX),
+        **strings.exchanged("SelectionString", descriptor.selection, SUB_NAME_CHARS_MAX),
+        **strings.exchanged("ResObjectString", "", SUB_NAME_CHARS_MAX),
+    )
+
+
+def answered(descriptor: SubscriptionDescriptor, sd: bytes, strings: Strings) -> SubscriptionDescriptor:
+    """Return what MQSUB filled in, over what was asked for."""
+    texts = {field: strings.answered(name, MQSD.number(sd, f"{name}Length")) for field, name in _ANSWERED.items()}
+    return replace(
+        descriptor,
+        options=SubscribeOption(MQSD.number(sd, "Options")),
+        object_name=MQSD.text(sd, "ObjectName"),
+        expiry_tenths=MQSD.number(sd, "SubExpiry"),
+        correlation_id=MQSD.raw(sd, "SubCorrelId"),
+        priority=MQSD.number(sd, "PubPriority"),
+        accounting_token=MQSD.raw(sd, "PubAccountingToken"),
+        application_identity_data=MQSD.text(sd, "PubApplIdentityData"),
+        level=MQSD.number(sd, "SubLevel"),
+        **texts,
+    )
+
+
+def signed(handle: int) -> int:
+    """Return the handle out of what the packages make of it: their C code widens 32 bits to 64 without saying how."""
+    low = handle & 0xFFFF_FFFF
+    return low - (1 << 32) if low >> 31 else low

@@ -1,0 +1,1 @@
+"""`mqflow dlq`: rules tables, checked and carried out."""

@@ -1,0 +1,1 @@
+"""Commands that put, get, browse and move messages."""

@@ -1,0 +1,157 @@
+"""`mqflow delay`: what waits on the staging queue, and how to take a message back before it is delivered."""
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import click
+import msgspec
+from msgspec import Struct
+
+from mqflow.cli.connection_options import connected, json_option, message_id_from, staging_queue, url_option
+from mqflow.cli.text.exit_codes import EXIT_FAILED
+from mqflow.cli.text.terminal import note, safe
+from mqflow.mqi.errors import HeaderError
+from mqflow.mqi.headers import delay as delay_header
+from mqflow.mqi.headers.delay import DelayHeader
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
+from mqflow.policy.delivery_delay import due_in_ms
+from mqflow.runtime.delay.stage import moment
+from mqflow.verbs import Connection, GetOptions
+from mqflow.world import SYSTEM_CLOCK
+
+__all__ = ("Waiting", "command", "waiting")
+
+_BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
+_NEXT: Final = GetOptions(
+    options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.PROPERTIES_FORCE_MQRFH2,
+    buffer_bytes_max=delay_header.DELAY_HEADER_BYTES,
+)
+_queue_option = click.option(
+    "--queue", metavar="NAME", help="The staging queue; the setting delay_queue, or the queue manager's usual one otherwise."
+)
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """A delayed message."""
+
+    #: The MsgId it was sent with, and will be delivered with.
+    message_id: bytes
+    target: str
+    due_in_ms: int
+    delay_ms: int
+    body_bytes: int
+
+
+@click.group("delay")
+def command() -> None:
+    """Messages that wait for their delay to be over."""
+
+
+@command.command("list", short_help="Show what waits, and when it is due.")
+@_queue_option
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many are shown.")
+@json_option
+@url_option
+def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None:
+    """Show what waits, the soonest first where the queue is in that order, and when it is due."""
+    queue = queue or staging_queue(url)
+    with connected(url) as connection:
+        shown: list[Waiting] = []
+        more = False
+        for each in waiting(connection, queue):
+            more = len(shown) == limit
+            if more:
+                break
+            shown.append(each)
+    if options["as_json"]:
+        for each in shown:
+            click.echo(msgspec.json.encode(_as_json(each)))
+        return
+    for each in shown:
+        due = datetime.fromtimestamp(SYSTEM_CLOCK.wall() + each.due_in_ms / 1_000, UTC)
+        click.echo(f"{each.message_id.hex()}  {due:%Y-%m-%d %H:%M:%S}Z  {_in_words(each.due_in_ms):>12}  {each.target}")
+    if not shown:
+        note(f"Nothing waits on {safe(queue)}.")
+    if more:
+        note(f"There is more; --limit shows more than {limit}.")
+
+
+@command.command("cancel", short_help="Take messages back that wait.")
+@click.argument("message_id", nargs=-1, required=True)
+@_queue_option
+@url_option
+def cancel(message_id: tuple[str, ...], queue: str | None, url: str | None) -> None:
+    """Take messages back, by the MESSAGE_ID they were sent with (what `mqflow put` printed, what `mqflow delay list` shows)."""
+    queue = queue or staging_queue(url)
+    identifiers = [message_id_from(text) for text in message_id]
+    missing = 0
+    with connected(url) as connection:
+        handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
+        for identifier in identifiers:
+            wanted = GetOptions(
+                options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
+                match=MatchOption.CORREL_ID,
+                correlation_id=identifier,
+            )
+            taken = 0
+            while connection.get(handle, wanted) is not None:  # of a publication, each subscription's copy
+                connection.commit()
+                taken += 1
+            if not taken:
+                missing += 1
+                note(f"{identifier.hex()} does not wait on {queue}: it was delivered, or taken back, or never delayed.")
+            else:
+                click.echo(identifier.hex())
+    if missing:
+        sys.exit(EXIT_FAILED)
+
+
+def waiting(connection: Connection, queue: str) -> Iterator[Waiting]:
+    """Give what waits on the staging queue, in the order of the queue; what nobody staged is left out."""
+    handle = connection.open(queue, _BROWSE)
+    try:
+        while got := connection.get(handle, _NEXT):
+            header = _header(got.body) if got.descriptor.format == delay_header.FORMAT else None
+            if header is not None:
+                yield Waiting(
+                    message_id=got.descriptor.correlation_id,
+                    target=header.target,
+                    due_in_ms=due_in_ms(header, moment(SYSTEM_CLOCK)),
+                    delay_ms=header.delay_ms,
+                    body_bytes=got.data_bytes - delay_header.DELAY_HEADER_BYTES,
+                )
+    finally:
+        connection.close(handle)
+
+
+def _header(body: bytes) -> DelayHeader | None:
+    try:
+        return delay_header.parse(body)
+    except HeaderError:
+        return None
+
+
+def _in_words(milliseconds: int) -> str:
+    if milliseconds <= 0:
+        return f"late {_span(-milliseconds)}" if milliseconds else "now"
+    return f"in {_span(milliseconds)}"
+
+
+def _span(milliseconds: int) -> str:
+    seconds = milliseconds // 1_000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{milliseconds / 1_000:.1f} s"
+
+
+def _as_json(each: Waiting) -> dict[str, Any]:
+    return {
+        "message_id": each.message_id.hex(),
+        "target": each.target,
+        "due_in_ms": each.due_in_ms,
+        "delay_ms": each.delay_ms,
+        "body_bytes": each.body_bytes,
+    }

@@ -1,0 +1,72 @@
+"""`mqflow get`: takes messages off a queue, and prints what they hold before they are gone for good."""
+
+import sys
+from typing import Final
+
+import click
+import msgspec
+
+from mqflow.cli.connection_options import connected, json_option, message_id_from, url_option
+from mqflow.cli.text.exit_codes import EXIT_NOTHING
+from mqflow.cli.text.message_view import MessageView, view
+from mqflow.cli.text.terminal import note, safe
+from mqflow.mqi.descriptor import NO_ID
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption
+from mqflow.verbs import Connection, GetOptions
+
+__all__ = ("command",)
+
+_UNIT_OF_WORK: Final = 100
+
+
+@click.command("get")
+@click.argument("queue")
+@click.option("--limit", type=click.IntRange(1), default=1, show_default=True, help="How many messages at most.")
+@click.option("--wait", "wait_s", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="How long to wait for each.")
+@click.option("--by-id", "message_id", metavar="MSGID", help="Only the message with this identifier, in hexadecimal.")
+@json_option
+@url_option
+def command(queue: str, limit: int, wait_s: float, message_id: str | None, as_json: bool, url: str | None) -> None:  # noqa: FBT001 - click passes options by name
+    """Take messages off QUEUE and print their bodies; with --json, all there is to know of each.
+
+    A message leaves the queue only after it was printed. Exits with 3 where there was none.
+    """
+    options = _options(wait_s, message_id)
+    with connected(url) as connection:
+        handle = connection.open(queue, OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING)
+        number = 0
+        while number < limit and (got := connection.get(handle, options)) is not None:
+            number += 1
+            _print(view(queue, got.descriptor, got.body, shown_max=len(got.body)), as_json=as_json)
+            if number % _UNIT_OF_WORK == 0:
+                _commit_printed(connection)
+        _commit_printed(connection)
+    if not number:
+        note(f"There is no message{' with that identifier' if message_id else ''} on {safe(queue)}.")
+        sys.exit(EXIT_NOTHING)
+
+
+def _options(wait_s: float, message_id: str | None) -> GetOptions:
+    return GetOptions(
+        options=GetOption.SYNCPOINT
+        | GetOption.FAIL_IF_QUIESCING
+        | GetOption.PROPERTIES_FORCE_MQRFH2
+        | (GetOption.WAIT if wait_s else GetOption.NONE),
+        wait_ms=round(wait_s * 1_000),
+        match=MatchOption.MSG_ID if message_id else MatchOption.NONE,
+        message_id=message_id_from(message_id) if message_id else NO_ID,
+    )
+
+
+def _print(shown: MessageView, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode(shown.facts))
+    else:
+        for line in shown.body:
+            click.echo(safe(line))
+
+
+def _commit_printed(connection: Connection) -> None:
+    """Commit once what was printed has left this process: a reader that went away has not seen it, and it stays."""
+    sys.stdout.flush()
+    connection.commit()

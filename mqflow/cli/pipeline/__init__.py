@@ -1,0 +1,1 @@
+"""Commands of the data pipeline: journals, landing and Spark."""

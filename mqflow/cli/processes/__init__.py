@@ -1,0 +1,1 @@
+"""Processes that the commands start: queue managers, standbys and workers. No command is here."""

@@ -1,0 +1,53 @@
+"""The delay processors of a queue manager that a command serves to others: no application has it in a process of its own.
+
+Puts the parts together; knows no message.
+"""
+
+import anyio
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.runtime.delay.processor import DelayProcessor
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
+from mqflow.runtime.hooks import Broadcast, LogEvents
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+
+__all__ = ("DelayProcessors",)
+
+
+class DelayProcessors:
+    """One for the queue manager's own staging queue, and one for that of the setting `delay_queue` where it names another."""
+
+    def __init__(self, queue_manager: EmbeddedQueueManager, *, disposition_queue: str, delay_queue: str) -> None:
+        """With a record of each message on the disposition queue, where that has a name."""
+        queues = dict.fromkeys((EMBEDDED_STAGING_QUEUE, delay_queue or EMBEDDED_STAGING_QUEUE))
+        self._processors = [_processor(queue_manager, queue, disposition_queue) for queue in queues]
+
+    async def run(self) -> None:
+        """Deliver what is due, until `stop`."""
+        async with anyio.create_task_group() as group:
+            for processor in self._processors:
+                group.start_soon(processor.run)
+
+    def stop(self) -> None:
+        """Move no more; what is under way is finished."""
+        for processor in self._processors:
+            processor.stop()
+
+
+def _processor(queue_manager: EmbeddedQueueManager, queue: str, disposition_queue: str) -> DelayProcessor:
+    broadcast = Broadcast((LogEvents(),))
+    supervisor = Supervisor(
+        queue_manager,
+        broadcast=broadcast,
+        clock=SYSTEM_CLOCK,
+        random=SYSTEM_RANDOM,
+        runner=THREADS,
+        name="mqflow delay processor",
+    )
+    records = None
+    if disposition_queue:
+        who = "mqflow qmgr/delay processor"
+        records = ConnectionRecorder(disposition_queue, consumer=who, clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM)
+    return DelayProcessor(queue, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK, records=records)

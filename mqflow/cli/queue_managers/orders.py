@@ -1,0 +1,43 @@
+"""What a queue manager that another process serves is ordered: to end, or to copy itself. Knows its administration."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from mqflow.app.channels.locate import SERVED_SOCKET
+from mqflow.embedded.wire.client.connection import ServedAdministration, ServedQueueManager
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.mqi.errors import MQIError
+
+__all__ = ("back_up", "end")
+
+
+def end(place: Path, name: str, how: End) -> Sequence[str]:
+    """Order it to end; return the applications that it waits for, by name. Raises `MQIError` where it refuses."""
+    with _administered(place, name) as administration:
+        administration.order(requests.EndQueueManager(how))
+        return _connected(administration) if how.manner is Manner.CONTROLLED else ()
+
+
+def back_up(place: Path, name: str, target: Path) -> None:
+    """Have it copy what is durable to a new folder. Raises `MQIError` where that cannot be had."""
+    with _administered(place, name) as administration:
+        administration.order(requests.Backup(str(target.absolute())))
+
+
+@contextmanager
+def _administered(place: Path, name: str) -> Iterator[ServedAdministration]:
+    manager = ServedQueueManager(place / SERVED_SOCKET, name=name)
+    try:
+        yield manager.administration
+    finally:
+        manager.close()
+
+
+def _connected(administration: ServedAdministration) -> Sequence[str]:
+    try:
+        connections = administration.objects.connections()
+    except MQIError:  # it has ended already: it waited for nobody
+        return ()
+    return sorted({each.application for each in connections if not each.system})

@@ -1,0 +1,150 @@
+"""Tells what the decision ledger has of a message in sentences. Pure: entries in, sentences out."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import assert_never
+
+from mqflow.app.run.decision_ledger import Entry, MessageEvent
+from mqflow.events import (
+    Attempt,
+    DeadLetterActed,
+    Decided,
+    Delivered,
+    Disposed,
+    HandlerStuck,
+    InDoubt,
+    ListenerPaused,
+    ReportSent,
+    Settled,
+    WaitsOnQueue,
+)
+from mqflow.mqi.reason_codes import reason_name
+from mqflow.policy.dead_letters import actions
+from mqflow.policy.poison.disposition import (
+    Completed,
+    DeadLetter,
+    Deliver,
+    Discard,
+    Disposition,
+    Failed,
+    Interrupted,
+    Outcome,
+    Requeue,
+    Return,
+    Settlement,
+    Undecodable,
+)
+
+__all__ = ("sentences", "told", "told_shortly")
+
+
+def told(entry: Entry) -> tuple[str, tuple[str, ...]]:
+    """Return when an entry happened (UTC), and the sentences that tell it: one, and one for each destination tried."""
+    at = datetime.fromtimestamp(entry.at, UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1_000:03}", tuple(sentences(entry.event))
+
+
+def told_shortly(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Return why a message is where it is, in the sentences of the last disposal the ledger has; empty where it has none."""
+    disposals = [entry.event for entry in entries if isinstance(entry.event, Disposed)]
+    return tuple(sentences(disposals[-1])) if disposals else ()
+
+
+def sentences(event: MessageEvent) -> Iterator[str]:  # noqa: C901 - one case for each class of event
+    """Yield what an event says, first the thing itself, then its details."""
+    match event:
+        case Delivered():
+            size = f"{event.body_bytes:,} bytes"
+            yield f"Delivery {event.backout_count + 1}: {event.listener} got it from {event.queue} ({size})."
+        case Decided():
+            yield from _decided(event)
+        case Disposed():
+            yield _disposed(event)
+            yield from (_attempt(attempt) for attempt in event.attempts)
+        case Settled():
+            done = "Committed" if event.settlement is Settlement.COMMIT else "Backed out"
+            yield f"{done}: {_outcome(event.outcome)}."
+        case WaitsOnQueue():
+            yield f"Waits on {event.staging_queue} for {event.after_s:g} s, backed out {event.backout_count} times by then."
+        case InDoubt():
+            answer = reason_name(event.reason)
+            yield f"In doubt: the commit ended with {answer}, so it is committed or backed out; nothing repeats it."
+        case ReportSent(reason=0):
+            yield f"Exception report put to {event.reply_to_queue} (feedback {event.feedback})."
+        case ReportSent():
+            yield f"The exception report for {event.reply_to_queue} could not be put: {reason_name(event.reason)}."
+        case ListenerPaused():
+            yield f"{event.listener} pauses for {event.delay_s:g} s, the message stays on {event.queue}: {event.why}."
+        case DeadLetterActed():
+            yield _acted(event)
+        case HandlerStuck():
+            yield f"The handler of {event.listener} has been running for {event.running_s:.0f} s."
+        case _:
+            assert_never(event)
+
+
+def _acted(event: DeadLetterActed) -> str:
+    match event.intent:
+        case actions.Redirect(queue=queue):
+            done, not_done = f"put it to {queue}", f"could not put it to {queue}"
+        case actions.Discard():
+            done, not_done = "discarded it", "could not discard it"
+        case actions.Ignore():
+            why = f"{event.rule} says so" if event.rule else "no rule is left for it"
+            return f"The DLQ handler leaves it on {event.queue}: {why}."
+        case _:
+            assert_never(event.intent)
+    what = f"{not_done} ({reason_name(event.reason)})" if event.reason else done
+    return f"The DLQ handler of {event.queue} {what}, by the rule of {event.rule}, attempt {event.attempt}."
+
+
+def _decided(event: Decided) -> Iterator[str]:
+    threshold = f"threshold {event.threshold} ({event.threshold_source})" if event.threshold else "no threshold"
+    yield f"Decided at count {event.backout_count}, {threshold}: {', else '.join(map(_disposition, event.plan))}."
+    if event.backout_requeue_queue:
+        yield f"The backout requeue queue is {event.backout_requeue_queue} ({event.queue_source})."
+    if event.outcome is not None:
+        yield f"Because its handling {_outcome(event.outcome)}."
+
+
+def _disposed(event: Disposed) -> str:
+    ended = _disposition(event.disposition)
+    because = f", because its handling {_outcome(event.outcome)}" if event.outcome is not None else ""
+    return f"Disposed of at count {event.backout_count}: {ended}{because}."
+
+
+def _attempt(attempt: Attempt) -> str:
+    result = f"refused with {reason_name(attempt.reason)}" if attempt.reason else "done"
+    return f"{_disposition(attempt.disposition)}: {result}" + (f" ({attempt.detail})." if attempt.detail else ".")
+
+
+def _disposition(disposition: Disposition) -> str:
+    match disposition:
+        case Deliver():
+            return "deliver it"
+        case Requeue():
+            return f"move it to {disposition.queue}"
+        case DeadLetter():
+            return f"move it to the dead-letter queue {disposition.queue}"
+        case Discard():
+            return f"discard it ({disposition.why})"
+        case Return():
+            return f"leave it on its queue ({disposition.why})"
+        case _:
+            assert_never(disposition)
+
+
+def _outcome(outcome: Outcome | None) -> str:
+    match outcome:
+        case None:
+            return "found poison before it was handled"
+        case Completed():
+            return "completed"
+        case Failed():
+            return f"failed with {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
+        case Undecodable():
+            return f"was undecodable, {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
+        case Interrupted():
+            return f"was interrupted: {outcome.why}"
+        case _:
+            assert_never(outcome)

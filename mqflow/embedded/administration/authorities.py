@@ -1,0 +1,178 @@
+"""The authority records of a queue manager, set, deleted and shown: what SET AUTHREC and its kin do.
+
+Offers `administration.AuthorityAdministration`. A change holds in memory at once and is durable when the call returns.
+Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY ENTAUTH; Set Authority Record ("if you specify an explicit profile name, the
+object must exist").
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.embedded.administration.command import carry_out
+from mqflow.embedded.calls.object_records import records
+from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.access import ADMINISTRATORS
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.stored_objects import defined, deleted
+from mqflow.embedded.state.users import USER_CHARS
+from mqflow.embedded.storage.store import Change
+from mqflow.mqi.attributes.topic import TopicAttributes
+from mqflow.mqi.authorities import ADMINISTRATION, CLASS_PROFILE, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind
+from mqflow.mqi.authority_records import AuthorityRecord, granted, is_generic, is_profile
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("AuthorityDefinitions", "end_authorities", "give_to_creator", "stored_name")
+
+_GROUP_CHARS: Final = 64
+_ALL_ON_QUEUES: Final = MQI[Kind.QUEUE] | ADMINISTRATION[Kind.QUEUE]
+_THE_ADMINISTRATORS: Final = AuthorityRecord(
+    kind=Kind.QMGR,
+    profile=QUEUE_MANAGER_PROFILE,
+    entity=ADMINISTRATORS,
+    group=True,
+    authorities=MQI[Kind.QMGR] | ADMINISTRATION[Kind.QMGR],
+)
+
+
+def stored_name(record: AuthorityRecord) -> str:
+    """Return the name under which a record is stored: one for each profile and entity."""
+    return f"{record.kind} {record.profile} {'GROUP' if record.group else 'PRINCIPAL'} {record.entity}"
+
+
+class AuthorityDefinitions:
+    """`AuthorityAdministration` of one queue manager."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def records(self) -> tuple[AuthorityRecord, ...]:
+        """All records, by kind of object, profile and entity."""
+        with self._machine.lock:
+            return tuple(sorted(records(self._machine, AuthorityRecord).values(), key=lambda record: record.key))
+
+    def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
+        """What a user, with its groups, or a group alone may do with an object."""
+        machine = self._machine
+        with machine.lock:
+            if not group:
+                return machine.authorities.held(entity, kind, name)
+            return granted(records(machine, AuthorityRecord).values(), kind, name, user="", groups=(entity,))
+
+    def set(
+        self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
+    ) -> None:
+        """Add authorities to a record, making it, and then take others from it; 2085 where no object has the profile's name.
+
+        The first record of a queue manager turns the checks on, and brings the record of the administrators with it.
+        """
+        wanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
+        carry_out(self._machine, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
+
+    def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
+        """Delete a record; 2085 where there is none."""
+        unwanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
+        carry_out(self._machine, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
+
+    def refresh(self) -> None:
+        """Ask the system again who is in which group."""
+        with self._machine.lock:
+            self._machine.authorities.refresh()
+
+    def _set(self, wanted: AuthorityRecord, add: frozenset[Authority], remove: frozenset[Authority]) -> Callable[[], None]:
+        machine = self._machine
+        wanted = _checked(machine, wanted, add)
+        kept = records(machine, AuthorityRecord)
+        before = kept.get(stored_name(wanted), wanted)
+        changed: dict[str, AuthorityRecord | None] = {}
+        if not kept:
+            changed[stored_name(_THE_ADMINISTRATORS)] = _THE_ADMINISTRATORS
+        changed[stored_name(wanted)] = replace(before, authorities=(before.authorities | add) - remove)
+        return _store(machine, changed)
+
+    def _delete(self, unwanted: AuthorityRecord) -> Callable[[], None]:
+        unwanted = _named(self._machine, unwanted)
+        if stored_name(unwanted) not in records(self._machine, AuthorityRecord):
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no authority record {stored_name(unwanted)}")
+        return _store(self._machine, {stored_name(unwanted): None})
+
+
+def end_authorities(machine: Machine, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
+    """Take, in memory, the records of exactly this object away; return the changes to store, and how to undo it."""
+    kept = records(machine, AuthorityRecord).values()
+    ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
+    return [deleted(each, AuthorityRecord) for each in ended], _change(machine, ended)
+
+
+def give_to_creator(machine: Machine, queue: str, user: str) -> list[Change]:
+    """Give, in memory, everything on a permanent dynamic queue to the user that made it; return the changes to store."""
+    if machine.authorities.administers(user):
+        return []
+    record = AuthorityRecord(kind=Kind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)
+    _change(machine, {stored_name(record): record})
+    return [defined(stored_name(record), record)]
+
+
+def _store(machine: Machine, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
+    undo = _change(machine, changed)
+    changes = [deleted(name, AuthorityRecord) if each is None else defined(name, each) for name, each in changed.items()]
+    return make_durable(machine, changes, undo)
+
+
+def _change(machine: Machine, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
+    """Change records in memory, None deleting one; return what puts them back."""
+    kept = records(machine, AuthorityRecord)
+    before = {name: kept.get(name) for name in changed}
+
+    def lay(wanted: Mapping[str, AuthorityRecord | None]) -> None:
+        for name, record in wanted.items():
+            if record is not None:
+                kept[name] = record
+            else:
+                kept.pop(name, None)
+        machine.authorities.forget()
+
+    lay(changed)
+    return partial(lay, before)
+
+
+def _named(machine: Machine, record: AuthorityRecord) -> AuthorityRecord:
+    """Return the record with the profile it has: of the queue manager there is one, by whatever name."""
+    if record.kind is not Kind.QMGR:
+        return record
+    if record.profile not in {"", QUEUE_MANAGER_PROFILE, machine.name}:
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {machine.name}; leave PROFILE out with OBJTYPE(QMGR)")
+    return replace(record, profile=QUEUE_MANAGER_PROFILE)
+
+
+def _checked(machine: Machine, record: AuthorityRecord, add: frozenset[Authority]) -> AuthorityRecord:
+    """Return the record under its profile. Refuses with 2085 or 2152 its profile, with 2035 an entity that nobody can be."""
+    record = _named(machine, record)
+    kind, profile = record.kind, record.profile
+    longest = _GROUP_CHARS if record.group else USER_CHARS
+    if not 0 < len(record.entity) <= longest:
+        raise Refusal(Reason.UNKNOWN_ENTITY, f"{record.entity!r}: a {_of(record)} has 1 to {longest} characters")
+    if not is_profile(profile):
+        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{profile!r} is no name and no generic name")
+    if (Authority.CRT in add) != (profile == CLASS_PROFILE and bool(add)):
+        raise Refusal(Reason.OPTIONS_ERROR, f"CRT, and nothing else, is given on PROFILE('{CLASS_PROFILE}')")
+    named = None if is_generic(profile) or profile == CLASS_PROFILE else profile
+    if named is not None and not _exists(machine, kind, named):
+        raise Refusal(
+            Reason.UNKNOWN_OBJECT_NAME, f"There is no {kind.lower()} {named} yet: a profile for later ones is generic"
+        )
+    return record
+
+
+def _of(record: AuthorityRecord) -> str:
+    return "group" if record.group else "user (a principal)"
+
+
+def _exists(machine: Machine, kind: Kind, name: str) -> bool:
+    """Whether there is the object; of the kinds that this queue manager has not, all are taken to be there."""
+    if kind is Kind.QUEUE:
+        return name in machine.queues
+    return name in records(machine, TopicAttributes) if kind is Kind.TOPIC else True

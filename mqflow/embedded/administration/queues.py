@@ -1,0 +1,313 @@
+"""The queue manager's objects, defined, altered, deleted and shown: what MQSC does and MQSET shares.
+
+Offers `administration.Administration`. A change holds in memory at once and is durable when the call returns; one the store
+refuses is taken back.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict, replace
+
+from mqflow.embedded.administration.authorities import AuthorityDefinitions
+from mqflow.embedded.administration.command import carry_out
+from mqflow.embedded.administration.interface import HandleStatus, QueueStatus
+from mqflow.embedded.administration.objects import ObjectDefinitions
+from mqflow.embedded.administration.topics import TopicDefinitions
+from mqflow.embedded.calls.open import (
+    TEMPORARY_DYNAMIC,
+    bring_back,
+    delete_queue,
+    input_handles,
+    output_handles,
+    stored_serials,
+)
+from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.calls.wait import wake_all
+from mqflow.embedded.rules.attribute_values import accepted, accepts
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.handle import INPUT, Definition, EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.staging_order import STAGING_QUEUE
+from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
+from mqflow.mqi.attributes.queue import (
+    QUEUE_ATTRIBUTES,
+    QUEUE_MANAGER_ATTRIBUTES,
+    AttributeSpec,
+    QueueAttributes,
+    QueueManagerAttributes,
+)
+from mqflow.mqi.names import is_object_name
+from mqflow.mqi.options import OpenOption, QueueType
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("Definitions", "attributes_now", "change_queue")
+
+_Record = TypeVar("_Record", bound=Struct)
+
+
+def attributes_now(queue: LocalQueue | Definition) -> QueueAttributes:
+    """Return the definition with how the queue stands: depth and open counts."""
+    if isinstance(queue, Definition):
+        return queue.attributes
+    return replace(
+        queue.attributes,
+        depth=queue.depth,
+        open_input_count=len(input_handles(queue)),
+        open_output_count=len(output_handles(queue)),
+    )
+
+
+def change_queue(machine: Machine, queue: LocalQueue | Definition, changes: Mapping[str, object]) -> Callable[[], None]:
+    """Change the fields in memory and wake who waits there; the function returned waits until the change is durable."""
+    before = queue.attributes
+    queue.attributes = machine.dated(_changed(before, changes))
+
+    def undo() -> None:
+        queue.attributes = before
+
+    _wake(queue)
+    if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
+        return _nothing  # the store knows nothing of it, and a restart must not bring it back
+    return make_durable(machine, (QueueDefined(queue.attributes),), undo)
+
+
+def _wake(queue: LocalQueue | Definition) -> None:
+    """Whoever waits on the queue, or on any through this alias, may now be refused."""
+    if isinstance(queue, LocalQueue):
+        wake_all(queue)
+    else:
+        for handle in queue.handles:
+            if handle.queue is not None:
+                wake_all(handle.queue)
+
+
+class Definitions:
+    """`Administration` of one queue manager."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    @property
+    def authorities(self) -> AuthorityDefinitions:
+        """Who may do what."""
+        return AuthorityDefinitions(self._machine)
+
+    @property
+    def publishing(self) -> TopicDefinitions:
+        """Topics and subscriptions."""
+        return TopicDefinitions(self._machine, self._machine.authorities.owner)
+
+    @property
+    def queue_manager(self) -> QueueManagerAttributes:
+        """The queue manager's attributes."""
+        return self._machine.attributes
+
+    def queues(self) -> tuple[QueueAttributes, ...]:
+        """All queues, of every kind, by name; depth and open counts as they are now."""
+        with self._machine.lock:
+            return tuple(attributes_now(self._machine.queues[name]) for name in sorted(self._machine.queues))
+
+    def queue(self, name: str) -> QueueAttributes | None:
+        """The queue of that name, or None."""
+        with self._machine.lock:
+            found = self._machine.queues.get(name)
+            return None if found is None else attributes_now(found)
+
+    def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
+        """Define a queue; 2100 where the name is taken, unless `replace` and the kind is the same."""
+        carry_out(self._machine, "DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
+
+    def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
+        """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
+        carry_out(self._machine, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
+
+    def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
+        """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`, or uncommitted ones."""
+        begin = partial(self._delete, purge=purge, keep_authorities=keep_authorities)
+        carry_out(self._machine, "DELETE", name, lambda: begin(self._known(name)))
+
+    def clear(self, name: str) -> None:
+        """Take every message off a local queue; 2042 while it is open or has uncommitted messages."""
+        carry_out(self._machine, "CLEAR", name, lambda: self._clear(self._local(name)))
+
+    def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
+        """Change fields of the queue manager."""
+        carry_out(self._machine, "ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
+
+    def queue_status(self, name: str) -> QueueStatus:
+        """How a local queue stands; 2085 where there is none."""
+        try:
+            with self._machine.lock:
+                return _status(self._machine, self._local(name))
+        except Refusal as refusal:
+            raise refusal.on("DISPLAY QSTATUS", name, self._machine.name) from None
+
+    @property
+    def objects(self) -> ObjectDefinitions:
+        """Objects that are no queues, and connections."""
+        return ObjectDefinitions(self._machine)
+
+    def _known(self, name: str) -> LocalQueue | Definition:
+        found = self._machine.queues.get(name)
+        if found is None:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
+        return found
+
+    def _local(self, name: str) -> LocalQueue:
+        found = self._known(name)
+        if not isinstance(found, LocalQueue):
+            raise Refusal(Reason.Q_TYPE_ERROR, f"It is {found.attributes.kind.name.lower()}, not a local queue")
+        return found
+
+    def _define(self, attributes: QueueAttributes, *, replacing: bool) -> Callable[[], None]:
+        machine, name = self._machine, attributes.name
+        if not is_object_name(name):
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+        defined = _as_defined(attributes)
+        known = machine.queues.get(name)
+        if known is None:
+            made = machine.define(machine.dated(defined))
+            return make_durable(machine, (QueueDefined(made.attributes),), lambda: _drop(machine, name))
+        if not replacing or known.attributes.kind != defined.kind:
+            raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
+        changes = {field: value for field, value in asdict(defined).items() if field not in _KEPT}
+        return self._alter(known, changes, force=False)
+
+    def _alter(self, queue: LocalQueue | Definition, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
+        if "name" in changes or "kind" in changes:
+            raise Refusal(Reason.SELECTOR_ERROR, "Name and kind of a queue cannot be altered")
+        matters = _matters(queue, changes)
+        if matters:
+            if not force:
+                raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {matters} would change under those who opened it")
+            _changed(queue.attributes, changes)  # what cannot be carried out must not end what others have open
+            queue.changes += 1
+        return change_queue(self._machine, queue, changes)
+
+    def _delete(self, queue: LocalQueue | Definition, *, purge: bool, keep_authorities: bool) -> Callable[[], None]:
+        if queue.handles:
+            raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
+        if isinstance(queue, LocalQueue):
+            if queue.uncommitted:
+                raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
+            if queue.messages and not purge:
+                raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
+        return delete_queue(self._machine, queue, keep_authorities=keep_authorities)
+
+    def _clear(self, queue: LocalQueue) -> Callable[[], None]:
+        if queue.handles or queue.uncommitted:
+            raise Refusal(
+                Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
+            )
+        machine, messages = self._machine, queue.clear()
+        for message in messages:
+            machine.bodies.gone(message)
+        change = QueueCleared(queue.name, stored_serials(queue, messages))
+        return make_durable(machine, (change,), lambda: bring_back(machine, queue, messages))
+
+    def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
+        machine, before = self._machine, self._machine.attributes
+        date, time = machine.now_as_text()
+        machine.attributes = _changed(before, {**changes, "alteration_date": date, "alteration_time": time})
+
+        def undo() -> None:
+            machine.attributes = before
+
+        return make_durable(machine, (QueueManagerDefined(machine.attributes),), undo)
+
+
+_KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
+
+
+def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
+    unknown = set(changes) - set(record.__struct_fields__)
+    if unknown:
+        raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
+    try:
+        changed = convert({**asdict(record), **changes}, type(record), strict=False)
+    except ValidationError as error:
+        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
+    specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
+    for spec in specs:
+        if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
+    return changed
+
+
+def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
+    return tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds)
+
+
+def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
+    """The definition alone, every value checked: how the queue stands is not part of it."""
+    return _changed(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
+
+
+def _nothing() -> None:
+    """Nothing to wait for."""
+
+
+def _drop(machine: Machine, name: str) -> None:
+    del machine.queues[name]
+
+
+def _matters(queue: LocalQueue | Definition, changes: Mapping[str, object]) -> str:
+    """The field that those who have the queue open rely on, if the changes touch one."""
+    now = queue.attributes
+    if isinstance(queue, Definition):
+        touched = [
+            field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
+        ]
+        return touched[0] if touched and queue.handles else ""
+    if now.shareable and not changes.get("shareable", True) and len(input_handles(queue)) > 1:
+        return "SHARE"
+    return "USAGE" if queue.handles and changes.get("usage", now.usage) != now.usage else ""
+
+
+def _status(machine: Machine, queue: LocalQueue) -> QueueStatus:
+    oldest = _oldest_put_at(queue)
+    put_date, put_time = _date_and_time(machine, queue.last_put_at)
+    get_date, get_time = _date_and_time(machine, queue.last_get_at)
+    return QueueStatus(
+        name=queue.name,
+        depth=queue.depth,
+        open_input_count=len(input_handles(queue)),
+        open_output_count=len(output_handles(queue)),
+        uncommitted=queue.uncommitted,
+        oldest_message_age_s=None if oldest is None else max(0, int(machine.clock.wall() - oldest)),
+        last_put_date=put_date,
+        last_put_time=put_time,
+        last_get_date=get_date,
+        last_get_time=get_time,
+        handles=tuple(_handle_status(handle) for handle in queue.handles),
+    )
+
+
+def _oldest_put_at(queue: LocalQueue) -> float | None:
+    if queue.name == STAGING_QUEUE:  # in the order in which messages are due
+        return min((message.put_at for message in queue.messages.values()), default=None)
+    oldest = queue.oldest()
+    return None if oldest is None else oldest.put_at
+
+
+def _date_and_time(machine: Machine, wall_s: float | None) -> tuple[str, str]:
+    return ("", "") if wall_s is None else machine.as_text(wall_s)
+
+
+def _handle_status(handle: EmbeddedHandle) -> HandleStatus:
+    bits = handle.bits
+    exclusive = bits & OpenOption.INPUT_EXCLUSIVE
+    return HandleStatus(
+        application=handle.connection.application_name,
+        user=handle.connection.user,
+        connection=handle.connection.identifier,
+        input_mode=("EXCL" if exclusive else "SHARED") if bits & INPUT else "NO",
+        browse=bool(bits & OpenOption.BROWSE),
+        inquire=bool(bits & OpenOption.INQUIRE),
+        output=bool(bits & OpenOption.OUTPUT),
+        set=bool(bits & OpenOption.SET),
+    )

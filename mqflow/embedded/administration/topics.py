@@ -1,0 +1,304 @@
+"""Topic objects and subscriptions, defined, altered, deleted and shown: what MQSC and PCF do.
+
+Offers `TopicAdministration`. A change holds in memory at once and is durable when the call returns; one the store refuses is
+taken back.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import ValidationError, convert
+from msgspec.structs import asdict, replace
+
+from mqflow.embedded.administration.authorities import end_authorities
+from mqflow.embedded.administration.command import carry_out
+from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.calls.object_records import define_object, records
+from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
+from mqflow.embedded.calls.retained import clear_retained
+from mqflow.embedded.calls.selection import check_selection
+from mqflow.embedded.calls.settle import commit_alone, make_durable, undone_where_refused
+from mqflow.embedded.calls.subscribe import enter, expires_at, new_subscription, remove_subscription
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.handle import Definition
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.stored_objects import deleted
+from mqflow.embedded.state.subscription_index import Subscription
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.mqi.attributes.queue import AttributeSpec
+from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
+from mqflow.mqi.attributes.topic import BASE_TOPIC, TOPIC_ATTRIBUTES, TopicAttributes
+from mqflow.mqi.authorities import Kind
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.names import is_object_name
+from mqflow.mqi.options import SubscribeOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
+from mqflow.mqi.topic_strings import is_topic_string
+
+__all__ = ("TopicDefinitions",)
+
+Wait = Callable[[], None]
+# VARUSER(ANY) and WSCHEMA(TOPIC) are the defaults of DEFINE SUB (q085760).
+_ADMINISTRATIVE: Final = int(
+    SubscribeOption.DURABLE | SubscribeOption.SET_CORREL_ID | SubscribeOption.WILDCARD_TOPIC | SubscribeOption.ANY_USERID
+)
+_NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "selection", "level", "wildcard_schema")
+
+
+class TopicDefinitions:
+    """`TopicAdministration` of one queue manager; `user` is whose subscriptions it defines."""
+
+    def __init__(self, machine: Machine, user: str) -> None:
+        self._machine = machine
+        self._user = user
+
+    def topics(self) -> tuple[TopicAttributes, ...]:
+        """All topic objects, by name."""
+        with self._machine.lock:
+            return tuple(found for _, found in sorted(records(self._machine, TopicAttributes).items()))
+
+    def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
+        """Define a topic object; 2100 where the name is taken unless `replace`, 2425 where another has its topic string."""
+        self._done("DEFINE TOPIC", attributes.name, lambda: self._define_topic(attributes, replacing=replace))
+
+    def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
+        """Change fields of a topic object; 2085 where there is none. Its topic string stays."""
+        self._done("ALTER TOPIC", name, lambda: self._alter_topic(name, changes))
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic object; 2085 where there is none. Subscriptions to its topic stay."""
+        self._done("DELETE TOPIC", name, lambda: self._delete_topic(name))
+
+    def topic_statuses(self) -> tuple[TopicStatus, ...]:
+        """How every topic stands that has an object, a subscription or something retained, by topic string."""
+        machine = self._machine
+        with machine.lock:
+            counts: dict[str, int] = {}
+            for subscription in machine.subscriptions:
+                topic = subscription.attributes.topic_string
+                counts[topic] = counts.get(topic, 0) + 1
+            retained = records(machine, RetainedPublication)
+            objects = {found.topic_string for found in records(machine, TopicAttributes).values()}
+            return tuple(
+                TopicStatus(
+                    topic_string=topic,
+                    attributes=machine.topics.effective(topic),
+                    subscription_count=counts.get(topic, 0),
+                    retained=topic in retained,
+                )
+                for topic in sorted({*counts, *retained, *objects})
+                if topic
+            )
+
+    def clear_retained(self, topic_string: str) -> None:
+        """Forget what is retained on this topic; 2085 where nothing is."""
+        self._done("CLEAR TOPICSTR", topic_string, lambda: self._clear(topic_string))
+
+    def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
+        """All subscriptions, by name."""
+        with self._machine.lock:
+            found = [
+                SubscriptionStatus(
+                    attributes=subscription.attributes,
+                    connection=subscription.holder.connection.identifier if subscription.holder else "",
+                )
+                for subscription in self._machine.subscriptions
+            ]
+        return tuple(sorted(found, key=lambda status: status.attributes.name))
+
+    def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
+        """Define an administrative subscription by values of the table; 2432 where the name is taken unless `replace`."""
+        if replace and self._machine.subscriptions.get(name) is not None:
+            self.alter_subscription(name, values)
+        else:
+            self._done("DEFINE SUB", name, lambda: self._define_subscription(name, values))
+
+    def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
+        """Change a subscription by values of the table; 2428 where there is none."""
+        self._done("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
+
+    def delete_subscription(self, name: str) -> None:
+        """Delete a subscription with its managed queue; 2428 where there is none, 2429 while an application holds it."""
+        self._done("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
+
+    def _done(self, command: str, name: str, begin: Callable[[], Wait]) -> None:
+        try:
+            carry_out(self._machine, command, name, begin)
+        finally:
+            with self._machine.lock:  # also after what was taken back
+                self._machine.topics.changed()
+
+    def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Wait:
+        machine, name = self._machine, attributes.name
+        known = records(machine, TopicAttributes).get(name)
+        if known is not None and not replacing:
+            raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is the topic {known.topic_string}")
+        if known is not None and attributes.topic_string != known.topic_string:
+            raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"It is the topic {known.topic_string}: delete it first")
+        if not is_object_name(name):
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+        if known is None and not is_topic_string(attributes.topic_string):
+            raise Refusal(Reason.TOPIC_STRING_ERROR, "TOPICSTR is needed: 1 to 10240 characters")
+        other = machine.topics.at(attributes.topic_string)
+        if other is not None and other.name != name:
+            raise Refusal(Reason.TOPIC_STRING_ERROR, f"Topic object {other.name} has the topic string {other.topic_string}")
+        return self._keep(_checked(attributes, asdict(attributes)))
+
+    def _alter_topic(self, name: str, changes: Mapping[str, Any]) -> Wait:
+        known = self._topic(name)
+        if changes.get("topic_string", known.topic_string) != known.topic_string:
+            raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"It is the topic {known.topic_string}: delete it and define it again")
+        return self._keep(_checked(known, changes))
+
+    def _delete_topic(self, name: str) -> Wait:
+        self._topic(name)
+        if name == BASE_TOPIC:
+            raise Refusal(Reason.OBJECT_IN_USE, "It is the base of the topic tree")
+        machine, kept = self._machine, records(self._machine, TopicAttributes)
+        ended, restore = end_authorities(machine, Kind.TOPIC, name)
+        found = kept.pop(name)
+
+        def undo() -> None:
+            kept[name] = found
+            restore()
+
+        return make_durable(machine, (deleted(name, TopicAttributes), *ended), undo)
+
+    def _topic(self, name: str) -> TopicAttributes:
+        known = records(self._machine, TopicAttributes).get(name)
+        if known is None:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
+        return known
+
+    def _keep(self, attributes: TopicAttributes) -> Wait:
+        date, time = self._machine.now_as_text()
+        return define_object(self._machine, attributes.name, replace(attributes, alteration_date=date, alteration_time=time))
+
+    def _clear(self, topic_string: str) -> Wait:
+        kept = records(self._machine, RetainedPublication)
+        before = kept.get(topic_string)
+        if before is None:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "Nothing is retained on this topic")
+
+        def undo() -> None:
+            kept[topic_string] = before
+
+        return make_durable(self._machine, clear_retained(self._machine, topic_string), undo)
+
+    def _subscription(self, name: str) -> Subscription:
+        found = self._machine.subscriptions.get(name)
+        if found is None:
+            raise Refusal(Reason.NO_SUBSCRIPTION)
+        return found
+
+    def _define_subscription(self, name: str, values: Mapping[str, Any]) -> Wait:
+        machine = self._machine
+        if not name:
+            raise Refusal(Reason.SUB_NAME_ERROR)
+        if machine.subscriptions.get(name) is not None:
+            raise Refusal(Reason.SUB_ALREADY_EXISTS)
+        plain = SubscriptionAttributes(
+            name=name,
+            identifier=machine.identifiers.identifier(),
+            topic_string="",
+            kind=ADMINISTRATIVE,
+            options=_ADMINISTRATIVE,
+            user=self._user,
+        )
+        wanted = _with(plain, values)
+        topic = topic_string_of(machine, wanted.topic_object, wanted.topic_string)
+        wanted = replace(wanted, topic_string=topic)
+        check_selection(wanted.selection)
+        if wanted.managed:
+            model = machine.topics.effective(topic).durable_model
+            wanted = replace(wanted, destination=managed_queue(machine, model, durable=True, user=wanted.user))
+        elif not wanted.destination:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "DEST is needed, unless DESTCLAS(MANAGED)")
+        elif isinstance(found := machine.queues.get(wanted.destination), Definition) and not found.attributes.target:
+            raise Refusal(Reason.Q_TYPE_ERROR, f"DEST {wanted.destination} is a model")
+        try:
+            subscription, retained = new_subscription(machine, wanted)
+        except Refusal:
+            if wanted.managed:
+                drop_managed(machine, wanted.destination)
+            raise
+        return _with_retained(machine, subscription, enter(machine, subscription), retained)
+
+    def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Wait:
+        machine, before = self._machine, subscription.attributes
+        values = _without_its_topic(machine, before, values)
+        altered = _with(before, values)
+        for field in _NOT_ALTERABLE:
+            if field in values and _with(before, {field: values[field]}) != before:
+                raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"{field.replace('_', ' ')} of a subscription cannot be altered")
+        date, time = machine.now_as_text()
+        if "expiry_tenths" in values:  # what is left of it begins anew
+            altered = replace(altered, expires_at=expires_at(machine, altered.expiry_tenths))
+        subscription.attributes = replace(altered, alteration_date=date, alteration_time=time)
+        if not before.durable:
+            return lambda: None
+
+        def undo() -> None:
+            subscription.attributes = before
+
+        return undone_where_refused(machine, define_object(machine, before.name, subscription.attributes), undo)
+
+    def _delete_subscription(self, subscription: Subscription) -> Wait:
+        if subscription.holder is not None:
+            raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{subscription.holder.connection.application_name} holds it")
+        return remove_subscription(self._machine, subscription) or (lambda: None)
+
+
+def _without_its_topic(machine: Machine, known: SubscriptionAttributes, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values without the topic, where that is the one it has: said by an object, a string, or both."""
+    said = values.get("topic_object", ""), values.get("topic_string", "")
+    if not any(said) or topic_string_of(machine, *said) != known.topic_string:
+        return values
+    return {field: value for field, value in values.items() if field not in {"topic_object", "topic_string"}}
+
+
+def _with_retained(machine: Machine, subscription: Subscription, wait: Wait, retained: UnitOfWork) -> Wait:
+    """Return what waits for the subscription and delivers what is retained for it; with no room for that there is none."""
+
+    def wait_for_both() -> None:
+        wait()
+        try:
+            commit_alone(machine, retained)
+        except MQIError as error:
+            with machine.lock:
+                undone = remove_subscription(machine, subscription)
+            if undone is not None:
+                undone()
+            raise Refusal(error.reason, error.detail) from error
+
+    return wait_for_both
+
+
+def _with(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:
+    try:
+        return with_values(attributes, values)
+    except (ValueError, TypeError) as error:
+        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
+
+
+def _checked(record: TopicAttributes, changes: Mapping[str, Any]) -> TopicAttributes:
+    unknown = set(changes) - set(record.__struct_fields__)
+    if unknown:
+        raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
+    try:
+        changed = convert({**asdict(record), **changes}, TopicAttributes, strict=False)
+    except ValidationError as error:
+        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
+    for spec in TOPIC_ATTRIBUTES:
+        if not _accepts(spec, getattr(changed, spec.field)):
+            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{getattr(changed, spec.field)!r} for {spec.keyword}")
+    return changed
+
+
+def _accepts(spec: AttributeSpec, value: Any) -> bool:
+    if spec.chars:
+        return len(value) <= spec.chars and (not spec.object_name or not value or is_object_name(value))
+    return (spec.words is not None and value in spec.words.values()) or (
+        spec.low < spec.high and spec.low <= value <= spec.high
+    )

@@ -1,0 +1,84 @@
+"""Browse cursors, the browse lock and the marks of cooperating browsers.
+
+Called under the machine's lock. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
+"""
+
+from typing import Final, assert_never
+
+from mqflow.embedded.calls.wait import announce
+from mqflow.embedded.rules.get_plan import Mark
+from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.mqi.options import OpenOption
+
+__all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", "unlock")
+
+_MARKS_KEPT: Final = 1_000
+
+
+def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle) -> bool:
+    """Whether another handle browsed it with a lock: it is not there for anybody else."""
+    return queue.locks.get(message.key, handle) is not handle
+
+
+def lock(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle) -> None:
+    """Hide the message from every other handle; a handle has one lock at a time."""
+    queue.locks[message.key] = handle
+    handle.locked = message.key
+
+
+def unlock(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
+    """Give up the handle's lock; False where it has none. The message is there for others again."""
+    key, handle.locked = handle.locked, None
+    if key is None or queue.locks.pop(key, None) is None:
+        return False
+    message = queue.messages.get(key)
+    if message is not None:
+        announce(queue, message)
+    return True
+
+
+def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle, now_s: float) -> bool:
+    """Whether a mark hides the message from a browse with MQGMO_UNMARKED_BROWSE_MSG."""
+    if message.key in handle.marks:
+        return True
+    return bool(handle.bits & OpenOption.CO_OP) and _co_op_marked(queue, message.key, now_s)
+
+
+def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle, mark: Mark, lapses_at: float | None) -> None:
+    """Do to the mark on the message what the browse asked for."""
+    match mark:
+        case Mark.HANDLE:
+            handle.marks.add(message.key)
+            if len(handle.marks) > 2 * len(queue.messages) + _MARKS_KEPT:  # most are of messages that are gone
+                handle.marks.intersection_update(queue.messages)
+        case Mark.CO_OP:
+            queue.co_op_marks[message.key] = (handle, lapses_at)
+        case Mark.UNMARK_HANDLE:
+            handle.marks.discard(message.key)
+        case Mark.UNMARK_CO_OP:
+            if queue.co_op_marks.pop(message.key, None) is not None:
+                announce(queue, message)
+        case _:
+            assert_never(mark)
+
+
+def forget(handle: EmbeddedHandle, queue: LocalQueue) -> None:
+    """End the lock, and the marks for others, of a handle that closes; who waits for what is unmarked is told."""
+    unlock(queue, handle)
+    unmarked = [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]
+    for key in unmarked:
+        del queue.co_op_marks[key]
+    for key in unmarked if queue.waiters else ():
+        announce(queue, queue.messages[key])
+
+
+def _co_op_marked(queue: LocalQueue, key: int, now_s: float) -> bool:
+    mark = queue.co_op_marks.get(key)
+    if mark is None:
+        return False
+    lapses_at = mark[1]
+    if lapses_at is not None and lapses_at <= now_s:
+        del queue.co_op_marks[key]
+        return False
+    return True

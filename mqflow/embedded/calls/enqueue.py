@@ -1,0 +1,81 @@
+"""How a message comes onto a queue: room checked, serial and place given, into a unit of work or available at once.
+
+The common last step of every put, the applications' and the queue manager's own. Called under the machine's lock.
+"""
+
+from typing import Final
+
+from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
+from mqflow.embedded.calls.settle import release
+from mqflow.embedded.calls.wait import told
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.staging_order import STAGING_QUEUE, order_priority
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Persistence
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("check_persistence", "check_room", "must_be_durable", "place")
+
+_FIFO: Final = 1
+_PERSISTENT: Final = int(Persistence.PERSISTENT)
+
+
+def check_room(machine: Machine, queue: LocalQueue, body_bytes: int) -> None:
+    """Refuse what is too long for the queue (2030) or the queue manager (2031), and anything on a full queue (2053)."""
+    attributes = queue.attributes
+    if body_bytes > attributes.max_message_bytes:
+        raise Refusal(Reason.MSG_TOO_BIG_FOR_Q, f"{body_bytes} bytes; MAXMSGL is {attributes.max_message_bytes}")
+    if body_bytes > machine.attributes.max_message_bytes:
+        raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{body_bytes} bytes; MAXMSGL is {machine.attributes.max_message_bytes}")
+    if len(queue.messages) + queue.uncommitted >= attributes.max_depth:
+        raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {attributes.max_depth}")
+
+
+def check_persistence(queue: LocalQueue, persistence: int) -> None:
+    """Refuse a persistent message on a temporary dynamic queue (2048)."""
+    if persistence == _PERSISTENT and queue.attributes.definition_type == TEMPORARY_DYNAMIC:
+        raise Refusal(Reason.PERSISTENT_NOT_ALLOWED)
+
+
+def place(
+    machine: Machine, unit: UnitOfWork | None, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes, now_s: float
+) -> QueuedMessage:
+    """Put the message into the unit of work, or without one onto the queue. Its place is that of its arrival, which is now.
+
+    One that `must_be_durable` needs a unit of work.
+    """
+    attributes = queue.attributes
+    serial = machine.serial()
+    # The ordering in force when the message arrives decides; later ALTERs move nothing (IBM q103300).
+    by_priority = attributes.message_delivery_sequence != _FIFO
+    priority = min(descriptor.priority, machine.attributes.max_priority) if by_priority else attributes.default_priority
+    if attributes.name == STAGING_QUEUE:
+        priority = order_priority(descriptor, body, machine.clock, machine.steady_clock)
+        wakes, machine.when_staged = machine.when_staged, []
+        for wake in wakes:
+            told(wake)
+    tenths = descriptor.expiry_tenths
+    message = QueuedMessage(
+        order_key(priority, serial),
+        serial,
+        descriptor,
+        body,
+        len(body),
+        now_s,
+        None if tenths < 0 else now_s + tenths / 10,
+    )
+    if attributes.monitoring > 0:
+        queue.last_put_at = now_s
+    if unit is not None:
+        unit.add_put(queue, message)
+    else:
+        release(queue, message)
+    return message
+
+
+def must_be_durable(machine: Machine, descriptor: MessageDescriptor) -> bool:
+    """Whether a message has to go through the store, and so through a unit of work, before it shows."""
+    return machine.durable and descriptor.persistence == _PERSISTENT

@@ -1,0 +1,312 @@
+"""MQGET: the message found, taken or looked at, and handed out.
+
+Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
+"""
+
+from contextlib import suppress
+from functools import partial
+from typing import Final, assert_never
+
+from msgspec.structs import replace
+
+from mqflow.embedded.calls import browse
+from mqflow.embedded.calls.groups import begin_browse, browse_start, browsed, got_message
+from mqflow.embedded.calls.reports import report_delivery, report_expiration
+from mqflow.embedded.calls.selection import passes_over
+from mqflow.embedded.calls.settle import begin_commit
+from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within
+from mqflow.embedded.rules.group_order import check_found
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import BEFORE_FIRST, LocalQueue, QueuedMessage
+from mqflow.embedded.state.handle import INPUT, EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.embedded.storage.store import MessageRemoved
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers.conversion import convert
+from mqflow.mqi.options import Format, OpenOption, Persistence, Report
+from mqflow.mqi.properties.in_rfh2 import Parted, PropertyControl, part, projected, to_header
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.verbs import Got
+
+__all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message")
+
+# Plain numbers: the bits of a flag are slow to test.
+_BROWSE: Final = int(OpenOption.BROWSE)
+_SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
+_DELIVERY: Final = int(Report.COD_MASK)
+_EXPIRATION: Final = int(Report.EXPIRATION_MASK)
+_PERSISTENT: Final = int(Persistence.PERSISTENT)
+MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
+
+
+def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
+    """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, new work while quiescing."""
+    queue = handle.queue
+    if plan.reach is Reach.NEXT:
+        if not handle.bits & INPUT:
+            raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
+    else:
+        if not handle.bits & _BROWSE:
+            raise Refusal(Reason.NOT_OPEN_FOR_BROWSE)
+        if not handle.bits & INPUT and (plan.lock or plan.reach in {Reach.UNDER_CURSOR, Reach.UNLOCK}):
+            raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
+    if queue is None:
+        raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
+    if machine.quiescing and plan.fail_if_quiescing:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    if queue.attributes.get_inhibited:
+        raise Refusal(Reason.GET_INHIBITED, f"GET(DISABLED) on {queue.name}")
+    if handle.alias is not None and handle.alias.attributes.get_inhibited:
+        raise Refusal(Reason.GET_INHIBITED, f"GET(DISABLED) on {handle.alias.attributes.name}")
+    return queue
+
+
+def find(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
+    """Return the message the get is after, or None; expired ones on the way are discarded."""
+    match plan.reach:
+        case Reach.NEXT:
+            own = None if plan.within is Within.NO_UNIT_OF_WORK else handle.connection.unit_of_work
+            return _first(machine, handle, queue, plan, BEFORE_FIRST, own)
+        case Reach.BROWSE_FIRST:
+            return _first(machine, handle, queue, plan, BEFORE_FIRST, None)
+        case Reach.BROWSE_NEXT:
+            return _first(machine, handle, queue, plan, browse_start(handle, plan), None)
+        case Reach.UNDER_CURSOR | Reach.BROWSE_UNDER_CURSOR:
+            return _under_cursor(machine, handle, queue, unmarked_only=plan.unmarked_only)
+        case Reach.UNLOCK:
+            return None
+        case _:
+            assert_never(plan.reach)
+
+
+def get_message(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> tuple[Got | None, UnitOfWork | None]:
+    """Return the message, if there is one, and for a get outside a unit of work the one to commit now, if any."""
+    queue = check_get(machine, handle, plan)
+    if plan.reach is Reach.UNLOCK:
+        if not browse.unlock(queue, handle):
+            raise Refusal(Reason.NO_MSG_LOCKED, completion=CompletionCode.WARNING)
+        return None, None
+    if plan.reach is Reach.BROWSE_FIRST:
+        handle.cursor = BEFORE_FIRST
+        begin_browse(handle, plan)
+    message = find(machine, handle, queue, plan)
+    while message is not None and message.body is None and not machine.bodies.read(queue, message):
+        _set_aside(machine, queue, message)
+        message = find(machine, handle, queue, plan)
+    if message is None:
+        return None, None
+    if plan.logical:
+        check_found(plan.asked, message.descriptor)
+    got = _handed_out(machine, handle, queue, message, plan)
+    if got.reason == Reason.TRUNCATED_MSG_FAILED:
+        return got, None
+    if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
+        _look(machine, handle, queue, message, plan)
+        return got, None
+    unit = _take(machine, handle, queue, message, plan)
+    in_unit = unit is handle.connection.unit_of_work
+    if message.descriptor.message_flags or handle.logical.get is not None:
+        incomplete = got_message(handle, unit, plan, message, in_unit=in_unit)
+        got = replace(got, reason=got.reason or incomplete)
+    return got, None if in_unit else unit
+
+
+def _first(
+    machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
+) -> QueuedMessage | None:
+    match = plan.match
+    if handle.selector is not None:
+        after = max(after, handle.passed_over)
+    all_unselected = match is None and after == handle.passed_over
+    while True:
+        message = queue.next_match(match, after)
+        if unit is not None and unit.puts:
+            message = _earlier(message, unit.next_own(queue, match, after))
+        if message is None:
+            return None
+        if message.expires_at is not None and message.expires_at <= machine.clock.wall():
+            _expire(machine, queue, message, unit)
+        elif (queue.locks and browse.locked_by_other(queue, message, handle)) or (
+            plan.unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic())
+        ):
+            after = message.key
+            all_unselected = False
+        elif handle.selector is not None and _unselected(machine, handle, queue, message):
+            after = message.key
+            if all_unselected:
+                handle.passed_over = after
+        else:
+            return message
+
+
+def _unselected(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
+    """Whether the selector passes it over; a damaged body is not asked, so that the get finds it and sets it aside."""
+    if message.body is None:
+        machine.bodies.read(queue, message)
+    return passes_over(handle, message)
+
+
+def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMessage | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.key < other.key else other
+
+
+def _under_cursor(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
+    message = queue.messages.get(handle.cursor)
+    if message is None or browse.locked_by_other(queue, message, handle):
+        raise Refusal(Reason.NO_MSG_UNDER_CURSOR)
+    if message.expires_at is not None and message.expires_at <= machine.clock.wall():
+        _expire(machine, queue, message, None)
+        raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "It expired")
+    if unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic()):
+        raise Refusal(Reason.MSG_MARKED_BROWSE_CO_OP)
+    return message
+
+
+def _expire(machine: Machine, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
+    """Discard a message that a get or a browse would have returned; one of the getter's own unit of work with its put."""
+    alone = UnitOfWork()
+    if message.descriptor.report & _EXPIRATION:
+        if message.body is None:
+            machine.bodies.read(queue, message)
+        report_expiration(machine, alone, message)
+    if unit is not None and message.key in unit.puts:
+        unit.take_own(queue, message)
+    else:
+        queue.take(message)
+        machine.bodies.gone(message)
+    _discard(machine, alone, message)
+
+
+def _discard(machine: Machine, alone: UnitOfWork, message: QueuedMessage) -> None:
+    """Have it gone from the store together with its report: after a crash there are both, or the message again.
+
+    Where the store has no room for the report, the message goes without.
+    """
+    if message.stored:
+        removed = (MessageRemoved(message.serial),)
+        if not alone.operations:
+            machine.store.write(removed, None)
+            return
+        alone.discarded.append(message.serial)
+        alone.undo.append(partial(machine.store.write, removed, None))
+    with suppress(MQIError):
+        begin_commit(machine, alone, lambda _: None, counted=False)
+
+
+def _set_aside(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> None:
+    """Take a damaged message off its queue. The storage keeps what there is of it, as of one found at the start."""
+    machine.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
+    queue.take(message)
+
+
+def _handed_out(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
+    descriptor, body, warning, properties = _aged(machine, message), message.body or b"", int(Reason.NONE), b""
+    if descriptor.format in MAY_HAVE_PROPERTIES:
+        parted = _parted(machine, handle, queue, descriptor, body, plan)
+        descriptor, body, warning = parted.descriptor, parted.body, parted.reason
+        properties = to_header(parted.properties)
+    reason, body_bytes = int(Reason.NONE), len(body)
+    if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
+        body = body[: plan.buffer_bytes_max]
+        reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else Reason.TRUNCATED_MSG_FAILED
+    elif plan.convert:
+        # One that fits as it is, but not converted, is taken all the same and returned as it is, with 2120.
+        descriptor, body, reason = convert(
+            descriptor,
+            body,
+            ccsid=plan.ccsid,
+            encoding=plan.encoding,
+            queue_manager_ccsid=machine.attributes.ccsid,
+            bytes_max=plan.buffer_bytes_max,
+        )
+        body_bytes = len(body)
+    return Got(
+        descriptor=descriptor,
+        body=body,
+        reason=reason or warning,
+        data_bytes=body_bytes,
+        resolved_queue=queue.attributes.name,
+        message_token=message.serial.to_bytes(16, "big"),
+        properties=properties,
+    )
+
+
+def _parted(
+    machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes, plan: GetPlan
+) -> Parted:
+    """The message as this get shows it: its properties where they stand, apart, or not at all.
+
+    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): PROPCTL is that of the name opened.
+    """
+    first = queue.attributes if handle.alias is None else handle.alias.attributes
+    control = PropertyControl(first.property_control) if plan.properties is None else plan.properties
+    as_defined = plan.properties is None and control is not PropertyControl.FORCE_MQRFH2
+    show = part if plan.in_handle or (plan.message_handle and as_defined) else partial(projected, control=control)
+    return show(descriptor, body, queue_manager_ccsid=machine.attributes.ccsid)
+
+
+def _aged(machine: Machine, message: QueuedMessage) -> MessageDescriptor:
+    """The descriptor with the expiry that is left: at least a tenth, because it is not expired yet."""
+    if message.expires_at is None:
+        return message.descriptor
+    left = max(1, int((message.expires_at - machine.clock.wall()) * 10))
+    # A wall clock that was set back shows no more time left than the sender gave; the message does live longer.
+    return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
+
+
+def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
+    handle.cursor = message.key
+    browsed(handle, plan, message)
+    if handle.locked is not None and not (plan.lock and handle.locked == message.key):
+        browse.unlock(queue, handle)
+    if plan.lock:
+        browse.lock(queue, message, handle)
+    if plan.mark is not None:
+        interval_ms = machine.attributes.mark_browse_interval_ms
+        lapses_at = None if interval_ms < 0 else machine.clock.monotonic() + interval_ms / 1000
+        browse.apply_mark(queue, message, handle, plan.mark, lapses_at)
+
+
+def _take(
+    machine: Machine,
+    handle: EmbeddedHandle,
+    queue: LocalQueue,
+    message: QueuedMessage,
+    plan: GetPlan,
+) -> UnitOfWork | None:
+    """Take the message off, into the unit of work where it belongs, which is returned: to commit at once, if not the own."""
+    own = handle.connection.unit_of_work
+    unit = _unit_of_work(machine, own, message, plan)
+    if unit is own and message.stored:
+        # First, because it can be refused (2192), and then nothing may have happened.
+        harden = queue.attributes.harden_get_backout
+        own.marks.append(machine.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
+    if message.key in own.puts:
+        own.take_own(queue, message)
+    else:
+        queue.take(message)
+        if unit is not None:
+            unit.add_get(queue, message)
+    if handle.bits & _SAVE_ALL_CONTEXT:
+        handle.saved_context = message.descriptor
+    if handle.locked is not None:
+        browse.unlock(queue, handle)
+    if unit is not None and message.descriptor.report & _DELIVERY:
+        report_delivery(machine, unit, _aged(machine, message), message.body or b"")
+    if queue.attributes.monitoring > 0:
+        queue.last_get_at = machine.clock.wall()
+    return unit
+
+
+def _unit_of_work(machine: Machine, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
+    """The connection's; one of its own for a get that must be durable, or goes with a report; or none."""
+    descriptor = message.descriptor
+    delivery = descriptor.report & _DELIVERY
+    if plan.within is Within.UNIT_OF_WORK or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
+        own.check_room(2 if delivery else 1, machine.attributes.max_uncommitted_messages)
+        return own
+    return UnitOfWork() if message.stored or delivery else None

@@ -1,0 +1,101 @@
+"""MQGET for many messages in one step: those of which nothing special is asked, one after the other.
+
+What makes a message special (an expiry, a report, properties, a group, a body on disk) is left to `getting`, one by one. Called
+under the machine's lock.
+"""
+
+from typing import Final
+
+from mqflow.embedded.calls.get import MAY_HAVE_PROPERTIES, check_get
+from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within
+from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption
+from mqflow.verbs import Got
+
+__all__ = ("get_plain",)
+
+_SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
+
+
+def get_plain(machine: Machine, handle: EmbeddedHandle, plan: GetPlan, most: int, bytes_max: int) -> list[Got]:
+    """Take up to `most` messages, of `bytes_max` together, into the unit of work; end before the first that is special.
+
+    Empty where the get itself is special. Refuses what `check_get` does.
+    """
+    queue = check_get(machine, handle, plan)
+    if not _is_plain_get(handle, plan) or not _is_plain_queue(queue, handle):
+        return []
+    own = handle.connection.unit_of_work
+    room = min(most, machine.attributes.max_uncommitted_messages - own.operations)
+    taken: list[QueuedMessage] = []
+    unit: list[Got] = []
+    name = queue.attributes.name
+    for message in queue.first(room):
+        body, descriptor = message.body, message.descriptor
+        if body is None or (body_bytes := len(body)) > bytes_max or not _is_plain(message, descriptor):
+            break
+        if message.stored and not _marked(machine, own, message):
+            break
+        bytes_max -= body_bytes
+        taken.append(message)
+        unit.append(
+            Got(
+                descriptor=descriptor,
+                body=body,
+                data_bytes=body_bytes,
+                resolved_queue=name,
+                message_token=message.serial.to_bytes(16, "big"),
+            )
+        )
+    queue.take_first(taken)
+    own.add_gets(queue, taken)
+    if taken and handle.bits & _SAVE_ALL_CONTEXT:
+        handle.saved_context = taken[-1].descriptor
+    return unit
+
+
+def _marked(machine: Machine, own: UnitOfWork, message: QueuedMessage) -> bool:
+    try:
+        own.marks.append(machine.store.mark_in_flight(message.serial, 0, harden=False))
+    except MQIError:  # the next get meets it again, and says so
+        return False
+    return True
+
+
+def _is_plain_get(handle: EmbeddedHandle, plan: GetPlan) -> bool:
+    return (
+        plan.reach is Reach.NEXT
+        and plan.within is Within.UNIT_OF_WORK
+        and plan.match is None
+        and plan.buffer_bytes_max is None
+        and not plan.convert
+        and not plan.logical
+        and handle.logical.get is None
+        and handle.selector is None
+        and handle.locked is None
+    )
+
+
+def _is_plain_queue(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
+    attributes = queue.attributes
+    return not (
+        queue.locks
+        or attributes.monitoring > 0
+        or attributes.harden_get_backout
+        or handle.connection.unit_of_work.holds_puts_to(queue)
+    )
+
+
+def _is_plain(message: QueuedMessage, descriptor: MessageDescriptor) -> bool:
+    return not (
+        descriptor.backout_count  # goes by itself, or ends a unit of work
+        or descriptor.report
+        or descriptor.message_flags
+        or message.expires_at is not None
+        or descriptor.format in MAY_HAVE_PROPERTIES
+    )

@@ -1,0 +1,116 @@
+"""Groups and segments in the steps of put, get and browse: what is retained for a handle is asked, and kept up to date.
+
+What comes next is `logical_order`'s to say. Called under the machine's lock.
+"""
+
+from functools import partial
+from typing import Final
+
+from mqflow.embedded.rules.get_plan import GetPlan, Reach
+from mqflow.embedded.rules.group_order import Place, in_logical_order, left_open, next_put, place_after
+from mqflow.embedded.rules.put_plan import PutPlan
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+
+__all__ = (
+    "begin_browse",
+    "browse_start",
+    "browsed",
+    "got_message",
+    "in_order",
+    "planned_get",
+    "put_done",
+    "warn_incomplete",
+)
+
+_PUT: Final = "put"
+_GET: Final = "get"
+
+
+def in_order(
+    machine: Machine, handle: EmbeddedHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
+) -> MessageDescriptor:
+    """Return the descriptor of a put with LOGICAL_ORDER: as what comes next."""
+    return next_put(
+        handle.logical.put,
+        descriptor,
+        body_bytes,
+        under_syncpoint=plan.under_syncpoint,
+        new_group_id=machine.identifiers.identifier,
+    )
+
+
+def put_done(
+    handle: EmbeddedHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
+) -> int:
+    """Retain where the put left off; return the reason of a warning where it left something begun in logical order."""
+    before = handle.logical.put
+    after = place_after(descriptor, body_bytes, under_syncpoint=plan.under_syncpoint, logical=plan.logical)
+    _retain(handle, unit, _PUT, before, after)
+    return Reason.NONE if plan.logical else left_open(before)
+
+
+def planned_get(handle: EmbeddedHandle, plan: GetPlan) -> GetPlan:
+    """Return the plan of a get that asks for logical order, or comes after one that did.
+
+    Refuses with 2259 a browse that goes on otherwise than it began, and what `in_logical_order` refuses.
+    """
+    began = handle.logical.browses_logically
+    if plan.reach is Reach.BROWSE_NEXT and began is not None and began != plan.logical:
+        raise Refusal(Reason.INCONSISTENT_BROWSE, "A browse is in logical order from its first message on, or never")
+    return in_logical_order(plan, handle.logical) if plan.logical else plan
+
+
+def got_message(
+    handle: EmbeddedHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool
+) -> int:
+    """Retain where the get left off; return the reason of a warning where it left something begun in logical order."""
+    before = handle.logical.get
+    after = place_after(message.descriptor, message.body_bytes, under_syncpoint=in_unit, logical=plan.logical)
+    _retain(handle, unit, _GET, before, after)
+    return Reason.NONE if plan.logical else left_open(before)
+
+
+def begin_browse(handle: EmbeddedHandle, plan: GetPlan) -> None:
+    """Forget the browse before: this one is in logical order, or is not."""
+    handle.logical.browse = handle.logical.browse_from = None
+    handle.logical.browses_logically = plan.logical
+
+
+def browse_start(handle: EmbeddedHandle, plan: GetPlan) -> int:
+    """Return the place behind which a browse looks: a group stands where its first message does, and its others anywhere."""
+    if not plan.logical:
+        return handle.cursor
+    if handle.logical.browse is not None:
+        return BEFORE_FIRST
+    return handle.cursor if handle.logical.browse_from is None else handle.logical.browse_from
+
+
+def browsed(handle: EmbeddedHandle, plan: GetPlan, message: QueuedMessage) -> None:
+    """Retain where the browse left off."""
+    retained = handle.logical
+    if retained.browses_logically is None:
+        retained.browses_logically = plan.logical
+    if not plan.logical:
+        return
+    if retained.browse is None:
+        retained.browse_from = message.key
+    retained.browse = place_after(message.descriptor, message.body_bytes, under_syncpoint=False, logical=True)
+
+
+def warn_incomplete(handle: EmbeddedHandle) -> None:
+    """Warn, with 2242 or 2241, that a handle that was closed left incomplete what it began in logical order."""
+    reason = max(left_open(handle.logical.put), left_open(handle.logical.get))
+    if reason:
+        raise Refusal(reason, "It is closed; the rest of it was never put, or got", completion=CompletionCode.WARNING)
+
+
+def _retain(handle: EmbeddedHandle, unit: UnitOfWork | None, which: str, before: Place | None, after: Place | None) -> None:
+    if unit is not None:
+        unit.undo.append(partial(setattr, handle.logical, which, before))
+    setattr(handle.logical, which, after)

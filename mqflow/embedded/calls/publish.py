@@ -1,0 +1,294 @@
+"""Publishing: one message put to a topic becomes a copy for each subscription, all of them or, where the rules say so, none.
+
+Which subscriptions get it is decided when it is put; the copies show with the commit, like every put.
+Called under the machine's lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
+PubPriority, SubCorrelId; facts 8.13. What a copy's descriptor keeps of the publisher's is partly uncertain there.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.enqueue import check_room, place
+from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
+from mqflow.embedded.rules.publication_properties import Dressed, dressing
+from mqflow.embedded.rules.put_plan import PutPlan, check_descriptor
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.subscription_index import Subscription
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.mqi.attributes.topic import DeliveryRule, TopicAttributes
+from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
+from mqflow.mqi.options import ApplicationType, Persistence, PutOption, SubscribeOption
+from mqflow.mqi.reason_codes import Reason, reason_name
+from mqflow.mqi.selectors.fields import selectable
+from mqflow.mqi.subscription import PRIORITY_AS_PUBLISHED, RetainedPublication
+from mqflow.mqi.topic_strings import literal_levels
+from mqflow.policy.poison.moved_message import to_dead_letter_queue
+from mqflow.verbs import Put
+
+__all__ = ("Publication", "described", "matching", "place_copies", "prepared", "publication_on", "publish", "wanting")
+
+_RETAIN: Final = int(PutOption.RETAIN)
+_WARN: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED)
+_NOT_OWN: Final = int(PutOption.NOT_OWN_SUBS)
+_DISABLED: Final = 1
+_YES: Final = 2
+_NAME_CHARS: Final = 28
+#: The level at which a program publishes that says nothing of levels.
+_PUBLICATION_LEVEL: Final = 9
+
+
+class Publication(Struct, frozen=True):
+    """What is published: the topic, what holds for it, and the message with nothing left to defaults."""
+
+    topic: str
+    attributes: TopicAttributes
+    descriptor: MessageDescriptor
+    body: bytes
+    now_s: float
+    #: As its copies have it, with their properties.
+    dressed: Dressed
+
+
+class _Copy(Struct, frozen=True):
+    queue: LocalQueue
+    descriptor: MessageDescriptor
+    body: bytes
+
+
+def publish(
+    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> tuple[Put, UnitOfWork | None]:
+    """Place a copy for every subscription and return what MQPUT fills in, and outside a unit of work the one to commit now.
+
+    Refuses with 2051 where the topic is disabled and with 2502 where the delivery rule of the topic cannot be kept: then
+    nobody gets it.
+    """
+    publication, reason = prepared(machine, handle, descriptor, body, plan)
+    subscriptions = matching(machine, publication, handle if plan.for_topics & _NOT_OWN else None)
+    unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
+    placed = place_copies(machine, unit, publication, subscriptions, retain=bool(plan.for_topics & _RETAIN))
+    if not subscriptions and plan.for_topics & _WARN:
+        reason = Reason.NO_SUBS_MATCHED
+    put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
+    return put, unit if placed and not plan.under_syncpoint else None
+
+
+def prepared(
+    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> tuple[Publication, int]:
+    """Return the publication with nothing left to defaults, and the reason of a warning or 0; refuse what is none."""
+    topic = handle.topic or ""
+    if machine.quiescing and plan.fail_if_quiescing:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    if plan.open_option and not handle.bits & plan.open_option:
+        raise Refusal(plan.refused_with)
+    if not isinstance(body, bytes):
+        raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
+    attributes = machine.topics.effective(topic)
+    if attributes.publish == _DISABLED:
+        raise Refusal(Reason.PUT_INHIBITED, f"PUB(DISABLED) holds for topic {topic}")
+    reason = check_descriptor(descriptor)
+    if len(body) > machine.attributes.max_message_bytes:
+        raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{len(body)} bytes; MAXMSGL is {machine.attributes.max_message_bytes}")
+    return publication_on(machine, topic, _resolved(machine, descriptor, attributes, plan), body), reason
+
+
+def publication_on(machine: Machine, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
+    """Return the publication on the topic as it stands now, of a descriptor with nothing left to defaults."""
+    dressed = dressing(topic, descriptor, body, queue_manager_ccsid=machine.attributes.ccsid)
+    return Publication(topic, machine.topics.effective(topic), descriptor, body, machine.clock.wall(), dressed)
+
+
+def matching(machine: Machine, publication: Publication, own: EmbeddedHandle | None = None) -> list[Subscription]:
+    """Return the subscriptions that are to get it; with `own` none that the handle's own connection holds."""
+    wanted = wanting(
+        machine,
+        publication,
+        [
+            subscription
+            for subscription in machine.subscriptions.of_topic(publication.topic)
+            if not subscription.attributes.options & SubscribeOption.PUBLICATIONS_ON_REQUEST
+            and not (own and subscription.holder and subscription.holder.connection is own.connection)
+        ],
+    )
+    levels = [found.attributes.level for found in wanted if found.attributes.level <= _PUBLICATION_LEVEL]
+    return _one_of_each_group([found for found in wanted if levels and found.attributes.level == max(levels)])
+
+
+def wanting(machine: Machine, publication: Publication, subscriptions: list[Subscription]) -> list[Subscription]:
+    """Return those of the topic's subscriptions that are not over, not blocked, and select it."""
+    lookup = selectable(publication.descriptor, publication.body, publication.topic)
+    return [
+        subscription
+        for subscription in subscriptions
+        if not _expired(subscription, publication.now_s)
+        and not _blocked(machine, subscription, publication.topic)
+        and (subscription.selector is None or subscription.selector(lookup))
+    ]
+
+
+def place_copies(
+    machine: Machine, unit: UnitOfWork, publication: Publication, subscriptions: list[Subscription], *, retain: bool = False
+) -> int:
+    """Put the copies into the unit of work and return how many operations that were.
+
+    Refuses with 2502 before anything is placed, and with 2024 where the unit of work has no room for all.
+    """
+    rule = _rule(publication)
+    copies: list[_Copy] = []
+    for subscription in subscriptions:
+        try:
+            copies.append(_deliverable(machine, publication, subscription, copies))
+        except Refusal as refusal:
+            if rule is DeliveryRule.ALL or (rule is DeliveryRule.ALL_DURABLE and subscription.attributes.durable):
+                raise _failed(subscription, refusal, rule) from None
+    unit.check_room(len(copies) + retain, machine.attributes.max_uncommitted_messages)
+    for copy in copies:
+        place(machine, unit, copy.queue, copy.descriptor, copy.body, publication.now_s)
+    if retain:
+        unit.retain(_retained(publication))
+    return len(copies) + retain
+
+
+def _resolved(machine: Machine, descriptor: MessageDescriptor, attributes: TopicAttributes, plan: PutPlan) -> MessageDescriptor:
+    fresh = plan.new_message_id or descriptor.message_id == NO_ID
+    reply_to_queue = "" if plan.suppress_reply_to else descriptor.reply_to_queue
+    as_defined = descriptor.persistence == Persistence.AS_Q_DEF
+    return replace(
+        descriptor,
+        persistence=attributes.default_persistence if as_defined else descriptor.persistence,
+        priority=attributes.default_priority if descriptor.priority < 0 else descriptor.priority,
+        message_id=machine.identifiers.identifier() if fresh else descriptor.message_id,
+        correlation_id=machine.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
+        ccsid=machine.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
+        backout_count=0,
+        reply_to_queue=reply_to_queue,
+        reply_to_queue_manager=(descriptor.reply_to_queue_manager or machine.name) if reply_to_queue else "",
+    )
+
+
+def _deliverable(machine: Machine, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
+    """Return the copy for the subscription's queue, or where that refuses, and USEDLQ says so, for the dead-letter queue."""
+    descriptor, body = described(machine, publication, subscription)
+    name = subscription.attributes.destination
+    try:
+        return _fitting(machine, name, descriptor, body, len(publication.body), before)
+    except Refusal as refusal:
+        dead_letter_queue = machine.attributes.dead_letter_queue
+        if publication.attributes.use_dead_letter_queue != _YES or not dead_letter_queue:
+            raise
+        descriptor, body = to_dead_letter_queue(
+            descriptor,
+            body,
+            reason=refusal.reason,
+            queue=name,
+            queue_manager=machine.name,
+            application_name=machine.name[:_NAME_CHARS],
+            application_type=ApplicationType.QMGR,
+            now=datetime.fromtimestamp(publication.now_s, UTC),
+        )
+        try:
+            return _fitting(machine, dead_letter_queue, descriptor, body, len(body), before)
+        except Refusal:
+            raise refusal from None
+
+
+def _fitting(
+    machine: Machine, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
+) -> _Copy:
+    """Return the copy, where the queue takes `data_bytes`: the publisher's data, to which added properties do not count."""
+    queue = machine.local_queue(name)
+    if queue.attributes.put_inhibited or machine.queues[name].attributes.put_inhibited:
+        raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
+    check_room(machine, queue, data_bytes)
+    if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
+        raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
+    if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
+        # It takes no persistent message (2048), and would without this get none of what is published persistently.
+        descriptor = replace(descriptor, persistence=int(Persistence.NOT_PERSISTENT))
+    if descriptor.priority == PRIORITY_AS_Q_DEF:
+        descriptor = replace(descriptor, priority=queue.attributes.default_priority)
+    return _Copy(queue, descriptor, body)
+
+
+def described(machine: Machine, publication: Publication, subscription: Subscription) -> tuple[MessageDescriptor, bytes]:
+    """Return descriptor and data of a copy: of its own identity, with the subscription's correlation and context."""
+    wanted = subscription.attributes
+    published, body = publication.dressed(wanted.user_data)
+    date, time = machine.timestamps.of(publication.now_s)
+    copy = replace(
+        published,
+        report=0,
+        message_id=machine.identifiers.identifier(),
+        correlation_id=published.correlation_id if wanted.correlation_id == NO_ID else wanted.correlation_id,
+        priority=published.priority if wanted.priority == PRIORITY_AS_PUBLISHED else wanted.priority,
+        user_identifier=wanted.user,
+        accounting_token=wanted.accounting_token,
+        application_identity_data=wanted.application_identity_data,
+        put_application_type=ApplicationType.BROKER,
+        put_application_name=machine.name[:_NAME_CHARS],
+        put_date=date,
+        put_time=time,
+        application_origin_data="",
+    )
+    return copy, body
+
+
+def _rule(publication: Publication) -> DeliveryRule:
+    attributes = publication.attributes
+    persistent = publication.descriptor.persistence == Persistence.PERSISTENT
+    return DeliveryRule(attributes.persistent_delivery if persistent else attributes.nonpersistent_delivery)
+
+
+def _failed(subscription: Subscription, refusal: Refusal, rule: DeliveryRule) -> Refusal:
+    said = f": {refusal.detail}" if refusal.detail else ""
+    word = "PMSGDLV or NPMSGDLV"
+    return Refusal(
+        Reason.PUBLICATION_FAILURE,
+        f"Subscription {subscription.attributes.name} cannot get it on {subscription.attributes.destination} "
+        f"({reason_name(refusal.reason)}{said}), and {word} {rule.name} of the topic wants it delivered; nobody got it",
+    )
+
+
+def _retained(publication: Publication) -> RetainedPublication:
+    tenths = publication.descriptor.expiry_tenths
+    return RetainedPublication(
+        topic_string=publication.topic,
+        descriptor=publication.descriptor,
+        body=publication.body,
+        put_at=publication.now_s,
+        expires_at=None if tenths < 0 else publication.now_s + tenths / 10,
+    )
+
+
+def _expired(subscription: Subscription, now_s: float) -> bool:
+    return subscription.attributes.expires_at is not None and subscription.attributes.expires_at <= now_s
+
+
+def _blocked(machine: Machine, subscription: Subscription, topic: str) -> bool:
+    """WILDCARD(BLOCK): a wildcard above a topic object does not reach that topic and what is below."""
+    if not subscription.wild:
+        return False
+    literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)
+    return machine.topics.blocks_wildcards(topic, len(literal))
+
+
+def _one_of_each_group(subscriptions: list[Subscription]) -> list[Subscription]:
+    """MQSO_GROUP_SUB: of those with one queue and one correlation identifier, a publication is for one."""
+    seen: set[tuple[str, bytes]] = set()
+    chosen: list[Subscription] = []
+    for subscription in subscriptions:
+        attributes = subscription.attributes
+        group = (attributes.destination, attributes.correlation_id)
+        if attributes.options & SubscribeOption.GROUP_SUB:
+            if group in seen:
+                continue
+            seen.add(group)
+        chosen.append(subscription)
+    return chosen

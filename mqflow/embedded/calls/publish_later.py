@@ -1,0 +1,161 @@
+"""Delayed publications: matched when they are put, one staged message for each subscription, delivered if that is still there.
+
+A sender publishes the header of a delayed message in front of its data; what is placed is on the staging queue, in the unit
+of work of the put. Whoever moves it puts the staged message to the subscription's queue: here its header comes off again.
+Called under the machine's lock. Source: IBM, "JMS 2.0 delivery delay", "Publish/subscribe"; the header is ours.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.enqueue import check_room, place
+from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
+from mqflow.embedded.calls.publish import Publication, described, matching, prepared
+from mqflow.embedded.rules.put_plan import PutPlan
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.staging_order import STAGING_QUEUE
+from mqflow.embedded.state.subscription_index import Subscription
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.mqi.attributes.topic import DeliveryRule
+from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
+from mqflow.mqi.errors import HeaderError
+from mqflow.mqi.headers import delay as delay_header
+from mqflow.mqi.headers.delay import DelayHeader
+from mqflow.mqi.options import ObjectType, Persistence, PutOption, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.delivery_delay import Moment, restored, staged
+from mqflow.verbs import Put
+
+__all__ = ("as_published", "is_delayed", "publish_later")
+
+_RETAIN: Final = int(PutOption.RETAIN)
+_WARN: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED)
+_NOT_OWN: Final = int(PutOption.NOT_OWN_SUBS)
+_YES: Final = 2
+
+
+def is_delayed(descriptor: MessageDescriptor, body: bytes) -> bool:
+    """Return whether what is put to a topic is a delayed publication."""
+    header = _header(descriptor, body)
+    return header is not None and header.target_type == ObjectType.TOPIC
+
+
+def publish_later(
+    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> tuple[Put, UnitOfWork | None]:
+    """Stage a copy for every subscription; return what MQPUT fills in, and outside a unit of work the one to commit now.
+
+    Refuses as `publishing.publish` does, and with 2046 a retained publication, with 2502 where PMSGDLV or NPMSGDLV of the
+    topic is not ALLAVAIL, with 2051, 2030 or 2053 where the staging queue does not take all: then none is staged.
+    """
+    header = delay_header.parse(body)
+    sent, data = restored(descriptor, header, body, _sent_at(header))
+    publication, reason = prepared(machine, handle, sent, data, plan)
+    rules = publication.attributes
+    if plan.for_topics & _RETAIN:
+        raise Refusal(Reason.OPTIONS_ERROR, "A retained publication cannot be delayed")
+    if {rules.persistent_delivery, rules.nonpersistent_delivery} != {int(DeliveryRule.ALL_AVAILABLE)}:
+        said = f"PMSGDLV(ALLAVAIL) and NPMSGDLV(ALLAVAIL) do not both hold for topic {publication.topic}"
+        raise Refusal(Reason.PUBLICATION_FAILURE, f"{said}: it takes no delayed publications")
+    subscriptions = matching(machine, publication, handle if plan.for_topics & _NOT_OWN else None)
+    unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
+    _stage(machine, unit, publication, subscriptions, header)
+    if not subscriptions and plan.for_topics & _WARN:
+        reason = Reason.NO_SUBS_MATCHED
+    put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
+    return put, unit if subscriptions and not plan.under_syncpoint else None
+
+
+def as_published(
+    machine: Machine, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes
+) -> tuple[MessageDescriptor, bytes]:
+    """Return the publication that a staged copy is, as it is put to its subscription's queue; anything else as it is.
+
+    Refuses with 2428 where the subscription is over: unsubscribed, expired, or not durable and its subscriber gone.
+    """
+    header = None if queue.name == STAGING_QUEUE else _header(descriptor, body)
+    if header is None or header.subscription_id == NO_ID:
+        return descriptor, body
+    subscription = machine.subscriptions.by_identifier(header.subscription_id)
+    expires_at = None if subscription is None else subscription.attributes.expires_at
+    if subscription is None or (expires_at is not None and expires_at <= machine.clock.wall()):
+        raise Refusal(Reason.NO_SUBSCRIPTION, "The subscription that the publication was matched with is over")
+    now = Moment(
+        wall_ms=int(machine.clock.wall() * 1_000),
+        monotonic_ms=int(machine.clock.monotonic() * 1_000),
+        epoch=machine.clock.monotonic_epoch(),
+    )
+    copy, data = restored(descriptor, header, body, now)
+    # A copy asks for no reports, as one that is not delayed; its MsgId is its own.
+    return replace(copy, report=int(Report.NONE), message_id=machine.identifiers.identifier()), data
+
+
+def _stage(
+    machine: Machine, unit: UnitOfWork, publication: Publication, subscriptions: list[Subscription], header: DelayHeader
+) -> None:
+    staging = machine.local_queue(STAGING_QUEUE)
+    copies = [_copy(machine, publication, subscription, header) for subscription in subscriptions]
+    if copies:
+        _check_staging(machine, staging, len(copies), len(copies[0][1]))
+    unit.check_room(len(copies), machine.attributes.max_uncommitted_messages)
+    for descriptor, data in copies:
+        place(machine, unit, staging, descriptor, data, publication.now_s)
+
+
+def _copy(
+    machine: Machine, publication: Publication, subscription: Subscription, header: DelayHeader
+) -> tuple[MessageDescriptor, bytes]:
+    """Return the staged message for one subscription: what it gets, with what the processor has to know."""
+    copy, body = described(machine, publication, subscription)
+    queue = machine.queues.get(subscription.attributes.destination)
+    if isinstance(queue, LocalQueue):
+        if queue.attributes.definition_type == TEMPORARY_DYNAMIC:  # it takes no persistent message (2048)
+            copy = replace(copy, persistence=int(Persistence.NOT_PERSISTENT))
+        if copy.priority == PRIORITY_AS_Q_DEF:
+            copy = replace(copy, priority=queue.attributes.default_priority)
+    # The MsgId of the publication finds all its copies; the report options are for the processor.
+    own = replace(
+        copy,
+        message_id=publication.descriptor.message_id,
+        report=publication.descriptor.report,
+        expiry_tenths=header.expiry_tenths,
+    )
+    on_queue, data = staged(
+        own,
+        body,
+        target=subscription.attributes.destination,
+        delay_ms=header.delay_ms,
+        now=_sent_at(header),
+        subscription_id=subscription.attributes.identifier,
+        use_dead_letter_queue=publication.attributes.use_dead_letter_queue == _YES,
+    )
+    return replace(on_queue, message_id=machine.identifiers.identifier()), data
+
+
+def _check_staging(machine: Machine, staging: LocalQueue, copies: int, body_bytes: int) -> None:
+    attributes = staging.attributes
+    if attributes.put_inhibited:
+        raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {STAGING_QUEUE}")
+    try:
+        check_room(machine, staging, body_bytes)
+    except Refusal as refusal:
+        raise Refusal(refusal.reason, f"{STAGING_QUEUE}: {refusal.detail}") from None
+    if len(staging.messages) + staging.uncommitted + copies > attributes.max_depth:
+        raise Refusal(Reason.Q_FULL, f"{copies} subscriptions match; MAXDEPTH of {STAGING_QUEUE} is {attributes.max_depth}")
+
+
+def _header(descriptor: MessageDescriptor, body: bytes) -> DelayHeader | None:
+    if descriptor.format != delay_header.FORMAT or not isinstance(body, bytes):
+        return None
+    try:
+        return delay_header.parse(body)
+    except HeaderError:
+        return None
+
+
+def _sent_at(header: DelayHeader) -> Moment:
+    return Moment(wall_ms=header.sent_wall_ms, monotonic_ms=header.sent_monotonic_ms, epoch=header.monotonic_epoch)

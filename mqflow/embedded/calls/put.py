@@ -1,0 +1,149 @@
+"""MQPUT: rights and state checked, descriptor completed, message placed.
+
+Called under the machine's lock. Source: IBM, MQPUT; the order of the checks is ours.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.enqueue import check_persistence, check_room, must_be_durable, place
+from mqflow.embedded.calls.groups import in_order, put_done
+from mqflow.embedded.calls.publish import publish
+from mqflow.embedded.calls.publish_later import as_published, is_delayed, publish_later
+from mqflow.embedded.calls.reports import report_arrival
+from mqflow.embedded.rules.put_plan import PutPlan, Stamp, check_descriptor, with_context
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
+from mqflow.mqi.headers.delay import FORMAT as STAGED
+from mqflow.mqi.options import OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Put
+
+__all__ = ("put_message",)
+
+# Plain numbers: the bits of a flag are slow to test.
+_OUTPUT: Final = int(OpenOption.OUTPUT)
+_SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
+_ARRIVAL: Final = int(Report.COA_MASK)
+_AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
+
+
+def put_message(
+    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan, context: object
+) -> tuple[Put, UnitOfWork | None]:
+    """Place the message and return what MQPUT fills in, and for a put outside a unit of work the one to commit now, if any.
+
+    `context` is the input handle whose context PASS_* options pass on.
+    """
+    if handle.topic is not None:
+        if plan.logical:
+            raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "Groups and segments are put to queues, not to topics")
+        put_to_topic = publish_later if is_delayed(descriptor, body) else publish
+        return put_to_topic(machine, handle, descriptor, body, plan)
+    queue, first = _target(machine, handle, plan)
+    saved = _saved_context(handle, plan, context) if plan.open_option else None
+    if not isinstance(body, bytes):
+        raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
+    if descriptor.format == STAGED:
+        descriptor, body = as_published(machine, queue, descriptor, body)
+    reason = check_descriptor(descriptor)
+    check_room(machine, queue, len(body))
+    now_s = machine.clock.wall()
+    complete = with_context(
+        _resolved(machine, descriptor, first, queue.attributes, plan),
+        plan.context,
+        Stamp(handle.connection.user, handle.connection.application_name, *machine.timestamps.of(now_s)),
+        saved,
+    )
+    check_persistence(queue, complete.persistence)
+    if plan.logical:
+        complete = in_order(machine, handle, plan, complete, len(body))
+    if complete.priority > machine.attributes.max_priority:
+        reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
+    arrival = complete.report & _ARRIVAL
+    unit = _unit_of_work(machine, handle.connection.unit_of_work, plan, complete, operations=2 if arrival else 1)
+    message = place(machine, unit, queue, complete, body, now_s)
+    if unit is not None and arrival:
+        report_arrival(machine, unit, message)
+    if complete.message_flags or handle.logical.put is not None:
+        incomplete = put_done(handle, unit, plan, complete, len(body))
+        reason = reason or incomplete
+    put = Put(descriptor=complete, resolved_queue=queue.attributes.name, resolved_queue_manager=machine.name, reason=reason)
+    return put, None if plan.under_syncpoint else unit
+
+
+def _target(machine: Machine, handle: EmbeddedHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
+    """The queue to put to, and the first definition on the path to it."""
+    queue = handle.queue
+    if queue is None or not handle.bits & _OUTPUT:
+        raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
+    if machine.quiescing and plan.fail_if_quiescing:
+        raise Refusal(Reason.Q_MGR_QUIESCING)
+    if plan.for_topics:
+        raise Refusal(Reason.OPTIONS_ERROR, f"{PutOption(plan.for_topics)!r} is for topics, not for queues")
+    first = queue.attributes if handle.alias is None else handle.alias.attributes
+    for attributes in (first, queue.attributes):
+        if attributes.put_inhibited:
+            raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {attributes.name}")
+    return queue, first
+
+
+def _saved_context(handle: EmbeddedHandle, plan: PutPlan, context: object) -> MessageDescriptor | None:
+    if not handle.bits & plan.open_option:
+        raise Refusal(plan.refused_with)
+    if not plan.from_handle:
+        return None
+    if not isinstance(context, EmbeddedHandle) or not context.open or context.connection is not handle.connection:
+        raise Refusal(Reason.CONTEXT_HANDLE_ERROR, "PASS_* options need an open input handle of the same connection")
+    if not context.bits & _SAVE_ALL_CONTEXT:
+        raise Refusal(Reason.CONTEXT_HANDLE_ERROR)
+    if context.saved_context is None:
+        raise Refusal(Reason.CONTEXT_NOT_AVAILABLE)
+    return context.saved_context
+
+
+def _unit_of_work(
+    machine: Machine, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
+) -> UnitOfWork | None:
+    """The connection's; one of its own for a put that must be durable, or goes with a report; or none."""
+    if not plan.under_syncpoint:
+        return UnitOfWork() if operations > 1 or must_be_durable(machine, descriptor) else None
+    own.check_room(operations, machine.attributes.max_uncommitted_messages)
+    return own
+
+
+def _resolved(
+    machine: Machine, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
+) -> MessageDescriptor:
+    """Fill in what the descriptor leaves to the queue manager: "as the queue defines" is the first definition on the path."""
+    persistence = descriptor.persistence
+    if persistence == _AS_Q_DEF:
+        persistence = first.default_persistence
+    fresh = plan.new_message_id or descriptor.message_id == NO_ID
+    reply_to_queue = "" if plan.suppress_reply_to else descriptor.reply_to_queue
+    return replace(
+        descriptor,
+        persistence=persistence,
+        priority=first.default_priority if descriptor.priority < 0 else descriptor.priority,
+        message_id=machine.identifiers.identifier() if fresh else descriptor.message_id,
+        correlation_id=machine.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
+        ccsid=machine.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
+        expiry_tenths=_capped(descriptor.expiry_tenths, first, queue),
+        backout_count=0,
+        reply_to_queue=reply_to_queue,
+        reply_to_queue_manager=(descriptor.reply_to_queue_manager or machine.name) if reply_to_queue else "",
+    )
+
+
+def _capped(tenths: int, first: QueueAttributes, queue: QueueAttributes) -> int:
+    """CAPEXPRY, of every definition on the path, shortens a longer expiry."""
+    for cap in (first.cap_expiry_tenths, queue.cap_expiry_tenths):
+        if cap > 0 and (tenths < 0 or tenths > cap):
+            tenths = cap
+    return tenths

@@ -1,0 +1,97 @@
+"""The reports a queue manager makes itself: arrival, delivery, expiration; and what becomes of one nobody takes.
+
+A report is put in the unit of work of whoever caused it. One that cannot be put goes to the dead-letter queue
+behind an MQDLH; where there is none, or it refuses as well, it is dropped.
+Source: IBM q097680, "Report (MQLONG)": MQRO_COA, MQRO_COD, MQRO_EXPIRATION; "DeadLetterQName".
+"""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.enqueue import check_persistence, check_room, place
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
+from mqflow.mqi.options import ApplicationType, Feedback, Format, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.moved_message import to_dead_letter_queue
+from mqflow.policy.poison.report import ReportMessage, report
+
+__all__ = ("report_arrival", "report_delivery", "report_expiration")
+
+_NAME_CHARS: Final = 28
+_ON_ITS_WAY: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEADER})
+
+
+def report_arrival(machine: Machine, unit: UnitOfWork, message: QueuedMessage) -> None:
+    """Put the COA report the message asks for, in the putter's unit of work."""
+    _send(machine, unit, message.descriptor, message.body or b"", Report.COA_MASK, Feedback.COA)
+
+
+def report_delivery(machine: Machine, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
+    """Put the COD report the message asks for, in the getter's unit of work.
+
+    A message that is on its way, behind an MQDLH or an MQXQH, was not delivered (recalled, not read again).
+    """
+    if descriptor.format in _ON_ITS_WAY:
+        return
+    _send(machine, unit, descriptor, body, Report.COD_MASK, Feedback.COD)
+
+
+def report_expiration(machine: Machine, unit: UnitOfWork, message: QueuedMessage) -> None:
+    """Put the expiration report the message asks for, in a unit of work of its own; it has no expiry."""
+    descriptor = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
+    _send(machine, unit, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
+
+
+def _send(machine: Machine, unit: UnitOfWork, about: MessageDescriptor, body: bytes, mask: Report, feedback: Feedback) -> None:
+    owed = report(about, body, mask=mask, feedback=feedback)
+    if owed is None:
+        return
+    now = machine.clock.wall()
+    date, time = machine.timestamps.of(now)
+    descriptor = replace(
+        owed.descriptor,
+        message_id=machine.identifiers.identifier() if owed.descriptor.message_id == NO_ID else owed.descriptor.message_id,
+        put_application_type=ApplicationType.QMGR,
+        put_application_name=machine.name[:_NAME_CHARS],
+        put_date=date,
+        put_time=time,
+    )
+    try:
+        _put(machine, unit, replace(owed, descriptor=descriptor))
+    except Refusal as refusal:
+        _dead_letter(machine, unit, replace(owed, descriptor=descriptor), refusal.reason)
+
+
+def _dead_letter(machine: Machine, unit: UnitOfWork, refused: ReportMessage, reason: int) -> None:
+    descriptor, body = to_dead_letter_queue(
+        refused.descriptor,
+        refused.body,
+        reason=reason,
+        queue=refused.reply_to_queue,
+        queue_manager=machine.name,
+        application_name=machine.name[:_NAME_CHARS],
+        application_type=ApplicationType.QMGR,
+        now=datetime.fromtimestamp(machine.clock.wall(), UTC),
+    )
+    # Where nothing takes it, it is gone: a report is the one message a queue manager may drop.
+    with suppress(Refusal):
+        _put(machine, unit, ReportMessage(machine.attributes.dead_letter_queue, "", descriptor, body))
+
+
+def _put(machine: Machine, unit: UnitOfWork, report_message: ReportMessage) -> None:
+    name, descriptor, body = report_message.reply_to_queue, report_message.descriptor, report_message.body
+    if report_message.reply_to_queue_manager not in {"", machine.name}:
+        raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR)
+    queue = machine.local_queue(name)
+    if queue.attributes.put_inhibited or machine.queues[name].attributes.put_inhibited:
+        raise Refusal(Reason.PUT_INHIBITED)
+    check_room(machine, queue, len(body))
+    check_persistence(queue, descriptor.persistence)
+    place(machine, unit, queue, descriptor, body, machine.clock.wall())

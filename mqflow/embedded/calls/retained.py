@@ -1,0 +1,70 @@
+"""Retained publications: what a commit makes of them, and what a new subscriber gets.
+
+The last one on each topic is kept; a persistent one survives a restart. Called under the machine's lock.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mqflow.embedded.state.stored_objects import defined, deleted
+from mqflow.embedded.storage.store import Change
+from mqflow.mqi.options import Persistence
+from mqflow.mqi.subscription import RetainedPublication
+
+if TYPE_CHECKING:  # this module is part of how its state is settled
+    from mqflow.embedded.state.queue_manager_state import Machine
+    from mqflow.embedded.state.subscription_index import Subscription
+
+__all__ = ("clear_retained", "keep_retained", "retained_changes", "retained_for")
+
+_TENTHS: int = 10
+
+
+def retained_changes(machine: "Machine", publications: Sequence[RetainedPublication]) -> list[Change]:
+    """Return what the store has to know of these, the last on each topic."""
+    changes: list[Change] = []
+    for topic, publication in {publication.topic_string: publication for publication in publications}.items():
+        if _persistent(publication):
+            changes.append(defined(topic, publication))
+        elif (before := _kept(machine).get(topic)) is not None and _persistent(before):
+            # Otherwise the older one would be there again after a restart.
+            changes.append(deleted(topic, RetainedPublication))
+    return changes
+
+
+def keep_retained(machine: "Machine", publications: Sequence[RetainedPublication]) -> None:
+    """Make these the retained publications of their topics."""
+    kept = _kept(machine)
+    for publication in publications:
+        kept[publication.topic_string] = publication
+
+
+def clear_retained(machine: "Machine", topic: str) -> list[Change]:
+    """Forget what is retained on the topic, in memory; return what the store has to know."""
+    before = _kept(machine).pop(topic, None)
+    return [deleted(topic, RetainedPublication)] if before is not None and _persistent(before) else []
+
+
+def retained_for(machine: "Machine", subscription: "Subscription") -> Iterator[RetainedPublication]:
+    """Yield what is retained on the topics of the subscription, each with the expiry that is left of it."""
+    now = machine.clock.wall()
+    for topic, publication in tuple(_kept(machine).items()):
+        if not subscription.matches(topic):
+            continue
+        if publication.expires_at is None:
+            yield publication
+        elif publication.expires_at > now:
+            left = max(1, int((publication.expires_at - now) * _TENTHS))
+            yield replace(publication, descriptor=replace(publication.descriptor, expiry_tenths=left))
+        else:
+            machine.store.write(clear_retained(machine, topic), None)
+
+
+def _kept(machine: "Machine") -> dict[str, RetainedPublication]:
+    return machine.objects["retained"]  # type: ignore[return-value]  # as `objects.records`, which needs the whole machine
+
+
+def _persistent(publication: RetainedPublication) -> bool:
+    return publication.descriptor.persistence == Persistence.PERSISTENT

@@ -1,0 +1,44 @@
+"""Which messages a handle opened with a selection string sees: gets and browses pass the others over.
+
+Source: IBM, MQOD SelectionString; rc2459, rc2516. The length, 2519, and for which opens 2516 is the answer were recalled.
+"""
+
+from typing import Final
+
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.handle import INPUT, EmbeddedHandle
+from mqflow.mqi.options import ObjectType, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.selectors.fields import selectable
+from mqflow.mqi.selectors.selector import Selector, SelectorError, compile_selector
+
+__all__ = ("check_selection", "compiled", "passes_over")
+
+_CHARS_MAX: Final = 10_240
+
+
+def check_selection(text: str) -> None:
+    """Refuse with 2459 a selector that makes no sense."""
+    compiled(text)
+
+
+def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
+    """Return the selector, None for an empty text. Refuses with 2459, 2519, and with 2516 where nothing can be selected."""
+    if not text:
+        return None
+    if len(text) > _CHARS_MAX:
+        raise Refusal(Reason.SELECTION_STRING_ERROR, f"{len(text)} characters; a selection string has up to {_CHARS_MAX}")
+    if object_type != ObjectType.Q or not bits & (INPUT | OpenOption.BROWSE):
+        raise Refusal(Reason.SELECTOR_INVALID_FOR_TYPE, "A selection string goes with a queue opened for input or browse")
+    try:
+        return compile_selector(text)
+    except SelectorError as error:
+        raise Refusal(Reason.SELECTOR_SYNTAX_ERROR, str(error)) from error
+
+
+def passes_over(handle: EmbeddedHandle, message: QueuedMessage) -> bool:
+    """Whether the handle's selector does not hold of the message. One whose body is on the disk is asked when it is read."""
+    if handle.selector is None or message.body is None:
+        return False
+    return not handle.selector(selectable(message.descriptor, message.body))

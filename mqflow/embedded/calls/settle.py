@@ -1,0 +1,289 @@
+"""How a unit of work ends: durable first, then visible; or undone.
+
+Nothing a unit of work did shows to others before the store has it on disk, and a message that was got is gone only then. A
+store that refuses undoes the unit of work; a store that does not know stops the queue manager.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.retained import keep_retained, retained_changes
+from mqflow.embedded.calls.wait import announce, told
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.unit_of_work import UnitOfWork
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import Persistence
+from mqflow.mqi.reason_codes import Reason
+from mqflow.world import Runner
+
+__all__ = (
+    "Answer",
+    "back_out",
+    "begin_commit",
+    "commit_alone",
+    "commit_in_memory",
+    "make_durable",
+    "release",
+    "stop",
+    "undone_where_refused",
+)
+
+Done = Callable[[MQIError | None], None]
+_PERSISTENT: Final = int(Persistence.PERSISTENT)
+
+
+class Answer:
+    """What the store answers from its thread, for whoever waits for it."""
+
+    __slots__ = ("_failure", "_outstanding")
+
+    def __init__(self, runner: Runner) -> None:
+        # A lock that the answer opens: every commit makes one, and an Event costs more than the commit itself.
+        self._outstanding = runner.lock()
+        self._outstanding.acquire()  # no `with`: another thread releases it
+        self._failure: Exception | None = None
+
+    def __call__(self, failure: Exception | None) -> None:
+        """Hand the answer over: None, or what went wrong."""
+        self._failure = failure
+        self._outstanding.release()
+
+    def wait(self) -> Exception | None:
+        """Wait for the answer and return it; without the lock, which the store's thread needs."""
+        with self._outstanding:
+            return self._failure
+
+
+def commit_in_memory(machine: Machine, unit: UnitOfWork) -> bool:
+    """Commit a unit of work that nothing of must survive; False where it has to go through the store."""
+    if unit.has_persistent and machine.durable:
+        return False
+    if unit.operations:
+        _apply(machine, unit)
+    return True
+
+
+def begin_commit(machine: Machine, unit: UnitOfWork, done: Done, *, counted: bool = True) -> bool:
+    """Start to commit. True: it is over and `done` is not called; False: `done` is called, from the store's thread.
+
+    Raises what the store answered where that came at once. Where it refused, the unit of work is backed out, and its deliveries
+    count unless not `counted`.
+    """
+    if commit_in_memory(machine, unit):
+        return True
+    changes = _changes(unit)
+    if unit.retained:
+        changes += retained_changes(machine, unit.retained)
+    if not changes:
+        _apply(machine, unit)
+        return True
+    write = _Write(machine, unit, done, counted=counted)
+    machine.store.write(changes, write.finished)
+    return write.over_at_once()
+
+
+def commit_alone(machine: Machine, unit: UnitOfWork) -> None:
+    """Commit what one put or get outside a unit of work did, and wait until it is durable. Called without the lock.
+
+    Raises what the store answered.
+    """
+    answer = Answer(machine.runner)
+    with machine.lock:
+        if begin_commit(machine, unit, answer, counted=False):
+            return
+    failure = answer.wait()
+    if failure is not None:
+        raise failure
+
+
+def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
+    """Undo: gets return to their places, each delivery counted unless not `count`; puts are gone."""
+    for queue, _ in unit.puts.values():
+        queue.uncommitted -= 1
+    changes: list[Change] = []
+    for queue, message in unit.gets:
+        queue.uncommitted -= 1
+        if queue.deleted:  # and what was on it is gone with it
+            machine.bodies.gone(message)
+            continue
+        if count:
+            message.descriptor = replace(message.descriptor, backout_count=message.descriptor.backout_count + 1)
+            if message.stored:
+                changes.append(BackoutCounted(message.serial, message.descriptor.backout_count))
+        release(queue, message)
+    for undo in reversed(unit.undo):
+        undo()
+    marks = tuple(unit.marks)
+    unit.clear()
+    if changes:
+        machine.store.write(changes, None)
+    if marks:  # they stand for the counts until these are on disk themselves, which they are behind them
+        machine.store.release_in_flight(marks)
+
+
+def release(queue: LocalQueue, message: QueuedMessage) -> None:
+    """Make a message available, and wake whom it is for."""
+    queue.add(message)
+    announce(queue, message)
+
+
+def stop(machine: Machine, reason: int) -> None:
+    """Stop at once: units of work that are not being committed are backed out, and everybody who waits is woken."""
+    if machine.stopped:
+        return
+    for connection in sorted(machine.connections, key=lambda each: each.identifier):  # in the order they came, each time
+        connection.lose(reason)
+    machine.stopped = reason
+    machine.wake_everybody()
+
+
+def make_durable(machine: Machine, changes: Sequence[Change], undo: Callable[[], None]) -> Callable[[], None]:
+    """Give the changes of definitions to the store, and return a function that waits until they are durable.
+
+    Call it without the lock. It refuses with what the store answered; where the store refused, `undo` was called first.
+    """
+    answer = Answer(machine.runner)
+    machine.store.write(changes, answer)
+
+    def wait_until_durable() -> None:
+        failure = answer.wait()
+        if failure is None:
+            return
+        with machine.lock:
+            if _refused(failure):
+                undo()
+            else:
+                _fail(machine, failure)
+        raise Refusal(getattr(failure, "reason", Reason.CALL_INTERRUPTED), str(failure))
+
+    return wait_until_durable
+
+
+def undone_where_refused(machine: Machine, wait: Callable[[], None], undo: Callable[[], None]) -> Callable[[], None]:
+    """Return what waits, without the lock, and where it is refused has this undone as well, with the lock."""
+
+    def wait_or_undo() -> None:
+        try:
+            wait()
+        except Refusal:
+            with machine.lock:
+                undo()
+            raise
+
+    return wait_or_undo
+
+
+def _fail(machine: Machine, failure: Exception) -> None:
+    """Stop for good: what the store has, nobody knows."""
+    machine.failure = machine.failure or str(failure)
+    stop(machine, Reason.Q_MGR_STOPPING)
+
+
+def _refused(failure: Exception) -> bool:
+    """Whether the store certainly did not do it; everything else is unknown, and the queue manager ends."""
+    return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
+
+
+class _Write:
+    """A commit on its way to the disk."""
+
+    __slots__ = ("_counted", "_done", "_error", "_machine", "_over", "_unit", "_waiting")
+
+    def __init__(self, machine: Machine, unit: UnitOfWork, done: Done, *, counted: bool) -> None:
+        self._counted = counted
+        self._machine = machine
+        self._unit = unit
+        self._done = done
+        self._over = False
+        self._waiting = False
+        self._error: MQIError | None = None
+
+    def finished(self, failure: Exception | None) -> None:
+        """Take the store's answer, from its thread or from within `write`."""
+        with self._machine.lock:
+            if failure is None:
+                failure = self._applied()
+            if failure is not None:
+                self._error = self._failed(failure)
+            self._over = True
+        if self._waiting:
+            told(lambda: self._done(self._error))
+
+    def over_at_once(self) -> bool:
+        """Whether the answer is there; from now on it is handed to `done`."""
+        if self._over and self._error is not None:
+            raise self._error
+        self._waiting = not self._over
+        return self._over
+
+    def _applied(self) -> Exception | None:
+        """Have it show. What goes wrong there is a defect, and whoever waits must not wait for ever: return it."""
+        try:
+            _apply(self._machine, self._unit)
+        except Exception as error:  # noqa: BLE001 - durable it is, and what is in memory is not to be trusted any more
+            return error
+        return None
+
+    def _failed(self, failure: Exception) -> MQIError:
+        if _refused(failure):
+            back_out(self._machine, self._unit, count=self._counted)
+        else:
+            self._unit.clear()
+            _fail(self._machine, failure)
+        if isinstance(failure, MQIError):
+            return failure
+        return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager=self._machine.name, detail=str(failure))
+
+
+def _changes(unit: UnitOfWork) -> list[Change]:
+    changes: list[Change] = [
+        MessageAdded(_stored(queue, message))
+        for queue, message in unit.puts.values()
+        if message.descriptor.persistence == _PERSISTENT and not queue.deleted
+    ]
+    changes += [MessageRemoved(message.serial) for _, message in unit.gets if message.stored]
+    changes += map(MessageRemoved, unit.discarded)
+    return changes
+
+
+def _stored(queue: LocalQueue, message: QueuedMessage) -> StoredMessage:
+    return StoredMessage(
+        serial=message.serial,
+        queue=queue.name,
+        order_priority=message.order_priority,
+        descriptor=message.descriptor,
+        expires_at=message.expires_at,
+        put_at=message.put_at,
+        body=message.body,
+        body_bytes=message.body_bytes,
+    )
+
+
+def _apply(machine: Machine, unit: UnitOfWork) -> None:
+    for queue, message in unit.gets:
+        queue.uncommitted -= 1
+        if message.stored:
+            machine.bodies.gone(message)
+    if unit.puts:
+        _release_puts(machine, unit)
+    if unit.retained:
+        keep_retained(machine, unit.retained)
+    if unit.marks:
+        machine.store.release_in_flight(tuple(unit.marks))
+    unit.clear()
+
+
+def _release_puts(machine: Machine, unit: UnitOfWork) -> None:
+    for queue, message in unit.puts.values():
+        queue.uncommitted -= 1
+        if queue.deleted:  # as the managed queue of a subscription that ended meanwhile: what was put there is gone with it
+            continue
+        if message.descriptor.persistence == _PERSISTENT and machine.durable:
+            message.stored = True
+            machine.bodies.kept((message,))
+        release(queue, message)

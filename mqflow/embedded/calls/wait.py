@@ -1,0 +1,127 @@
+"""Who waits for a message, and whom an arriving one wakes.
+
+One message wakes one waiter that will take it, and every waiter that only looks. Among those that take it, one that asked for
+this very message by identifier comes first. A waiter that was woken and goes away passes its message on.
+Source: IBM q096780 on MQGMO_WAIT.
+"""
+
+from collections.abc import Callable
+
+from mqflow.embedded.calls.selection import passes_over
+from mqflow.embedded.rules.get_plan import GetPlan, matches
+from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.state.handle import EmbeddedHandle
+
+__all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "told", "wait", "wake_all", "watch", "withdraw")
+
+
+class Waiter:
+    """A get that found nothing, or somebody who watches the queue. `wake` is called at most once, and only hands over."""
+
+    __slots__ = ("handle", "plan", "promised", "queue", "wake")
+
+    def __init__(
+        self, queue: LocalQueue, wake: Callable[[], None], handle: EmbeddedHandle | None = None, plan: GetPlan | None = None
+    ) -> None:
+        self.queue = queue
+        self.wake = wake
+        #: Whose get it is, and what it asks for; None for who watches.
+        self.handle = handle
+        self.plan = plan
+        #: The key of the message it was woken for.
+        self.promised: int | None = None
+
+
+def wait(handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
+    """Register the wait and return it. A handle waits once: an earlier wait of it is withdrawn."""
+    stop_waiting(handle)
+    waiter = Waiter(queue, wake, handle, plan)
+    queue.waiters.append(waiter)
+    handle.waiter = waiter
+    return waiter
+
+
+def watch(queue: LocalQueue, wake: Callable[[], None]) -> Waiter:
+    """Register who wants to hear of the next message that becomes available, whichever, and return the wait."""
+    waiter = Waiter(queue, wake)
+    queue.waiters.append(waiter)
+    return waiter
+
+
+def stop_waiting(handle: EmbeddedHandle) -> None:
+    """Withdraw the wait of a handle, if there is one."""
+    if handle.waiter is not None:
+        withdraw(handle.waiter)
+        handle.waiter = None
+
+
+def interrupt(handle: EmbeddedHandle) -> None:
+    """End the wait of a handle whose connection ends, and wake who waits: the get will say why."""
+    waiter = handle.waiter
+    if waiter is not None and waiter in waiter.queue.waiters:
+        waiter.queue.waiters.remove(waiter)
+        told(waiter.wake)
+
+
+def withdraw(waiter: Waiter) -> None:
+    """End the wait; if it was woken for a message that is still there, that message wakes another."""
+    queue = waiter.queue
+    if waiter in queue.waiters:
+        queue.waiters.remove(waiter)
+    elif waiter.promised is not None:
+        message = queue.messages.get(waiter.promised)
+        waiter.promised = None
+        if message is not None:
+            announce(queue, message)
+
+
+def announce(queue: LocalQueue, message: QueuedMessage) -> None:
+    """Wake whoever an available message is for."""
+    while queue.waiters:
+        takes, looks = _chosen(queue, message)
+        for waiter in looks:
+            queue.waiters.remove(waiter)
+            told(waiter.wake)
+        if takes is None:
+            return
+        queue.waiters.remove(takes)
+        takes.promised = message.key
+        if told(takes.wake):
+            return
+
+
+def wake_all(queue: LocalQueue) -> None:
+    """Wake everybody who waits on the queue: their gets may fail with something new."""
+    waiters, queue.waiters = queue.waiters, []
+    for waiter in waiters:
+        told(waiter.wake)
+
+
+def told(tell: Callable[[], None]) -> bool:
+    """Hand over to whoever waits; False where nobody is there any more.
+
+    A unit of work must not fail because the event loop of another has ended: asyncio and trio raise `RuntimeError` then.
+    """
+    try:
+        tell()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, list[Waiter]]:
+    """The one who will take the message, if any, and all who only look at it."""
+    takes: Waiter | None = None
+    looks: list[Waiter] = []
+    for waiter in queue.waiters:
+        if waiter.plan is None or waiter.handle is None:
+            looks.append(waiter)
+            continue
+        match = waiter.plan.match
+        if (match is not None and not matches(match, message.descriptor)) or passes_over(waiter.handle, message):
+            continue
+        if waiter.plan.looks_only:
+            looks.append(waiter)
+        elif takes is None or (takes.plan is not None and takes.plan.match is None and match is not None):
+            takes = waiter
+    return takes, looks

@@ -1,0 +1,243 @@
+"""What an MQGET asks for, worked out once for each `GetOptions`: what it matches, whether it takes, how it reaches the message.
+
+Pure: refuses what a queue manager refuses (2046, 2090, 2247, 2460) and knows no queue.
+Source: IBM q096780 (MQGMO options), MatchOptions; rc2046, rc2090, rc2247, rc2460.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
+from mqflow.mqi.option_names import option_names
+from mqflow.mqi.options import Encoding, GetOption, MatchOption
+from mqflow.mqi.properties.in_rfh2 import PropertyControl
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+
+__all__ = ("GetPlan", "Mark", "Match", "Reach", "Within", "matches", "plan_get")
+
+_Choice = TypeVar("_Choice")
+
+
+class Reach(Enum):
+    """Which message a get is after."""
+
+    NEXT = "take the first that matches"
+    UNDER_CURSOR = "take the one under the browse cursor"
+    BROWSE_FIRST = "look at the first that matches"
+    BROWSE_NEXT = "look at the next that matches"
+    BROWSE_UNDER_CURSOR = "look at the one under the cursor again"
+    UNLOCK = "only give up the lock"
+
+
+class Within(Enum):
+    """Whether the get is part of the unit of work."""
+
+    NO_UNIT_OF_WORK = "outside"
+    UNIT_OF_WORK = "inside"
+    IF_PERSISTENT = "inside for a persistent message"
+
+
+class Mark(Enum):
+    """What a browse does to the mark on the message it returns."""
+
+    HANDLE = "mark for this handle"
+    CO_OP = "mark for all cooperating handles"
+    UNMARK_HANDLE = "take this handle's mark off"
+    UNMARK_CO_OP = "take the cooperating mark off"
+
+
+class Match(Struct, frozen=True, kw_only=True, gc=False):
+    """Which fields must be equal; None does not matter."""
+
+    message_id: bytes | None = None
+    correlation_id: bytes | None = None
+    group_id: bytes | None = None
+    sequence_number: int | None = None
+    offset: int | None = None
+    #: From the message token.
+    serial: int | None = None
+
+
+class GetPlan(Struct, frozen=True, kw_only=True, gc=False):
+    """A `GetOptions`, understood."""
+
+    reach: Reach
+    within: Within
+    match: Match | None = None
+    #: With LOGICAL_ORDER, what was asked for; `match` is what comes next.
+    asked: Match | None = None
+    waits: bool
+    #: 0 does not wait, -1 waits for ever.
+    wait_ms: int = 0
+    lock: bool
+    mark: Mark | None
+    unmarked_only: bool
+    accept_truncated: bool
+    convert: bool
+    fail_if_quiescing: bool
+    buffer_bytes_max: int | None = None
+    ccsid: int = CCSID_Q_MGR
+    encoding: int = Encoding.NATIVE
+    #: What becomes of message properties; None is as PROPCTL says.
+    properties: PropertyControl | None
+    #: Whether they go apart from the body whatever PROPCTL says, and whether they can.
+    in_handle: bool
+    #: LOGICAL_ORDER: groups and segments in theirs, wherever they are on the queue.
+    logical: bool
+    message_handle: bool = False
+
+    @property
+    def looks_only(self) -> bool:
+        """Whether it leaves the message where it is, for everybody: a browse without a lock."""
+        return self.reach in _BROWSES and not self.lock
+
+
+def matches(match: Match, descriptor: MessageDescriptor) -> bool:
+    """Return whether every field asked for is equal; the serial is not the descriptor's and not looked at."""
+    return (
+        (match.message_id is None or match.message_id == descriptor.message_id)
+        and (match.correlation_id is None or match.correlation_id == descriptor.correlation_id)
+        and (match.group_id is None or match.group_id == descriptor.group_id)
+        and (match.sequence_number is None or match.sequence_number == descriptor.sequence_number)
+        and (match.offset is None or match.offset == descriptor.offset)
+    )
+
+
+_BROWSES: Final = frozenset({Reach.BROWSE_FIRST, Reach.BROWSE_NEXT, Reach.BROWSE_UNDER_CURSOR})
+#: Those that look for a message; under the cursor it is found already.
+_MATCHING: Final = frozenset({Reach.NEXT, Reach.BROWSE_FIRST, Reach.BROWSE_NEXT})
+_REACHES: Final = {
+    GetOption.MSG_UNDER_CURSOR: Reach.UNDER_CURSOR,
+    GetOption.BROWSE_FIRST: Reach.BROWSE_FIRST,
+    GetOption.BROWSE_NEXT: Reach.BROWSE_NEXT,
+    GetOption.BROWSE_MSG_UNDER_CURSOR: Reach.BROWSE_UNDER_CURSOR,
+    GetOption.UNLOCK: Reach.UNLOCK,
+}
+_SCOPES: Final = {
+    GetOption.SYNCPOINT: Within.UNIT_OF_WORK,
+    GetOption.NO_SYNCPOINT: Within.NO_UNIT_OF_WORK,
+    GetOption.SYNCPOINT_IF_PERSISTENT: Within.IF_PERSISTENT,
+}
+_MARKS: Final = {
+    GetOption.MARK_BROWSE_HANDLE: Mark.HANDLE,
+    GetOption.MARK_BROWSE_CO_OP: Mark.CO_OP,
+    GetOption.UNMARK_BROWSE_HANDLE: Mark.UNMARK_HANDLE,
+    GetOption.UNMARK_BROWSE_CO_OP: Mark.UNMARK_CO_OP,
+}
+_CONTROLS: Final = {
+    GetOption.PROPERTIES_FORCE_MQRFH2: PropertyControl.FORCE_MQRFH2,
+    GetOption.NO_PROPERTIES: PropertyControl.NONE,
+    GetOption.PROPERTIES_IN_HANDLE: PropertyControl.ALL,
+    GetOption.PROPERTIES_COMPATIBILITY: PropertyControl.COMPATIBILITY,
+}
+_ALONE_WITH_UNLOCK: Final = GetOption.UNLOCK | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING
+_NOT_HERE: Final = GetOption.COMPLETE_MSG | GetOption.ALL_MSGS_AVAILABLE | GetOption.ALL_SEGMENTS_AVAILABLE
+_ZOS_ONLY: Final = GetOption.SET_SIGNAL | GetOption.MARK_SKIP_BACKOUT
+_ALL: Final = sum(option for option in GetOption if option.value.bit_count() == 1)
+_ALL_MATCHES: Final = sum(MatchOption)
+_ANY: Final = Match()
+# Plain numbers: the bits of a flag are slow to test.
+_MSG_ID, _CORREL_ID, _GROUP_ID, _MSG_SEQ_NUMBER, _OFFSET, _MSG_TOKEN = (int(option) for option in MatchOption)
+
+
+def plan_get(options: GetOptions) -> GetPlan:
+    """Return what the options ask for.
+
+    Refuses with 2046 options that exclude each other, 2090 a wait below -1, 2247 unknown match options, 2298 what the embedded
+    queue manager does not offer, 2460 properties in a message handle where there is none. Without a syncpoint option the get is
+    outside the unit of work, as on Multiplatforms.
+    """
+    plan = _plan_of(int(options.options))
+    if plan.waits and options.wait_ms < WAIT_UNLIMITED:
+        raise Refusal(Reason.WAIT_INTERVAL_ERROR, f"{options.wait_ms} ms; 0 or more, or -1 for ever")
+    if plan.in_handle and not options.message_handle:
+        raise Refusal(Reason.HMSG_ERROR, "PROPERTIES_IN_HANDLE needs a message handle")
+    return replace(
+        plan,
+        match=_match(options) if plan.reach in _MATCHING else None,
+        wait_ms=options.wait_ms if plan.waits else 0,
+        buffer_bytes_max=options.buffer_bytes_max,
+        ccsid=options.ccsid,
+        encoding=options.encoding,
+        message_handle=options.message_handle,
+    )
+
+
+@lru_cache(maxsize=256)
+def _plan_of(bits: int) -> GetPlan:
+    """What the bits alone say: a program that gets by identifier makes options for each get, with the same bits."""
+    asked = GetOption(bits)
+    _refuse_conflicts(asked)
+    reach = _only(asked, _REACHES, "ways to reach a message") or Reach.NEXT
+    within = _only(asked, _SCOPES, "syncpoint options") or Within.NO_UNIT_OF_WORK
+    mark = _only(asked, _MARKS, "mark options")
+    lock = bool(asked & GetOption.LOCK)
+    waits = bool(asked & GetOption.WAIT)
+    if within is not Within.NO_UNIT_OF_WORK and reach not in {Reach.NEXT, Reach.UNDER_CURSOR}:
+        raise Refusal(Reason.OPTIONS_ERROR, "A browse or an unlock is never part of a unit of work")
+    if (lock or mark is not None) and reach not in _BROWSES:
+        raise Refusal(Reason.OPTIONS_ERROR, "LOCK and the marks go with a browse")
+    if waits and reach not in _MATCHING:
+        raise Refusal(Reason.OPTIONS_ERROR, "There is nothing to wait for under a cursor")
+    return GetPlan(
+        reach=reach,
+        within=within,
+        waits=waits,
+        lock=lock,
+        mark=mark,
+        unmarked_only=bool(asked & GetOption.UNMARKED_BROWSE_MSG),
+        accept_truncated=bool(asked & GetOption.ACCEPT_TRUNCATED_MSG),
+        convert=bool(asked & GetOption.CONVERT),
+        fail_if_quiescing=bool(asked & GetOption.FAIL_IF_QUIESCING),
+        properties=_only(asked, _CONTROLS, "property options"),
+        in_handle=bool(asked & GetOption.PROPERTIES_IN_HANDLE),
+        logical=bool(asked & GetOption.LOGICAL_ORDER),
+    )
+
+
+def _refuse_conflicts(asked: GetOption) -> None:
+    if unknown := int(asked) & ~_ALL:
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{unknown:x} is no MQGMO option")
+    if asked & _ZOS_ONLY:
+        raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(asked & _ZOS_ONLY)} is for z/OS only")
+    if asked & _NOT_HERE:
+        said = f"The embedded queue manager does not offer {option_names(asked & _NOT_HERE)}"
+        raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, said)
+    if asked & GetOption.UNLOCK and asked & ~_ALONE_WITH_UNLOCK:
+        raise Refusal(Reason.OPTIONS_ERROR, f"UNLOCK goes with nothing else, here {option_names(asked)}")
+
+
+def _only(asked: GetOption, choices: Mapping[GetOption, _Choice], what: str) -> _Choice | None:
+    found = [choice for option, choice in choices.items() if asked & option]
+    if len(found) > 1:
+        raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(asked)} has more than one of the {what}")
+    return found[0] if found else None
+
+
+def _match(options: GetOptions) -> Match | None:
+    wanted = int(options.match)
+    if not wanted:
+        return None
+    if unknown := wanted & ~_ALL_MATCHES:
+        raise Refusal(Reason.MATCH_OPTIONS_ERROR, f"0x{unknown:x} is no MQMO option")
+    match = Match(
+        message_id=_identifier(options.message_id) if wanted & _MSG_ID else None,
+        correlation_id=_identifier(options.correlation_id) if wanted & _CORREL_ID else None,
+        group_id=_identifier(options.group_id) if wanted & _GROUP_ID else None,
+        sequence_number=options.sequence_number if wanted & _MSG_SEQ_NUMBER else None,
+        offset=options.offset if wanted & _OFFSET else None,
+        serial=int.from_bytes(options.message_token, "big") if wanted & _MSG_TOKEN else None,
+    )
+    return None if match == _ANY else match
+
+
+def _identifier(wanted: bytes) -> bytes | None:
+    """All zeros match any identifier (MQMI_NONE, MQCI_NONE)."""
+    return None if wanted == NO_ID else wanted

@@ -1,0 +1,65 @@
+"""Which MQOO options go together, and with which kind of object.
+
+Pure. Source: IBM, MQOPEN options; rc2045, rc2046.
+"""
+
+from typing import Final
+
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.handle import INPUT
+from mqflow.mqi.option_names import option_names
+from mqflow.mqi.options import ObjectType, OpenOption
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("CONTEXT", "check_open_options")
+
+CONTEXT: Final = int(
+    OpenOption.PASS_IDENTITY_CONTEXT
+    | OpenOption.PASS_ALL_CONTEXT
+    | OpenOption.SET_IDENTITY_CONTEXT
+    | OpenOption.SET_ALL_CONTEXT
+)
+_USES: Final = INPUT | int(OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.INQUIRE | OpenOption.SET)
+_ALL: Final = sum(OpenOption)
+_EXCLUDING: Final = (
+    OpenOption.INPUT_AS_Q_DEF | OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE,
+    OpenOption.BIND_ON_OPEN | OpenOption.BIND_NOT_FIXED | OpenOption.BIND_ON_GROUP,
+    OpenOption.READ_AHEAD | OpenOption.NO_READ_AHEAD,
+)
+#: What makes sense on the queue manager itself.
+_FOR_QUEUE_MANAGERS: Final = int(
+    OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING | OpenOption.ALTERNATE_USER_AUTHORITY | OpenOption.RESOLVE_NAMES
+)
+
+
+#: What makes sense on a topic.
+_FOR_TOPICS: Final = CONTEXT | int(
+    OpenOption.OUTPUT
+    | OpenOption.FAIL_IF_QUIESCING
+    | OpenOption.ALTERNATE_USER_AUTHORITY
+    | OpenOption.RESOLVE_NAMES
+    | OpenOption.NO_MULTICAST
+    | OpenOption.BIND_ON_OPEN
+    | OpenOption.BIND_NOT_FIXED
+    | OpenOption.BIND_ON_GROUP
+)
+
+
+def check_open_options(options: OpenOption, object_type: ObjectType) -> None:
+    """Refuse options that exclude each other or say nothing (2046), and what the object's type does not take (2045)."""
+    bits = int(options)
+    if bits & ~_ALL:
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL:x} is no MQOO option")
+    if not bits & _USES:
+        raise Refusal(Reason.OPTIONS_ERROR, "At least one of INPUT_*, BROWSE, OUTPUT, INQUIRE and SET is needed")
+    for group in _EXCLUDING:
+        if (bits & group).bit_count() > 1:
+            raise Refusal(Reason.OPTIONS_ERROR, f"Only one of {option_names(OpenOption(group))} can be asked for")
+    if bits & OpenOption.SAVE_ALL_CONTEXT and not bits & INPUT:
+        raise Refusal(Reason.OPTIONS_ERROR, "SAVE_ALL_CONTEXT goes with one of INPUT_*")
+    if bits & CONTEXT and not bits & OpenOption.OUTPUT:
+        raise Refusal(Reason.OPTIONS_ERROR, "PASS_* and SET_* context go with OUTPUT")
+    if object_type == ObjectType.TOPIC and bits & ~_FOR_TOPICS:
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A topic can be opened for OUTPUT only; MQSUB gets what is published")
+    if object_type == ObjectType.Q_MGR and bits & ~_FOR_QUEUE_MANAGERS:
+        raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A queue manager can be opened for INQUIRE only")

@@ -1,0 +1,90 @@
+"""Which message bodies are in memory: all that fit, and of durable messages beyond that only those next in line.
+
+A stored message whose body does not fit is left on disk, and read back with its neighbours when its turn is near.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.storage.store import Store
+
+__all__ = ("BODY_BYTES_MAX", "Bodies")
+
+BODY_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Bodies of committed durable messages kept in memory."""
+# Beyond the bound by so much: one part in so many, and one batch.
+_READ_BACK_PART: Final = 4
+_BATCH_MESSAGES: Final = 256
+_BATCH_BYTES: Final = 16 * 1024 * 1024
+
+
+class Bodies:
+    """Counts the bodies of stored messages that are in memory, and keeps the count below a bound."""
+
+    __slots__ = ("_bytes", "_bytes_max", "_read_back", "_read_back_bytes", "_store")
+
+    def __init__(self, store: Store, bytes_max: int = BODY_BYTES_MAX) -> None:
+        self._store = store
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        #: Whose bodies were read back, the first one first, and how long they are together.
+        self._read_back: deque[QueuedMessage] = deque()
+        self._read_back_bytes = 0
+
+    def kept(self, messages: Iterable[QueuedMessage]) -> None:
+        """Count the bodies of those that are stored, and drop what does not fit any more: it is read back when needed."""
+        for message in messages:
+            if message.body is None or not message.stored:
+                continue
+            if self._bytes + message.body_bytes > self._bytes_max:
+                message.body = None
+            else:
+                self._bytes += message.body_bytes
+
+    def gone(self, message: QueuedMessage) -> None:
+        """Let go of the body of a message that is gone for good, if it is stored: one that comes back all the same is read."""
+        if message.stored and message.body is not None:
+            self._drop(message)
+
+    def read(self, queue: LocalQueue, message: QueuedMessage) -> bool:
+        """Read the message's body and those of its followers from disk; False where the message is damaged."""
+        wanted: dict[int, QueuedMessage] = {}
+        batch_bytes = 0
+        for key in queue.next_keys(message, _BATCH_MESSAGES):
+            near = queue.messages[key]
+            if near.body is None:
+                batch_bytes += near.body_bytes
+                if wanted and batch_bytes > _BATCH_BYTES:
+                    break
+                wanted[near.serial] = near
+        self._make_room(batch_bytes)
+        for serial, body in self._store.read_bodies(tuple(wanted)).items():
+            if body is not None:
+                wanted[serial].body = body
+                self._bytes += wanted[serial].body_bytes
+                self._read_back_bytes += wanted[serial].body_bytes
+                self._read_back.append(wanted[serial])
+        return message.body is not None
+
+    def _make_room(self, wanted_bytes: int) -> None:
+        """Drop what was read back longest ago: who browses a deep queue must not have all of it in memory.
+
+        A part of the bound is for what was read back even where all of it is taken: those who read on two queues by turns would
+        read the same again and again.
+        """
+        read_back = self._read_back
+        while read_back and (read_back[0].body is None or self._are_too_many(wanted_bytes)):
+            message = read_back.popleft()
+            self._read_back_bytes -= message.body_bytes
+            if message.body is not None:
+                self._drop(message)
+
+    def _are_too_many(self, wanted_bytes: int) -> bool:
+        room = self._bytes_max // _READ_BACK_PART
+        return self._bytes + wanted_bytes > self._bytes_max and self._read_back_bytes + wanted_bytes > room
+
+    def _drop(self, message: QueuedMessage) -> None:
+        message.body = None
+        self._bytes -= message.body_bytes

@@ -1,0 +1,177 @@
+"""The state of the embedded queue manager, and what everybody who changes it needs: clock, serials, names, the lock.
+
+Every function that takes a `Machine` is called with its lock held, unless it says otherwise. Knows no verb.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.wait import wake_all
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.access import Authorities
+from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.body_cache import Bodies
+from mqflow.embedded.state.handle import Definition
+from mqflow.embedded.state.identifiers import Identifiers, Timestamps
+from mqflow.embedded.state.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
+from mqflow.embedded.state.stored_objects import kind_of, load_objects
+from mqflow.embedded.state.subscription_index import Subscriptions
+from mqflow.embedded.state.topic_tree import TopicTree
+from mqflow.embedded.state.users import THIS_USER_ONLY, Users
+from mqflow.embedded.storage.store import Snapshot, Store, StoredMessage
+from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.authority_records import AuthorityRecord
+from mqflow.mqi.options import QueueType
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionAttributes
+from mqflow.world import THREADS, Clock, Runner
+
+if TYPE_CHECKING:  # the machine keeps a list of them; a connection does the rest
+    from mqflow.embedded.connection import EmbeddedConnection
+
+__all__ = ("Machine",)
+
+
+class Machine:
+    """What the queue manager knows. One lock guards it all."""
+
+    def __init__(
+        self,
+        attributes: QueueManagerAttributes,
+        *,
+        store: Store,
+        clock: Clock,
+        snapshot: Snapshot,
+        users: Users = THIS_USER_ONLY,
+        runner: Runner = THREADS,
+    ) -> None:
+        #: Makes what its threads wait with.
+        self.runner = runner
+        # Reentrant because a store may call back before its `write` returns.
+        self.lock = threading.RLock()
+        self.attributes = attributes
+        self.store = store
+        self.clock = clock
+        self.durable = store.durable
+        self.queues: dict[str, LocalQueue | Definition] = {}
+        #: What is no queue: kind, name, record; see `objects`.
+        self.objects = load_objects(snapshot.objects)
+        anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
+        self.objects["clock"][CLOCK] = anchor
+        self.steady_clock = SteadyClock(anchor)
+        self.authorities = Authorities(cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)]), users)
+        self.topics = TopicTree(self.objects["topic"])
+        self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))
+        self.next_serial = snapshot.next_serial
+        # The later of two clocks: where the wall clock was set back, its numbers have been given before.
+        self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
+        self.timestamps = Timestamps()
+        self.bodies = Bodies(store)
+        self.connections: set[EmbeddedConnection] = set()
+        #: The queue manager's own: no quiescing waits for them.
+        self.system_connections: set[EmbeddedConnection] = set()
+        self.quiescing = False
+        #: Stop when the last connection ends.
+        self.stops_when_empty = False
+        #: Who asked to be told of the next message that is staged.
+        self.when_staged: list[Callable[[], None]] = []
+        #: Why it stopped: 0 while it runs.
+        self.stopped = 0
+        #: What the store said when it failed, which stopped it; empty otherwise.
+        self.failure = ""
+        #: Messages found damaged and set aside: serial and why.
+        self.quarantined = list(snapshot.quarantined)
+        for queue in snapshot.queues:
+            self.define(queue)
+        self._load(snapshot)
+
+    @property
+    def name(self) -> str:
+        """The queue manager's name."""
+        return self.attributes.name
+
+    def define(self, attributes: QueueAttributes) -> LocalQueue | Definition:
+        """Add a queue, in memory."""
+        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else Definition(attributes)
+        self.queues[attributes.name] = made
+        return made
+
+    def local_queue(self, name: str) -> LocalQueue:
+        """Return the local queue that the name, or the alias of that name, reaches.
+
+        Refuses with 2085, 2082 or 2001, and a model with 2057 (rc2057: it is no destination).
+        """
+        found = self.queues.get(name)
+        if found is None:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
+        if found.attributes.kind is QueueType.MODEL:
+            raise Refusal(Reason.Q_TYPE_ERROR, f"{name} is a model")
+        return found if isinstance(found, LocalQueue) else self.target_of(found.attributes)
+
+    def target_of(self, alias: QueueAttributes) -> LocalQueue:
+        """Return the local queue an alias names. Refuses with 2082 or 2001."""
+        base = self.queues.get(alias.target)
+        if base is None:
+            raise Refusal(Reason.UNKNOWN_ALIAS_BASE_Q, f"It is an alias of {alias.target!r}, which does not exist")
+        if not isinstance(base, LocalQueue):
+            raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is no local queue")
+        return base
+
+    def serial(self) -> int:
+        """Return the next serial number: order of arrival over the whole queue manager."""
+        serial = self.next_serial
+        self.next_serial = serial + 1
+        return serial
+
+    def wake_everybody(self) -> None:
+        """Wake all who wait: their gets may fail with something new."""
+        for queue in self.queues.values():
+            if isinstance(queue, LocalQueue):
+                wake_all(queue)
+
+    def dated(self, attributes: QueueAttributes) -> QueueAttributes:
+        """Return the definition as altered now, and where it has no date yet, created now."""
+        date, time = self.now_as_text()
+        created = attributes.creation_date
+        return replace(
+            attributes,
+            creation_date=created or date,
+            creation_time=attributes.creation_time if created else time,
+            alteration_date=date,
+            alteration_time=time,
+        )
+
+    def now_as_text(self) -> tuple[str, str]:
+        """Return date and time as MQSC shows them: ``2026-11-21`` and ``12.34.56``, GMT."""
+        return self.as_text(self.clock.wall())
+
+    def as_text(self, wall_s: float) -> tuple[str, str]:
+        """Return date and time of a moment as MQSC shows them."""
+        date, time = self.timestamps.of(wall_s)
+        return f"{date[:4]}-{date[4:6]}-{date[6:]}", f"{time[:2]}.{time[2:4]}.{time[4:6]}"
+
+    def _load(self, snapshot: Snapshot) -> None:
+        loaded: dict[str, list[QueuedMessage]] = {}
+        for stored in snapshot.messages:
+            loaded.setdefault(stored.queue, []).append(_queued(stored))
+        for name, messages in loaded.items():
+            queue = self.queues[name]
+            if isinstance(queue, LocalQueue):
+                queue.load(messages)
+                self.bodies.kept(messages)
+
+
+def _queued(stored: StoredMessage) -> QueuedMessage:
+    return QueuedMessage(
+        key=order_key(stored.order_priority, stored.serial),
+        serial=stored.serial,
+        descriptor=stored.descriptor,
+        body=stored.body,
+        body_bytes=stored.body_bytes,
+        put_at=stored.put_at,
+        expires_at=stored.expires_at,
+        stored=True,
+    )

@@ -1,0 +1,66 @@
+"""Which objects there are that are no queues, and how each is stored and loaded again.
+
+A new kind is a record and a line in `KINDS`. Knows no machine and no rule of any kind; `objects` changes them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS
+from mqflow.embedded.state.steady_clock import ClockAnchor
+from mqflow.embedded.storage.store import ObjectDefined, ObjectDeleted, StoredObject
+from mqflow.mqi.attributes.topic import TopicAttributes
+from mqflow.mqi.authority_records import AuthorityRecord
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
+
+__all__ = ("KINDS", "Objects", "defined", "deleted", "kind_of", "load_objects")
+
+KINDS: Final[Mapping[str, type[Struct]]] = {
+    "topic": TopicAttributes,
+    "subscription": SubscriptionAttributes,
+    "retained": RetainedPublication,
+    "clock": ClockAnchor,
+    "authority": AuthorityRecord,
+    **{kind.noun.lower(): kind.record for kind in DEFINED_KINDS.values()},
+}
+"""What is stored under which word. A word is for ever: it is in the folders."""
+
+_KIND_OF: Final[Mapping[type[Struct], str]] = {record: kind for kind, record in KINDS.items()}
+_encode = msgspec.msgpack.Encoder().encode
+
+Objects = dict[str, dict[str, Struct]]
+"""Kind, name, record. Every kind is there."""
+
+
+def load_objects(stored: Iterable[StoredObject]) -> Objects:
+    """Return what a store held. Raises `MQIError` 2043 for a kind that this mqflow does not know."""
+    objects: Objects = {kind: {} for kind in KINDS}
+    for found in stored:
+        if found.kind not in KINDS:
+            # To go on without it would be to forget what it orders: to deliver to a subscriber, to keep a user out.
+            detail = (
+                f"The store holds a {found.kind}, which this mqflow does not know. Open it with the newer one that wrote it"
+            )
+            raise error_for(Reason.OBJECT_TYPE_ERROR, "Opening the queue manager", found.name, detail=detail)
+        objects[found.kind][found.name] = msgspec.msgpack.decode(found.attributes, type=KINDS[found.kind])
+    return objects
+
+
+def defined(name: str, record: Struct) -> ObjectDefined:
+    """Return the change that makes the record durable."""
+    return ObjectDefined(_KIND_OF[type(record)], name, _encode(record))
+
+
+def deleted(name: str, kind: type[Struct]) -> ObjectDeleted:
+    """Return the change that makes the end of a record durable."""
+    return ObjectDeleted(_KIND_OF[kind], name)
+
+
+def kind_of(record: type[Struct]) -> str:
+    """Return the word under which such records are stored."""
+    return _KIND_OF[record]

@@ -1,0 +1,93 @@
+"""The tree of topics: what holds for a topic string, from the topic objects on the way up to SYSTEM.BASE.TOPIC.
+
+Pure but for what it remembers. Source: IBM, DEFINE TOPIC (ASPARENT; WILDCARD).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from mqflow.mqi.attributes.topic import AS_PARENT, BASE_TOPIC, TopicAttributes
+
+__all__ = ("BASE", "TopicTree")
+
+BASE: Final = TopicAttributes(
+    name=BASE_TOPIC,
+    description="Base topic for resolving attributes",
+    publish=2,
+    subscribe=2,
+    durable_subscriptions=1,
+    default_persistence=0,
+    default_priority=0,
+    default_put_response=1,
+    persistent_delivery=2,
+    nonpersistent_delivery=3,
+    durable_model="SYSTEM.DURABLE.MODEL.QUEUE",
+    nondurable_model="SYSTEM.NDURABLE.MODEL.QUEUE",
+    publication_scope=0,
+    subscription_scope=0,
+    use_dead_letter_queue=2,
+)
+"""SYSTEM.BASE.TOPIC as a queue manager is created with it; what it leaves to a parent it does not have, this says."""
+
+_BLOCK: Final = 1
+_REMEMBERED_MAX: Final = 10_000
+
+
+class TopicTree:
+    """Answers for topic strings out of the topic objects, which are the queue manager's own dictionary."""
+
+    __slots__ = ("_by_string", "_effective", "_objects")
+
+    def __init__(self, objects: Mapping[str, Struct]) -> None:
+        self._objects = cast("Mapping[str, TopicAttributes]", objects)
+        self._by_string: dict[str, TopicAttributes] = {}
+        self._effective: dict[str, TopicAttributes] = {}
+        self.changed()
+
+    def changed(self) -> None:
+        """Forget what was worked out: a topic object was defined, altered or deleted."""
+        self._effective.clear()
+        self._by_string = {found.topic_string: found for found in self._objects.values() if found.topic_string}
+
+    def at(self, topic_string: str) -> TopicAttributes | None:
+        """Return the topic object of exactly this topic string, or None."""
+        return self._by_string.get(topic_string)
+
+    def effective(self, topic_string: str) -> TopicAttributes:
+        """Return what holds for the topic: nothing is left to a parent. Its name is that of the nearest topic object."""
+        found = self._effective.get(topic_string)
+        if found is None:
+            if len(self._effective) >= _REMEMBERED_MAX:
+                self._effective.clear()
+            found = self._effective[topic_string] = self._worked_out(topic_string)
+        return found
+
+    def names_above(self, topic_string: str) -> tuple[str, ...]:
+        """Return the names of the topic objects from the topic up to the base of the tree."""
+        return (*(found.name for found in self._path(topic_string)), BASE_TOPIC)
+
+    def blocks_wildcards(self, topic_string: str, literal_levels: int) -> bool:
+        """Return whether a topic object between keeps this topic from wildcards behind so many literal levels."""
+        return any(
+            found.wildcard == _BLOCK and len(found.topic_string.split("/")) > literal_levels
+            for found in self._path(topic_string)
+        )
+
+    def _worked_out(self, topic_string: str) -> TopicAttributes:
+        path = [*self._path(topic_string), self._objects.get(BASE_TOPIC, BASE), BASE]
+        said = [asdict(found) for found in path]
+        inherited = {
+            field: next(values[field] for values in said if values[field] != as_parent)
+            for field, as_parent in AS_PARENT.items()
+        }
+        return replace(path[0], topic_string=topic_string, **inherited)
+
+    def _path(self, topic_string: str) -> Iterator[TopicAttributes]:
+        """Yield the topic objects from the topic upwards."""
+        while topic_string:
+            if (found := self._by_string.get(topic_string)) is not None:
+                yield found
+            topic_string = topic_string.rpartition("/")[0]

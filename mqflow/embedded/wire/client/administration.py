@@ -1,0 +1,87 @@
+"""Offers `administration.Administration` from another process, each order and question a way there and back.
+
+Knows the records of `calls` and a line to send them on; knows no rule of MQ.
+"""
+
+from collections.abc import Mapping
+
+from mqflow.embedded.administration.interface import QueueStatus
+from mqflow.embedded.wire.client.line import Line
+from mqflow.embedded.wire.protocol import administration_calls, requests
+from mqflow.embedded.wire.protocol.admin_authorities import ServedAuthorities
+from mqflow.embedded.wire.protocol.admin_objects import ServedObjects
+from mqflow.embedded.wire.protocol.admin_topics import ServedTopics
+from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+
+__all__ = ("ServedAdministration",)
+
+
+class ServedAdministration:
+    """Offers `administration.Administration` from another process."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    @property
+    def publishing(self) -> ServedTopics:
+        """Topics and subscriptions."""
+        return ServedTopics(self._line.call)
+
+    @property
+    def authorities(self) -> ServedAuthorities:
+        """Who may do what."""
+        return ServedAuthorities(self._line.call)
+
+    @property
+    def queue_manager(self) -> QueueManagerAttributes:
+        """The queue manager's attributes."""
+        answer: QueueManagerAttributes = self._line.call(administration_calls.ReadQueueManager(), "DISPLAY")
+        return answer
+
+    def queues(self) -> tuple[QueueAttributes, ...]:
+        """All queues, of every kind, by name."""
+        answer: tuple[QueueAttributes, ...] = self._line.call(administration_calls.ReadQueues(), "DISPLAY")
+        return answer
+
+    def queue(self, name: str) -> QueueAttributes | None:
+        """The queue of that name, or None."""
+        answer: QueueAttributes | None = self._line.call(administration_calls.ReadQueue(name), "DISPLAY", name)
+        return answer
+
+    @property
+    def objects(self) -> ServedObjects:
+        """Objects that are no queues, and connections."""
+        return ServedObjects(self._line.call)
+
+    def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
+        """Define a queue."""
+        self._line.call(administration_calls.Define(attributes, replace), "DEFINE", attributes.name, unknown=True)
+
+    def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
+        """Change fields of a queue."""
+        self._line.call(administration_calls.Alter(name, changes, force), "ALTER", name, unknown=True)
+
+    def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
+        """Delete a queue."""
+        self._line.call(administration_calls.Delete(name, purge, keep_authorities), "DELETE", name, unknown=True)
+
+    def clear(self, name: str) -> None:
+        """Take every message off a local queue."""
+        self._line.call(administration_calls.Clear(name), "CLEAR", name, unknown=True)
+
+    def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
+        """Change fields of the queue manager."""
+        self._line.call(administration_calls.AlterQueueManager(changes), "ALTER QMGR", unknown=True)
+
+    def queue_status(self, name: str) -> QueueStatus:
+        """How a local queue stands."""
+        answer: QueueStatus = self._line.call(administration_calls.ReadQueueStatus(name), "DISPLAY QSTATUS", name)
+        return answer
+
+    def order(self, request: requests.HostOrder) -> None:
+        """Have whoever started the queue manager end it, or back it up. 2298 where that is a running application."""
+        self._line.call(request, type(request).__name__, unknown=True)
+
+    def close(self) -> None:
+        """End its connection."""
+        self._line.close()

@@ -1,0 +1,41 @@
+"""How to get to where a queue manager is served. Knows sockets and TLS contexts; knows no verb."""
+
+import socket
+import ssl
+from collections.abc import Callable
+
+from mqflow.embedded.wire.protocol.addresses import Address, UnixAddress
+from mqflow.embedded.wire.protocol.frames import time_limit
+from mqflow.embedded.wire.protocol.streams import Stream, TlsStream
+
+__all__ = ("Dial", "dial")
+
+Dial = Callable[[Address, ssl.SSLContext | None, float], Stream]
+"""Gets to an address, within so many seconds; as `dial`."""
+
+
+def dial(address: Address, tls: ssl.SSLContext | None, timeout_s: float) -> Stream:
+    """Return a stream connected to the address. Raises `OSError` (`ssl.SSLError` is one) where that fails."""
+    if isinstance(address, UnixAddress):
+        unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            # A process that is stopped takes no more than its backlog: whoever comes after would wait for ever.
+            unix.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_limit(timeout_s))
+            unix.connect(str(address.path))
+        except BaseException:
+            unix.close()
+            raise
+        return unix
+    stream = socket.create_connection((address.host, address.port), timeout_s)
+    try:
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a request is one small packet, and waits for its answer
+        if tls is None:
+            stream.settimeout(None)
+            return stream
+        secured = TlsStream(stream, tls, server_side=False, host=address.host)
+        secured.handshake()
+        stream.settimeout(None)
+    except BaseException:
+        stream.close()
+        raise
+    return secured

@@ -1,0 +1,95 @@
+"""The administration of topics and subscriptions over a socket: both ends of it. Knows the records of `calls`, and no rule."""
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicAdministration, TopicStatus
+from mqflow.embedded.wire.protocol import topic_calls as calls
+from mqflow.embedded.wire.protocol.admin_authorities import Call
+from mqflow.mqi.attributes.topic import TopicAttributes
+
+__all__ = ("ServedTopics", "ask_topics", "order_topics")
+
+
+class ServedTopics:
+    """Offers `topic_administration.TopicAdministration` from another process."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def topics(self) -> tuple[TopicAttributes, ...]:
+        """All topic objects, by name."""
+        answer: tuple[TopicAttributes, ...] = self._call(calls.ReadTopics(), "DISPLAY TOPIC")
+        return answer
+
+    def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
+        """Define a topic object."""
+        self._call(calls.DefineTopic(attributes, replace), "DEFINE TOPIC", attributes.name, unknown=True)
+
+    def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
+        """Change fields of a topic object."""
+        self._call(calls.AlterTopic(name, dict(changes)), "ALTER TOPIC", name, unknown=True)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic object."""
+        self._call(calls.DeleteTopic(name), "DELETE TOPIC", name, unknown=True)
+
+    def topic_statuses(self) -> tuple[TopicStatus, ...]:
+        """How topics stand."""
+        answer: tuple[TopicStatus, ...] = self._call(calls.ReadTopicStatuses(), "DISPLAY TPSTATUS")
+        return answer
+
+    def clear_retained(self, topic_string: str) -> None:
+        """Forget what is retained on this topic."""
+        self._call(calls.ClearRetained(topic_string), "CLEAR TOPICSTR", topic_string, unknown=True)
+
+    def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
+        """All subscriptions, by name."""
+        answer: tuple[SubscriptionStatus, ...] = self._call(calls.ReadSubscriptions(), "DISPLAY SUB")
+        return answer
+
+    def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
+        """Define an administrative subscription."""
+        self._call(calls.DefineSubscription(name, dict(values), replace), "DEFINE SUB", name, unknown=True)
+
+    def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
+        """Change a subscription."""
+        self._call(calls.AlterSubscription(name, dict(values)), "ALTER SUB", name, unknown=True)
+
+    def delete_subscription(self, name: str) -> None:
+        """Delete a subscription with its managed queue."""
+        self._call(calls.DeleteSubscription(name), "DELETE SUB", name, unknown=True)
+
+
+def ask_topics(topics: TopicAdministration, request: calls.TopicQuestion) -> object:
+    """Return the answer to what another process asks."""
+    match request:
+        case calls.ReadTopics():
+            return topics.topics()
+        case calls.ReadTopicStatuses():
+            return topics.topic_statuses()
+        case calls.ReadSubscriptions():
+            return topics.subscriptions()
+        case _:
+            assert_never(request)
+
+
+def order_topics(topics: TopicAdministration, request: calls.TopicOrder) -> None:
+    """Do what another process orders."""
+    match request:
+        case calls.DefineTopic(attributes, replace):
+            topics.define_topic(attributes, replace=replace)
+        case calls.AlterTopic(name, changes):
+            topics.alter_topic(name, changes)
+        case calls.DeleteTopic(name):
+            topics.delete_topic(name)
+        case calls.ClearRetained(topic_string):
+            topics.clear_retained(topic_string)
+        case calls.DefineSubscription(name, values, replace):
+            topics.define_subscription(name, values, replace=replace)
+        case calls.AlterSubscription(name, values):
+            topics.alter_subscription(name, values)
+        case calls.DeleteSubscription(name):
+            topics.delete_subscription(name)
+        case _:
+            assert_never(request)

@@ -1,0 +1,70 @@
+"""Beats for sockets whose owner may be busy for longer than a peer waits: one thread for all of them.
+
+A handler that never yields does not stop it. Knows frames; knows nothing of what they are for.
+"""
+
+from typing import Final
+
+from mqflow.embedded.wire.protocol.frames import SILENCE_S, Frames
+from mqflow.world import Runner
+
+__all__ = ("Heart",)
+
+_BEATS_IN_A_SILENCE = 4
+_AT_ONCE: Final = 16
+
+
+class Heart:
+    """Sends a heartbeat on each of its sockets, four in the time that a peer would wait. Its thread lives while it has any."""
+
+    def __init__(self, runner: Runner, *, silence_s: float = SILENCE_S) -> None:
+        self._runner = runner
+        self.silence_s: Final = silence_s
+        self._beat_s = silence_s / _BEATS_IN_A_SILENCE
+        self._guard = runner.lock()
+        #: In the order they came: that of a set would be another in each process, and no simulated run would repeat itself.
+        self._beating: dict[Frames, None] = {}
+        self._wake = runner.event()
+        self._alive = False
+
+    def add(self, frames: Frames) -> None:
+        """Beat there from now on."""
+        with self._guard:
+            self._beating[frames] = None
+            if not self._alive:
+                self._alive = True
+                self._wake.clear()
+                self._runner.start(self._run, "mqflow-heart")
+
+    def remove(self, frames: Frames) -> None:
+        """Beat there no more."""
+        with self._guard:
+            self._beating.pop(frames, None)
+            if not self._beating:
+                self._wake.set()
+
+    def _run(self) -> None:
+        shares: list[tuple[Frames, ...]] = []
+        pause_s = self._beat_s
+        while True:
+            self._wake.wait(pause_s)
+            with self._guard:
+                if not self._beating:
+                    self._alive = False
+                    return
+                self._wake.clear()
+                if not shares:
+                    shares = _shares(tuple(self._beating))
+                    pause_s = self._beat_s / len(shares)
+                due = [frames for frames in shares.pop(0) if frames in self._beating]
+            for frames in due:
+                frames.beat()
+
+
+def _shares(beating: tuple[Frames, ...]) -> list[tuple[Frames, ...]]:
+    """Return them in the shares that beat one after the other, within the time of one beat.
+
+    Each beat wakes a thread at its other end. A thousand at once stand in line for the interpreter, and each of them looks
+    every 5 ms whether it is free: that costs several times what the beats do.
+    """
+    return [beating[at : at + _AT_ONCE] for at in range(0, len(beating), _AT_ONCE)]

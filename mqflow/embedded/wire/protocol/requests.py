@@ -1,0 +1,460 @@
+"""The verbs and the administration as records that can be sent: one request each, and one form of reply.
+
+Shared by both ends of a served queue manager. Knows no socket and no rule of MQ.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from mqflow.embedded.administration.interface import QueueStatus
+from mqflow.embedded.administration.object_administration import ConnectionStatus
+from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.catalogue.kinds import DefinedObject
+from mqflow.embedded.wire.protocol.admin_objects import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
+from mqflow.embedded.wire.protocol.administration_calls import (
+    AdministrationOrder,
+    AdministrationQuestion,
+    AuthorityOrder,
+    AuthorityQuestion,
+    ReadAuthorities,
+    ReadHeld,
+    ReadQueue,
+    ReadQueueManager,
+    ReadQueues,
+    ReadQueueStatus,
+)
+from mqflow.embedded.wire.protocol.ending import End
+from mqflow.embedded.wire.protocol.topic_calls import (
+    ReadSubscriptions,
+    ReadTopics,
+    ReadTopicStatuses,
+    TopicOrder,
+    TopicQuestion,
+)
+from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
+from mqflow.mqi.authorities import Authority
+from mqflow.mqi.authority_records import AuthorityRecord
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import ObjectType
+from mqflow.mqi.reason_codes import CompletionCode
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, Inquired
+from mqflow.verbs import Put as PutAnswer
+
+__all__ = (
+    "MANY_MAX",
+    "NO_HANDLE",
+    "PROTOCOL_VERSION",
+    "AdministrationRequest",
+    "Backout",
+    "Backup",
+    "BrowseBack",
+    "Close",
+    "Commit",
+    "Decoded",
+    "Disconnect",
+    "EndQueueManager",
+    "Exchange",
+    "Exchanged",
+    "Failure",
+    "Get",
+    "GetMany",
+    "Hello",
+    "HostOrder",
+    "Inquire",
+    "Interrupt",
+    "Open",
+    "Opened",
+    "Pulse",
+    "Put",
+    "Put1",
+    "PutMany",
+    "PutManyAnswer",
+    "Reply",
+    "Request",
+    "RequestPublications",
+    "Set",
+    "Subscribe",
+    "Subscribed",
+    "VerbGet",
+    "VerbOrder",
+    "VerbQuestion",
+    "decode_reply",
+    "decode_request",
+    "encode",
+    "encode_into",
+    "error_of",
+    "failure_of",
+    "in_frames",
+    "in_runs",
+)
+
+PROTOCOL_VERSION: Final = 5
+NO_HANDLE: Final = -1
+"""Stands for something that is no handle of the connection; the queue manager says what that is called."""
+
+# More than a descriptor takes with every field filled in.
+_DESCRIPTOR_BYTES: Final = 1024
+# A request for a message has some 300 bytes.
+_REPEATED_BYTES_MAX: Final = 512
+_REPEATED_MAX: Final = 16
+
+MANY_MAX: Final = 10_000
+"""How many messages are got at a time, whatever is asked for: an answer is a frame, and a frame is in memory."""
+_Many = Annotated[int, Meta(le=MANY_MAX)]
+
+T = TypeVar("T")
+
+
+class Hello(Struct, frozen=True, tag=True):
+    """MQCONNX, or the beginning of administration; the first request. The reply is the queue manager's name."""
+
+    version: int
+    #: The name asked for; empty for whichever it is.
+    queue_manager: str
+    application_name: str
+    user: str
+    #: Asked for over TCP.
+    password: str = ""
+    #: The pulse that beats for this connection; 0 where it beats for itself.
+    pulse: int = 0
+    #: Whether the connection is for `AdministrationRequest` and `HostOrder` only; otherwise it is for verbs only.
+    administers: bool = False
+
+    def __repr__(self) -> str:
+        return f"Hello({self.version}, {self.queue_manager!r}, {self.application_name!r}, {self.user!r})"
+
+
+class Pulse(Struct, frozen=True, tag=True):
+    """The first request of a connection that only beats. The reply is its number; nothing more is said."""
+
+    version: int
+
+
+class Open(Struct, frozen=True, tag=True):
+    """MQOPEN."""
+
+    name: str
+    options: int
+    object_type: int
+    queue_manager: str
+    dynamic_name: str
+    alternate_user: str
+    object_string: str = ""
+    selection: str = ""
+
+
+class Opened(Struct, frozen=True):
+    """The reply to `Open`."""
+
+    handle: int
+    name: str
+    options: int
+    resolved_queue: str
+
+
+class Close(Struct, frozen=True, tag=True):
+    """MQCLOSE."""
+
+    handle: int
+    options: int
+
+
+class Put(Struct, frozen=True, tag=True):
+    """MQPUT; `context` is a handle."""
+
+    handle: int
+    descriptor: MessageDescriptor
+    body: bytes
+    options: int
+    context: int | None
+
+
+class Put1(Struct, frozen=True, tag=True):
+    """MQPUT1; `context` is a handle."""
+
+    name: str
+    descriptor: MessageDescriptor
+    body: bytes
+    options: int
+    context: int | None
+    queue_manager: str
+    alternate_user: str
+    object_type: int = ObjectType.Q
+    object_string: str = ""
+
+
+class PutMany(Struct, frozen=True, tag=True):
+    """MQPUT for each of these, up to the first that is refused; `context` is a handle."""
+
+    handle: int
+    #: Each descriptor once, with the bodies that follow each other under it.
+    runs: tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]
+    options: int
+    context: int | None
+
+
+class PutManyAnswer(Struct, frozen=True):
+    """The reply to `PutMany`: what was put, and why the next was not."""
+
+    puts: tuple[PutAnswer, ...]
+    failure: "Failure | None" = None
+
+
+class Subscribe(Struct, frozen=True, tag=True):
+    """MQSUB; `queue` is a handle."""
+
+    descriptor: SubscriptionDescriptor
+    queue: int | None
+
+
+class Subscribed(Struct, frozen=True):
+    """The reply to `Subscribe`: two handles."""
+
+    handle: int
+    name: str
+    queue: Opened
+    descriptor: SubscriptionDescriptor
+    reason: int
+
+
+class RequestPublications(Struct, frozen=True, tag=True):
+    """MQSUBRQ."""
+
+    handle: int
+    options: int
+
+
+class Get(Struct, frozen=True, tag=True):
+    """MQGET."""
+
+    handle: int
+    options: GetOptions
+
+
+class GetMany(Struct, frozen=True, tag=True):
+    """MQGET, and more of what is there at once."""
+
+    handle: int
+    options: GetOptions
+    most: _Many
+    bytes_max: Annotated[int, Meta(le=UNIT_BYTES_MAX)] = UNIT_BYTES_MAX
+
+
+class BrowseBack(Struct, frozen=True, tag=True):
+    """The cursor is where it was before the last so many messages of a `GetMany`."""
+
+    handle: int
+    count: int
+
+
+class Interrupt(Struct, frozen=True, tag=True):
+    """No get of this connection waits any more, not even the one under way. Not answered."""
+
+
+class Exchange(Struct, frozen=True, tag=True):
+    """MQCMIT, MQBACK or neither, then MQGET, and more of what is there at once. May be answered twice: see `Exchanged`."""
+
+    handle: int
+    options: GetOptions
+    commit: bool | None
+    most: _Many
+
+
+class Exchanged(Struct, frozen=True, omit_defaults=True):
+    """The reply to `Exchange`. With `waits`, the settlement went well, nothing was there yet, and a second reply follows."""
+
+    settle: "Failure | None" = None
+    unit: tuple[Got, ...] = ()
+    get: "Failure | None" = None
+    waits: bool = False
+    #: Whether a reply with more of the unit follows.
+    more: bool = False
+
+
+class Inquire(Struct, frozen=True, tag=True):
+    """MQINQ."""
+
+    handle: int
+    selectors: tuple[int, ...]
+
+
+class Set(Struct, frozen=True, tag=True):
+    """MQSET."""
+
+    handle: int
+    values: dict[int, int | str]
+
+
+class Commit(Struct, frozen=True, tag=True):
+    """MQCMIT."""
+
+
+class Backout(Struct, frozen=True, tag=True):
+    """MQBACK."""
+
+
+class Disconnect(Struct, frozen=True, tag=True):
+    """MQDISC."""
+
+
+VerbQuestion = Open | Put | PutMany | Put1 | Inquire | Subscribe | RequestPublications
+VerbGet = Get | GetMany
+VerbOrder = Close | BrowseBack | Set | Commit | Backout | Disconnect
+
+
+class EndQueueManager(Struct, frozen=True, tag=True):
+    """`mqflow qmgr stop`: answered before it ends."""
+
+    end: End
+
+
+class Backup(Struct, frozen=True, tag=True):
+    """`mqflow qmgr backup`: copy what is durable to a folder of this machine."""
+
+    folder: str
+
+
+HostOrder = EndQueueManager | Backup
+AdministrationRequest = (
+    AdministrationQuestion
+    | AdministrationOrder
+    | AuthorityQuestion
+    | AuthorityOrder
+    | TopicQuestion
+    | TopicOrder
+    | ObjectQuestion
+    | ObjectOrder
+)
+Request = Hello | Pulse | Exchange | Interrupt | VerbQuestion | VerbGet | VerbOrder | AdministrationRequest | HostOrder
+"""Questions have an answer; an order is obeyed or refused."""
+
+
+class Failure(Struct, frozen=True):
+    """An `MQIError`."""
+
+    reason: int
+    verb: str
+    object_name: str
+    queue_manager: str
+    detail: str
+    completion: int
+
+
+class Reply(Struct, Generic[T], frozen=True, array_like=True):
+    """What became of a request: a failure, or a value."""
+
+    failure: Failure | None
+    value: T | None = None
+
+
+def _reply(answer: Any) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(Reply[answer])
+
+
+_REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
+    Hello: _reply(str),
+    Pulse: _reply(int),
+    Open: _reply(Opened),
+    Put: _reply(PutAnswer),
+    Put1: _reply(PutAnswer),
+    PutMany: _reply(PutManyAnswer),
+    Get: _reply(Got),
+    GetMany: _reply(tuple[Got, ...]),
+    Exchange: _reply(Exchanged),
+    Inquire: _reply(Inquired),
+    Subscribe: _reply(Subscribed),
+    RequestPublications: _reply(int),
+    ReadQueueManager: _reply(QueueManagerAttributes),
+    ReadQueues: _reply(tuple[QueueAttributes, ...]),
+    ReadQueue: _reply(QueueAttributes),
+    ReadQueueStatus: _reply(QueueStatus),
+    ReadAuthorities: _reply(tuple[AuthorityRecord, ...]),
+    ReadHeld: _reply(frozenset[Authority]),
+    ReadTopics: _reply(tuple[TopicAttributes, ...]),
+    ReadTopicStatuses: _reply(tuple[TopicStatus, ...]),
+    ReadSubscriptions: _reply(tuple[SubscriptionStatus, ...]),
+    ReadObjects: _reply(tuple[DefinedObject, ...]),
+    ReadConnections: _reply(tuple[ConnectionStatus, ...]),
+}
+_OBEYED: Final = _reply(None)
+
+encode: Final = msgspec.msgpack.Encoder().encode
+encode_into: Final = msgspec.msgpack.Encoder().encode_into
+decode_request: Final[Callable[[bytes | memoryview], Request]] = msgspec.msgpack.Decoder(Request).decode
+
+
+def decode_reply(request: Request, data: bytes | memoryview) -> Reply[Any]:
+    """Return the reply to this request. Raises `msgspec.MsgspecError` where it is none."""
+    reply: Reply[Any] = _REPLIES.get(type(request), _OBEYED).decode(data)
+    return reply
+
+
+_REPEATED: Final = (Get, GetMany, Exchange, Commit, Backout)
+
+
+class Decoded:
+    """Requests by their bytes, each decoded once: a consumer asks for the next message in the same words again and again.
+
+    Bounded in number and in bytes: what is longer, and so carries a message, is decoded each time.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Request] = {}
+
+    def __call__(self, data: bytes | memoryview) -> Request:
+        """Return the request. Raises `msgspec.MsgspecError` where it is none."""
+        if isinstance(data, memoryview) or len(data) > _REPEATED_BYTES_MAX:
+            return decode_request(data)
+        known = self._known.get(data)
+        if known is not None:
+            return known
+        request = decode_request(data)
+        if isinstance(request, _REPEATED):
+            if len(self._known) >= _REPEATED_MAX:
+                self._known.clear()
+            self._known[data] = request
+        return request
+
+
+def in_frames(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> Iterator[tuple[tuple[MessageDescriptor, bytes], ...]]:
+    """Give the messages in parts that each fit into a frame; one that is longer by itself alone."""
+    part: list[tuple[MessageDescriptor, bytes]] = []
+    part_bytes = 0
+    for message in messages:
+        message_bytes = len(message[1]) + _DESCRIPTOR_BYTES
+        if part and part_bytes + message_bytes > UNIT_BYTES_MAX:
+            yield tuple(part)
+            part, part_bytes = [], 0
+        part.append(message)
+        part_bytes += message_bytes
+    if part:
+        yield tuple(part)
+
+
+def in_runs(messages: Iterable[tuple[MessageDescriptor, bytes]]) -> tuple[tuple[MessageDescriptor, tuple[bytes, ...]], ...]:
+    """Return the messages with each descriptor record that several in a row have only once."""
+    runs: list[tuple[MessageDescriptor, list[bytes]]] = []
+    for descriptor, body in messages:
+        if runs and runs[-1][0] is descriptor:
+            runs[-1][1].append(body)
+        else:
+            runs.append((descriptor, [body]))
+    return tuple((descriptor, tuple(bodies)) for descriptor, bodies in runs)
+
+
+def failure_of(error: MQIError) -> Failure:
+    """Return the error as it is sent."""
+    return Failure(int(error.reason), error.verb, error.object_name, error.queue_manager, error.detail, int(error.completion))
+
+
+def error_of(failure: Failure) -> MQIError:
+    """Return the error that was sent."""
+    error = error_for(failure.reason, failure.verb, failure.object_name, failure.queue_manager, failure.detail)
+    error.completion = CompletionCode(failure.completion)
+    return error

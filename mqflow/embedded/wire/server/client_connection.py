@@ -1,0 +1,447 @@
+"""One application's connection to a served queue manager: says hello, has its requests carried out, and dies.
+
+On a thread of its own, which calls the verbs for the application (`performing`), waits where a get does, and sleeps while its
+line is lent (`lent_line`). A stream that ends, or says nothing more, is an application that died: its unit of work is backed
+out. An administrator's connection has its requests carried out too, and no verb. Knows the seam and the records of `calls`;
+knows no rule of MQ.
+"""
+
+import contextlib
+import math
+import socket
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Final, TypeVar
+
+import msgspec
+
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.answer_parts import Parting
+from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, LENGTH_BYTES, Frame, FrameError, Frames, SilenceError
+from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.pulse import Pulses
+from mqflow.embedded.wire.protocol.wakeup import Signal
+from mqflow.embedded.wire.server.administration import administered
+from mqflow.embedded.wire.server.commit_and_next import Left, LentLine
+from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection
+from mqflow.embedded.wire.server.idle_poller import Switchboard
+from mqflow.embedded.wire.server.login import Entrance
+from mqflow.embedded.wire.server.perform_call import Performing
+from mqflow.many_verbs import without_wait
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions, Got
+from mqflow.world import Clock, Runner
+
+__all__ = ("Answering",)
+
+Taken = TypeVar("Taken", "Got | None", list[Got])
+
+# Whoever has not said who it is makes nobody keep megabytes for it.
+_HELLO_BYTES_MAX: Final = 64 * 1024
+# Memory for an answer is kept for the next one, but not more of it than this.
+_ANSWER_BYTES_MAX: Final = 1024 * 1024
+#: Stands for an answer that others gave.
+_SAID: Final = object()
+
+
+class Answering:
+    """One application's connection, on a thread of its own."""
+
+    def __init__(
+        self,
+        queue_manager: Servable,
+        raw: socket.socket,
+        entrance: Entrance,
+        host: Host,
+        clock: Clock,
+        heart: Heart,
+        over: Callable[["Answering"], None],
+        arrived: Signal,
+        pulses: Pulses,
+        runner: Runner,
+        switchboard: Switchboard | None,
+        *,
+        hello_s: float,
+        full: MQIError | None = None,
+    ) -> None:
+        #: What everybody is told but an administrator, where there is no place for one more.
+        self._full = full
+        self._pulses = pulses
+        self._runner = runner
+        self._switchboard = switchboard
+        self._line: LentLine | None = None
+        # What has come while others listened, and is to be done next.
+        self._frame: bytes | None = None
+        # The number of its pulse, if it lives by one.
+        self._pulse = 0
+        #: Whether it is one itself.
+        self.is_pulse = False
+        self._queue_manager = queue_manager
+        self._raw = raw
+        self._entrance = entrance
+        self._host = host
+        self._frames = Frames(raw, silence_s=heart.silence_s, clock=clock)
+        #: By when it has to have said who it is; None once it has.
+        self.unknown_until: float | None = clock.monotonic() + hello_s
+        self._clock = clock
+        self._heart = heart
+        self._over = over
+        self._arrived = arrived
+        self._decoded = requests.Decoded()
+        self._parting = Parting()
+        #: Where answers are written, one after the other.
+        self._answer = bytearray(LENGTH_BYTES)
+        self._last_exchange: tuple[requests.Exchange | None, GetOptions] = None, GetOptions()
+        #: Whether the application wants no get to wait any more.
+        self._interrupted = False
+        self._ending = False
+
+    def run(self) -> None:
+        """Answer requests until the application disconnects, dies, or speaks something else."""
+        connection: ServableConnection | None = None
+        try:
+            secured = self._entrance.secured(self._raw)
+            if secured is not self._raw:
+                self._frames = Frames(secured, silence_s=self._heart.silence_s, clock=self._clock)
+            self._frames.beating = False
+            self._heart.add(self._frames)
+            connection = self._welcome()
+            self.unknown_until = None
+            verbs = None if connection is None else Performing(connection)
+            while verbs is not None and not self._ending and (frame := self._next()) is not None:
+                request = self._decoded(frame)
+                if isinstance(request, requests.Interrupt):
+                    self._interrupted = True
+                    continue
+                self._frames.beating = True  # the application listens while it waits for an answer, and only then
+                reply = self._answered(verbs, request)
+                if reply is not None:
+                    self._say(reply)
+                self._frames.beating = False
+        except (OSError, FrameError, msgspec.MsgspecError):
+            pass  # whatever the reason: nobody is there who could be told
+        finally:
+            self._heart.remove(self._frames)
+            self._pulses.leave(self._pulse, self)
+            if connection is not None:
+                connection.abandon()
+            self.let_go()
+            self._over(self)
+
+    def let_go(self) -> None:
+        """Close what it holds; by itself only where `run` never ran."""
+        self._raw.close()
+        self._arrived.close()
+
+    def end(self) -> None:
+        """Make `run` return. A call under way is answered still: whether it took effect would be in doubt otherwise."""
+        self._ending = True
+        with contextlib.suppress(OSError):  # it has ended already
+            self._raw.shutdown(socket.SHUT_RD)
+
+    def _welcome(self) -> ServableConnection | None:
+        self._frames.bytes_max = _HELLO_BYTES_MAX
+        frame = self._frames.receive()
+        self._frames.bytes_max = FRAME_BYTES_MAX
+        hello = None if frame is None else requests.decode_request(frame)
+        if isinstance(hello, requests.Hello) and hello.administers:
+            self._administer(hello)
+            return None
+        if self._full is not None:
+            if isinstance(hello, requests.Hello | requests.Pulse):  # an answer to nothing may get lost
+                self._say_no(self._full)
+            return None
+        if isinstance(hello, requests.Pulse) and hello.version == requests.PROTOCOL_VERSION and self._entrance.same_machine:
+            self._beat()
+        if not isinstance(hello, requests.Hello):
+            return None
+        try:
+            connection = self._connected(hello)
+        except MQIError as error:
+            self._say_no(error)
+            return None
+        try:
+            self._frames.send(requests.encode(requests.Reply(None, connection.queue_manager_name)))
+        except BaseException:  # it did not wait for the answer
+            connection.abandon()
+            raise
+        return connection
+
+    def _say(self, reply: requests.Reply[object]) -> None:
+        """Send it; a long unit in parts."""
+        value = reply.value
+        if isinstance(value, requests.Exchanged) and len(value.unit) > 1:
+            reply = requests.Reply(
+                None, self._parting.send_all_but_last(value.unit, lambda part: self._send(requests.Reply(None, part)))
+            )
+        self._send(reply)
+
+    def _send(self, reply: requests.Reply[object]) -> int:
+        """Send it, and return how many bytes that were."""
+        requests.encode_into(reply, self._answer, LENGTH_BYTES)
+        self._frames.beating = False
+        self._frames.send_filled(self._answer)
+        sent_bytes = len(self._answer)
+        if sent_bytes > _ANSWER_BYTES_MAX:
+            self._answer = bytearray(LENGTH_BYTES)
+        return sent_bytes
+
+    def _beat(self) -> None:
+        """Be a pulse, for as long as it is heard."""
+        number = self._pulses.begin()
+        self.is_pulse = True
+        self.unknown_until = None
+        try:
+            self._frames.send(requests.encode(requests.Reply(None, number)))
+            self._frames.beating = True
+            self._frames.receive()  # nothing else is ever said
+        finally:
+            self._pulses.end(number)
+
+    def _administer(self, hello: requests.Hello) -> None:
+        """Do what an administrator asks for and orders, as long as it does.
+
+        That is no application: it has no unit of work, takes no application's place, and no quiescing keeps it out.
+        """
+        try:
+            user = self._known(hello)
+            self._queue_manager.administration_of(user)  # refuses who may not
+            self._live_by(hello.pulse)
+        except MQIError as error:
+            self._say_no(error)
+            return
+        self._frames.send(requests.encode(requests.Reply(None, self._queue_manager.name)))
+        self.unknown_until = None
+        while not self._ending and (frame := self._frames.receive()) is not None:
+            request = requests.decode_request(frame)
+            self._frames.beating = True
+            answer = requests.encode(self._administered(user, request))
+            self._frames.beating = False
+            self._frames.send(answer)
+
+    def _administered(self, user: str, request: requests.Request) -> requests.Reply[object]:
+        try:
+            administration = self._queue_manager.administration_of(user)  # a user may lose what it had
+            if isinstance(request, requests.HostOrder):
+                self._host(request)
+                return requests.Reply(None)
+            if isinstance(request, requests.AdministrationRequest):
+                return requests.Reply(None, administered(administration, request))
+        except MQIError as error:
+            return requests.Reply(requests.failure_of(error))
+        raise FrameError("an administrator's connection is for administration only")
+
+    def _say_no(self, error: MQIError) -> None:
+        self._frames.send(requests.encode(requests.Reply[None](requests.failure_of(error))))
+
+    def _live_by(self, pulse: int) -> None:
+        """Wait for the application for ever, where a pulse says that it is alive. Raises 2009 where there is none any more."""
+        if not pulse:
+            return
+        if not self._pulses.join(pulse, self):
+            raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self._queue_manager.name, detail="No such pulse")
+        self._pulse = pulse
+        self._heart.remove(self._frames)
+        self._frames.have_patience()
+
+    def _connected(self, hello: requests.Hello) -> ServableConnection:
+        connection = self._queue_manager.connect(application_name=hello.application_name, user=self._known(hello))
+        try:
+            self._live_by(hello.pulse)
+        except MQIError:
+            connection.abandon()
+            raise
+        return connection
+
+    def _known(self, hello: requests.Hello) -> str:
+        """Return the user that says hello. Raises `MQIError` for who is not let in."""
+        name = self._queue_manager.name
+        if hello.version != requests.PROTOCOL_VERSION:
+            detail = f"The owner speaks version {requests.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
+            raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=name, detail=detail)
+        if hello.queue_manager not in {"", name}:
+            detail = f"The queue manager served here is {name}"
+            raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
+        return self._entrance.user_of(hello, self._queue_manager.owner)
+
+    def _next(self) -> Frame | None:
+        """Return the next request: the one that others left, or one that is waited for."""
+        frame, self._frame = self._frame, None
+        return self._frames.receive() if frame is None else frame
+
+    def _answered(self, verbs: Performing, request: requests.Request) -> requests.Reply[object] | None:
+        """Return what to say; None where all is said."""
+        try:
+            result = self._perform(verbs, request)
+            return None if result is _SAID else requests.Reply(None, result)
+        except MQIError as error:
+            return requests.Reply(requests.failure_of(error))
+
+    def _perform(self, verbs: Performing, request: requests.Request) -> object:
+        if isinstance(request, requests.Exchange):  # first, because there is one for each unit of work of a consumer
+            return self._exchange(verbs, request)
+        if isinstance(request, requests.VerbGet):
+            return self._any_get(verbs, request)
+        if isinstance(request, requests.VerbQuestion | requests.VerbOrder):
+            return verbs.perform(request)
+        raise FrameError("a connection says hello once, and that of an application administers nothing")
+
+    def _any_get(self, verbs: Performing, request: requests.VerbGet) -> object:
+        connection, handle = verbs.connection, verbs.handle(request.handle)
+        if isinstance(request, requests.GetMany):
+            return self._get_many(connection, handle, request)
+        return self._get(connection, handle, request.options, partial(connection.get, handle))
+
+    def _get(
+        self, connection: ServableConnection, handle: object, options: GetOptions, get: Callable[[GetOptions], Taken]
+    ) -> Taken:
+        """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
+        waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
+        if not waits:
+            return get(options)
+        at_once = _at_once(options)
+        if self._interrupted:
+            return get(at_once)
+        ends_at = None if options.wait_ms == WAIT_UNLIMITED else self._clock.monotonic() + options.wait_ms / 1000
+        while not (got := get(at_once)):
+            withdraw = connection.on_arrival(handle, at_once, self._arrived.set)
+            if withdraw is None:
+                continue
+            try:
+                arrived = self._arrives_within(ends_at)
+                got = get(at_once)  # before the wait is withdrawn: one that has not got its message wakes another for it
+            finally:
+                withdraw()
+                self._arrived.clear()
+            if got or not arrived:
+                break
+        return got
+
+    def _exchange(self, verbs: Performing, request: requests.Exchange) -> object:
+        """Settle, then get: in one step where that is possible."""
+        connection, handle = verbs.connection, verbs.handle(request.handle)
+        options, commit = self._without_wait(request), request.commit
+        unit: list[Got] | None = None
+        if commit is not False:
+            most, bytes_max = request.most, UNIT_BYTES_MAX
+            unit = connection.exchange_at_once(handle, options, commit=commit is True, most=most, bytes_max=bytes_max)
+            if unit:
+                return requests.Exchanged(unit=tuple(unit))
+        left: Left | None = None
+        if unit is None and commit is not None:
+            try:
+                if commit:
+                    left = self._commit(verbs, request)
+                else:
+                    connection.backout()
+            except MQIError as error:
+                return requests.Exchanged(settle=requests.failure_of(error))
+        return self._get_settled(connection, request, handle, options) if left is None else self._done_with(verbs, left)
+
+    def _commit(self, verbs: Performing, request: requests.Exchange) -> Left | None:
+        """Commit. Where many do, others have done it, and what was asked for afterwards: then return what they left."""
+        left: Left | None = None
+        if self._switchboard is None or self._frames.socket is not self._raw:
+            verbs.connection.commit()
+        else:
+            with self._switchboard.crowd:
+                if self._switchboard.crowd.is_large:
+                    left = self._lent(verbs, self._switchboard, request)
+                if left is None:
+                    verbs.connection.commit()
+        return left
+
+    def _lent(self, verbs: Performing, switchboard: Switchboard, request: requests.Exchange) -> Left | None:
+        """Sleep while others answer this and what follows; return what they left. None where they cannot."""
+        if self._line is None:
+            options_of, runner = self._without_wait, self._runner
+            self._line = LentLine(switchboard, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner)
+        return self._line.lend(request)
+
+    def _done_with(self, verbs: Performing, left: Left) -> object:
+        """Do what others left, and return what is to be said."""
+        if left.unsent:
+            self._frames.send_made(b"")
+        if left.failure is not None:
+            if left.settled is not None:  # told all the same: whether it took effect would be in doubt otherwise
+                ended = error_for(Reason.CONNECTION_BROKEN, "MQGET", queue_manager=self._queue_manager.name)
+                self._frames.send(requests.encode(requests.Reply(None, requests.Exchanged(get=requests.failure_of(ended)))))
+            raise left.failure
+        self._interrupted = self._interrupted or left.interrupted
+        self._frame = left.frame
+        if left.settled is None:
+            return _SAID
+        handle, options = verbs.handle(left.settled.handle), self._without_wait(left.settled)
+        return self._get_settled(verbs.connection, left.settled, handle, options)
+
+    def _get_settled(
+        self, connection: ServableConnection, request: requests.Exchange, handle: object, options: GetOptions
+    ) -> requests.Exchanged:
+        """Get. Whoever has to wait for a message is told first that the settlement went well."""
+        try:
+            unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
+            if not unit and request.options.options & GetOption.WAIT and not self._interrupted:
+                self._frames.send(requests.encode(requests.Reply(None, requests.Exchanged(waits=True))))
+                unit = self._get_many(connection, handle, request)
+        except MQIError as error:
+            return requests.Exchanged(get=requests.failure_of(error))
+        return requests.Exchanged(unit=tuple(unit))
+
+    def _without_wait(self, request: requests.Exchange) -> GetOptions:
+        """Return the request's options for a get that does not wait: of the same request again, the same record."""
+        if request is not self._last_exchange[0]:
+            self._last_exchange = request, without_wait(request.options)
+        return self._last_exchange[1]
+
+    def _get_many(
+        self, connection: ServableConnection, handle: object, request: requests.GetMany | requests.Exchange
+    ) -> list[Got]:
+        bytes_max = request.bytes_max if isinstance(request, requests.GetMany) else UNIT_BYTES_MAX
+
+        def get(options: GetOptions) -> list[Got]:
+            return connection.get_many(handle, options, request.most, bytes_max=bytes_max)
+
+        return self._get(connection, handle, request.options, get)
+
+    def _arrives_within(self, ends_at: float | None) -> bool:
+        """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
+        interrupted = self._interrupted
+        self._frames.let_go()
+        self._answer = bytearray(LENGTH_BYTES)
+        if self._frames.has_more:  # it came with the request, and the socket says nothing of it
+            interrupted = self._hears_interrupt()
+        while not interrupted:
+            left_s = _left_s(ends_at, self._clock)
+            silence_s = math.inf if self._frames.patient else self._frames.silence_s
+            wait_s = silence_s if left_s is None else min(left_s, silence_s)
+            waited = self._arrived.heard_beside(self._frames.socket, None if wait_s == math.inf else wait_s)
+            stopped = self._ending and waited.signalled  # a queue manager that stops wakes first: the get will say why
+            if waited.readable and not stopped:
+                interrupted = self._hears_interrupt()
+            if waited.signalled:
+                return True
+            if not waited.readable:
+                if left_s is not None and left_s <= silence_s:
+                    break
+                raise SilenceError(silence_s)
+        return False
+
+    def _hears_interrupt(self) -> bool:
+        """Hear what comes while a get waits: a heartbeat, an interrupt, or the end, which raises `FrameError`."""
+        frame = self._frames.heard()
+        if frame is not None:
+            if not isinstance(self._decoded(frame), requests.Interrupt):
+                raise FrameError("the application spoke out of turn")
+            self._interrupted = True
+        return self._interrupted
+
+
+@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
+def _at_once(options: GetOptions) -> GetOptions:
+    return msgspec.structs.replace(options, wait_ms=0)
+
+
+def _left_s(ends_at: float | None, clock: Clock) -> float | None:
+    return None if ends_at is None else max(0.0, ends_at - clock.monotonic())

@@ -1,0 +1,342 @@
+"""Serves a queue manager to other processes: over a Unix socket to those of the same user, over TCP to users with a password.
+
+Takes connections and gives each a thread (`answering`). Knows the seam; knows no verb and no rule of MQ.
+"""
+
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Self
+
+from mqflow.embedded.storage.folder import file_identity, prepare_folder
+from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress, is_loopback
+from mqflow.embedded.wire.protocol.frames import SILENCE_S
+from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.pulse import Pulses
+from mqflow.embedded.wire.protocol.wakeup import Signal, SocketSignal
+from mqflow.embedded.wire.server.client_connection import Answering
+from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection, no_host
+from mqflow.embedded.wire.server.idle_poller import Switchboard, switchboard_of_system
+from mqflow.embedded.wire.server.login import Entrance, Passwords, SameUser, WithPassword
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
+
+__all__ = (
+    "CONNECTIONS_MAX",
+    "Room",
+    "Servable",
+    "ServableConnection",
+    "Server",
+    "ServingError",
+    "UnprotectedAddressError",
+    "serve",
+    "serve_tcp",
+)
+
+CONNECTIONS_MAX: Final = 2_048
+"""How many connections are served at a time, where nobody says otherwise."""
+_BACKLOG: Final = 2_048
+# What the system has room for in the address of a Unix socket: 108 on Linux, 104 on macOS, one for the end.
+_PATH_BYTES_MAX: Final = 103
+_ACCEPT_AGAIN_S: Final = 0.1
+_HELLO_S: Final = 10.0
+"""How long a peer may take to shake hands and say who it is."""
+_BEYOND_MAX: Final = 16
+"""So many peers beyond the limit are heard at each address: administrators are served, others told that they are too many."""
+_BEYOND_HELLO_S: Final = 2.0
+
+
+class ServingError(Exception):
+    """The socket cannot be had. The sentence says why and what to do."""
+
+
+class UnprotectedAddressError(ServingError):
+    """An address that other machines reach takes TLS."""
+
+
+class Room:
+    """For so many connections, at all addresses of a queue manager together."""
+
+    def __init__(self, connections_max: int = CONNECTIONS_MAX) -> None:
+        self.connections_max: Final = connections_max
+        self._left = connections_max
+        self._guard = threading.Lock()
+
+    def take(self) -> bool:
+        """Take the place of one connection; False where none is left."""
+        with self._guard:
+            if self._left == 0:
+                return False
+            self._left -= 1
+            return True
+
+    def give_back(self) -> None:
+        """Let go of the place of one connection."""
+        with self._guard:
+            self._left += 1
+
+
+class Server:
+    """A queue manager being served, until `close`."""
+
+    def __init__(
+        self,
+        queue_manager: Servable,
+        listener: socket.socket,
+        address: Address,
+        entrance: Entrance,
+        *,
+        host: Host,
+        runner: Runner,
+        clock: Clock,
+        silence_s: float,
+        room: Room,
+        signals: Callable[[], Signal] = SocketSignal,
+        switchboard: Switchboard | None = None,
+    ) -> None:
+        #: Where it is served; the port is the one it got.
+        self.address: Final = address
+        self._queue_manager = queue_manager
+        self._entrance = entrance
+        self._host = host
+        self._listener = listener
+        #: Which file its socket is.
+        self._socket = file_identity(address.path) if isinstance(address, UnixAddress) else None
+        self._runner = runner
+        self._clock = clock
+        self._room = room
+        # Of each address by itself: strangers who say nothing at a port keep no operator from the socket in the folder.
+        self._beyond = Room(_BEYOND_MAX)
+        self._signals = signals
+        self._closing = signals()
+        self._guard = threading.Lock()
+        #: Each with its thread, and the room in which it has its place.
+        self._served: dict[Answering, tuple[Running, Room]] = {}
+        self._heart = Heart(runner, silence_s=silence_s)
+        self._pulses = Pulses(runner)
+        self._switchboard = switchboard
+        self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
+
+    @property
+    def path(self) -> Path:
+        """The socket in the file system; of a server at a Unix socket."""
+        assert isinstance(self.address, UnixAddress)  # noqa: S101 - as said
+        return self.address.path
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are served now."""
+        with self._guard:
+            return len(self._served)
+
+    def close(self) -> None:
+        """Take no more connections and end those there are: their units of work are backed out. Twice is once."""
+        if self._listener.fileno() < 0:
+            return
+        self._closing.set()
+        self._accepting.join()
+        self._listener.close()
+        if isinstance(self.address, UnixAddress):
+            self._remove_socket(self.address.path)
+        with self._guard:
+            served = dict(self._served)
+        # Pulses last: an application that hears its pulse stop waits for no answer any more.
+        for connection, (running, _) in sorted(served.items(), key=lambda each: each[0].is_pulse):
+            connection.end()
+            running.join()
+        if self._switchboard is not None:
+            self._switchboard.close()
+        self._closing.close()
+
+    def _remove_socket(self, path: Path) -> None:
+        """Remove its socket; not another one that is there by now, of whoever owns the folder now."""
+        if file_identity(path) == self._socket:
+            path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        while not (waited := self._closing.heard_beside(self._listener, self._patience_s())).signalled:
+            self._end_silent_strangers()
+            if not waited.readable:
+                continue
+            try:
+                stream, _ = self._listener.accept()
+                self._let_in(stream)
+            except (OSError, RuntimeError):  # too many open files, or threads: those who are connected are served on
+                self._closing.heard_within(_ACCEPT_AGAIN_S)
+
+    def _let_in(self, stream: socket.socket) -> None:
+        """Have the peer served or refused. Raises `OSError` or `RuntimeError` where there is no thread; it is let go then."""
+        try:
+            if not self._entrance.admits(stream):
+                stream.close()
+            elif self._room.take():
+                self._answer(stream, self._room, _HELLO_S)
+            elif self._beyond.take():
+                self._answer(stream, self._beyond, _BEYOND_HELLO_S, self._too_many())
+            else:
+                stream.close()
+        except BaseException:
+            stream.close()
+            raise
+
+    def _answer(self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None) -> None:
+        """Serve the peer, whose place in the room is taken."""
+        try:
+            connection = Answering(
+                self._queue_manager,
+                stream,
+                self._entrance,
+                self._host,
+                self._clock,
+                self._heart,
+                self._forget,
+                self._signals(),
+                self._pulses,
+                self._runner,
+                self._switchboard,
+                hello_s=hello_s,
+                full=full,
+            )
+            try:
+                with self._guard:
+                    self._served[connection] = self._runner.start(connection.run, "mqflow-served-connection"), room
+            except BaseException:
+                connection.let_go()
+                raise
+        except BaseException:
+            room.give_back()
+            raise
+
+    def _too_many(self) -> MQIError:
+        detail = f"The limit of {self._room.connections_max:,} served connections is reached; --max-connections changes it"
+        return error_for(Reason.MAX_CONNS_LIMIT_REACHED, "MQCONNX", queue_manager=self._queue_manager.name, detail=detail)
+
+    def _patience_s(self) -> float | None:
+        """How long to wait for the next peer: not long while one that is here has not said who it is."""
+        with self._guard:
+            return 1.0 if any(connection.unknown_until is not None for connection in self._served) else None
+
+    def _end_silent_strangers(self) -> None:
+        now = self._clock.monotonic()
+        with self._guard:
+            strangers = [each for each in self._served if each.unknown_until is not None and now > each.unknown_until]
+        for stranger in strangers:
+            stranger.end()
+
+    def _forget(self, connection: "Answering") -> None:
+        with self._guard:
+            known = self._served.pop(connection, None)
+        if known is not None:
+            known[1].give_back()
+
+
+def serve(
+    queue_manager: Servable,
+    socket_path: Path,
+    *,
+    host: Host = no_host,
+    runner: Runner = THREADS,
+    clock: Clock = SYSTEM_CLOCK,
+    silence_s: float = SILENCE_S,
+    room: Room | None = None,
+) -> Server:
+    """Return the server through which other processes of this user use the queue manager, already accepting them.
+
+    An application that is not heard of for `silence_s`, not even by a heartbeat, counts as dead and is backed out.
+
+    Raises `ServingError` where the socket is another server's or its path is too long, and `UnsafeFolderError` where other
+    users could replace it. Close the server before the queue manager.
+    """
+    prepare_folder(socket_path.parent, create=True)
+    if len(os.fsencode(socket_path)) > _PATH_BYTES_MAX:
+        raise ServingError(
+            f"A socket's path has at most {_PATH_BYTES_MAX} bytes: {socket_path} is longer. Choose a shorter one."
+        )
+    _remove_left_behind(socket_path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(socket_path))
+        socket_path.chmod(0o600)
+        listener.listen(_BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return Server(
+        queue_manager,
+        listener,
+        UnixAddress(socket_path),
+        SameUser(),
+        host=host,
+        runner=runner,
+        clock=clock,
+        silence_s=silence_s,
+        room=room or Room(),
+        switchboard=switchboard_of_system(runner, clock),
+    )
+
+
+def serve_tcp(
+    queue_manager: Servable,
+    address: TcpAddress,
+    passwords: Passwords,
+    *,
+    tls: ssl.SSLContext | None = None,
+    host: Host = no_host,
+    runner: Runner = THREADS,
+    clock: Clock = SYSTEM_CLOCK,
+    silence_s: float = SILENCE_S,
+    room: Room | None = None,
+) -> Server:
+    """Return the server through which users with a password use the queue manager; port 0 takes any that is free.
+
+    Raises `ServingError` for an address beyond this machine without TLS, and where the port cannot be had.
+    """
+    if tls is None and not is_loopback(address.host):
+        raise UnprotectedAddressError(
+            f"{address} can be reached from other machines, so it takes TLS: `mqflow qmgr tls` makes certificates. "
+            "127.0.0.1 is for this machine only."
+        )
+    try:
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ServingError(f"{address} cannot be listened at: {error.strerror or error}. Choose another port.") from error
+    bound = TcpAddress(address.host, listener.getsockname()[1])
+    entrance = WithPassword(passwords, tls)
+    return Server(
+        queue_manager,
+        listener,
+        bound,
+        entrance,
+        host=host,
+        runner=runner,
+        clock=clock,
+        silence_s=silence_s,
+        room=room or Room(),
+        switchboard=switchboard_of_system(runner, clock),
+    )
+
+
+def _remove_left_behind(path: Path) -> None:
+    """Remove the socket of a server that was killed; raise where one is alive."""
+    if not path.exists():
+        return
+    if not path.is_socket():
+        raise ServingError(f"{path} is there and is not a socket. Choose another path.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+        else:
+            raise ServingError(f"Another process serves a queue manager at {path}. Connect to it, or choose another path.")

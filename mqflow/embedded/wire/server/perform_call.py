@@ -1,0 +1,137 @@
+"""Carries out what an application asks for on its connection, by the numbers that its handles have on the wire.
+
+All but gets, which may wait (`answering`). Knows the seam and the records of `calls`; knows no frame and no rule of MQ.
+"""
+
+from typing import Final, assert_never, cast
+
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.server.contract import ServableConnection
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.reason_codes import CompletionCode
+from mqflow.verbs import ObjectHandle, SubscriptionHandle
+
+__all__ = ("Performing",)
+
+#: Stands for a number that is no handle's where None would mean something.
+_NO_HANDLE: Final = object()
+
+
+class Performing:
+    """The verbs of one connection, and the handles it has given out."""
+
+    def __init__(self, connection: ServableConnection) -> None:
+        self.connection: Final = connection
+        self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
+        self._handles_made = 0
+
+    def perform(self, request: requests.VerbQuestion | requests.VerbOrder) -> object:
+        """Call the verb, and return what goes into the reply. Raises the `MQIError` of the verb."""
+        if isinstance(request, requests.VerbQuestion):
+            return self._ask(request)
+        self._order(request)
+        return None
+
+    def handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
+        """Return the handle of that number; None where there is none, and the queue manager says what that is."""
+        return None if number is None else self._handles.get(number)
+
+    def _ask(self, request: requests.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
+        match request:
+            case requests.Open():
+                return self._open(request)
+            case requests.Put():
+                handle, context = self.handle(request.handle), self.handle(request.context)
+                return self.connection.put(
+                    handle, request.descriptor, request.body, PutOption(request.options), context=context
+                )
+            case requests.PutMany():
+                return self._put_many(request)
+            case requests.Put1():
+                return self.connection.put1(
+                    request.name,
+                    request.descriptor,
+                    request.body,
+                    PutOption(request.options),
+                    context=self.handle(request.context),
+                    object_type=cast("ObjectType", request.object_type),
+                    queue_manager=request.queue_manager,
+                    alternate_user=request.alternate_user,
+                    object_string=request.object_string,
+                )
+            case requests.Subscribe():
+                return self._subscribe(request)
+            case requests.RequestPublications(number, options):
+                return self.connection.request_publications(self.handle(number), SubscriptionRequestOption(options))
+            case requests.Inquire():
+                return self.connection.inquire(self.handle(request.handle), request.selectors)
+            case _:
+                assert_never(request)
+
+    def _close(self, request: requests.Close) -> None:
+        try:
+            self.connection.close(self.handle(request.handle), CloseOption(request.options))
+        except MQIError as error:
+            if error.completion is CompletionCode.WARNING:  # it is closed all the same
+                self._handles.pop(request.handle, None)
+            raise
+        self._handles.pop(request.handle, None)
+
+    def _order(self, request: requests.VerbOrder) -> None:
+        match request:
+            case requests.Close():
+                self._close(request)
+            case requests.BrowseBack(number, count):
+                self.connection.browse_back(self.handle(number), count)
+            case requests.Set():
+                self.connection.set(self.handle(request.handle), request.values)
+            case requests.Commit():
+                self.connection.commit()
+            case requests.Backout():
+                self.connection.backout()
+            case requests.Disconnect():
+                self.connection.disconnect()
+            case _:
+                assert_never(request)
+
+    def _open(self, request: requests.Open) -> requests.Opened:
+        handle = self.connection.open(
+            request.name,
+            OpenOption(request.options),
+            object_type=cast("ObjectType", request.object_type),  # whatever the number is: the queue manager refuses it
+            queue_manager=request.queue_manager,
+            dynamic_name=request.dynamic_name,
+            alternate_user=request.alternate_user,
+            object_string=request.object_string,
+            selection=request.selection,
+        )
+        return self._opened(handle)
+
+    def _subscribe(self, request: requests.Subscribe) -> requests.Subscribed:
+        given = None if request.queue is None else self._handles.get(request.queue, _NO_HANDLE)
+        subscribed = self.connection.subscribe(request.descriptor, given)
+        if request.queue is not None and subscribed.queue is given:
+            queue = _sent(request.queue, subscribed.queue)
+        else:
+            queue = self._opened(subscribed.queue)
+        number = self._numbered(subscribed.handle)
+        return requests.Subscribed(number, subscribed.handle.name, queue, subscribed.descriptor, subscribed.reason)
+
+    def _opened(self, handle: ObjectHandle) -> requests.Opened:
+        return _sent(self._numbered(handle), handle)
+
+    def _numbered(self, handle: ObjectHandle | SubscriptionHandle) -> int:
+        self._handles_made += 1
+        self._handles[self._handles_made] = handle
+        return self._handles_made
+
+    def _put_many(self, request: requests.PutMany) -> requests.PutManyAnswer:
+        handle, context = self.handle(request.handle), self.handle(request.context)
+        messages = [(descriptor, body) for descriptor, bodies in request.runs for body in bodies]
+        put = self.connection.put_many(handle, messages, PutOption(request.options), context=context)
+        return requests.PutManyAnswer(tuple(put.puts), None if put.error is None else requests.failure_of(put.error))
+
+
+def _sent(number: int, handle: ObjectHandle) -> requests.Opened:
+    return requests.Opened(number, handle.name, handle.options, handle.resolved_queue)

@@ -1,0 +1,379 @@
+"""Lands one queue in one lane of a journal: whole units of messages into segments, exactly once, whatever is killed.
+
+*Get a unit under syncpoint (or browse it, then get each by its token), write the segment and sync it, exchange the marker in
+the same unit of work, commit, publish.* After a kill or a commit without an answer the marker says which of the two it was.
+Synchronous: one connection, one thread. Decides by `landing.recovery`; knows no retry and no clock but the one it is given.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.journal.errors import JournalError, LaneError
+from mqflow.journal.journal import Journal, Lane
+from mqflow.journal.rows import Position, columns
+from mqflow.journal.segments import Written, check_room, pending_path, publish, sync_folder, verify, write_pending
+from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Refuse, Sound, marker_from, recover, room_for
+from mqflow.many_verbs import inquire_queue_manager, take_unit
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Connection, FusedConnection, GetOptions, Got, ObjectHandle
+from mqflow.world import Clock
+
+__all__ = ("Landed", "Lander", "LanderOptions")
+
+# What is landed keeps its properties, whatever PROPCTL hides.
+_AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+_TAKE: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
+_BROWSE_FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | _AS_IT_IS)
+_BROWSE_NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | _AS_IT_IS)
+_BY_TOKEN: Final = GetOptions(
+    options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.ACCEPT_TRUNCATED_MSG,
+    match=MatchOption.MSG_TOKEN,
+    buffer_bytes_max=0,  # the browse has brought the body; this only takes the message off
+)
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_STATE: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+_AT_ONCE: Final = 64
+_CUT_MS: Final = 500
+"""How long one wait is at most, so that a stop is noticed."""
+
+
+class LanderOptions(Struct, frozen=True, kw_only=True):
+    """How to land."""
+
+    #: Messages in a segment at most; MAXUMSGS of the queue manager may make it less.
+    batch: int = 2_000
+    #: Message data in a segment at most, more or less: the last message may go beyond.
+    batch_bytes: int = 64 * 1024 * 1024
+    #: How long a segment waits for more messages after its first, in milliseconds.
+    linger_ms: int = 200
+    #: Read by browsing, get only what is written: BackoutCount stays as it is but for a kill within the unit of work.
+    browse_first: bool = False
+    state_queue: str = STATE_QUEUE
+    #: How long to wait for a marker that another lander's unit of work holds.
+    claim_wait_ms: int = 5_000
+
+
+class Landed(Struct, frozen=True):
+    """A segment is published."""
+
+    segment: int
+    rows: int
+    size_bytes: int
+
+
+class Lander:
+    """Of one lane, on one connection; made anew for a new connection."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        journal: Journal,
+        lane: Lane,
+        options: LanderOptions,
+        *,
+        clock: Clock,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._connection: Final = connection
+        self._lane: Final = lane
+        self._options: Final = options
+        self._clock: Final = clock
+        self._stopping: Final = stopping
+        self._marker = Marker(journal=journal.id, lane=lane.name, epoch=0)
+        self._batch = options.batch
+        self._fused = connection if isinstance(connection, FusedConnection) else None
+        #: Whether the queue was empty the last time.
+        self.idle = False
+        self._queue: ObjectHandle
+        self._state: ObjectHandle
+
+    def open(self) -> Landed | None:
+        """Open the queues, take the lane over, and finish what was left unfinished; return the segment that this published.
+
+        Raises `LaneError` where the marker is missing or cannot be right, `TornSegmentError` where a committed segment is
+        damaged, and `MQIError`.
+        """
+        connection, options = self._connection, self._options
+        self._batch = room_for(inquire_queue_manager(connection).max_uncommitted_messages, options.batch)
+        if not self._batch:
+            raise LaneError(
+                f"{connection.queue_manager_name} allows no unit of work with a message and its marker: MAXUMSGS is below 4."
+            )
+        how = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
+        self._queue = connection.open(self._lane.queue, (how | OpenOption.BROWSE) if options.browse_first else how)
+        self._state = self._open_state()
+        self._claim()
+        return self._recover()
+
+    def land(self) -> Landed | None:
+        """Land one segment; None where there was nothing to land within a wait.
+
+        Raises `MQIError` where the queue manager refuses or is lost, `JournalFullError` where the disk is full, and `LaneError`
+        where another lander has taken the lane over. Whatever is raised, a new lander on a new connection goes on rightly.
+        """
+        check_room(self._lane.path)  # before anything is got: a backout would be counted
+        try:
+            return self._land()
+        except MQIError as error:
+            if error.verb != "MQCMIT":  # of that it is not known whether there is anything to back out
+                self._back_out()
+            if error.reason != Reason.SYNCPOINT_LIMIT_REACHED or self._batch == 1:
+                raise
+            self._batch = max(self._batch // 2, 1)  # what others count as well, no inquiry tells
+            self.idle = False
+            return None
+
+    def _land(self) -> Landed | None:
+        unit = self._browse() if self._options.browse_first else self._take()
+        self.idle = not unit
+        if not unit:
+            return None
+        written = self._write(unit)
+        if self._options.browse_first:
+            taken = self._take_browsed(unit)
+            if not taken:
+                self._give_up()
+                return None
+            if len(taken) < len(unit):  # some expired, or somebody else was faster: they are not ours to land
+                written = self._write(taken)
+        self._commit(written)
+        publish(self._lane.path, written)
+        return Landed(written.number, written.rows, written.size_bytes)
+
+    # -- taking the lane over
+
+    def _open_state(self) -> ObjectHandle:
+        name = self._options.state_queue
+        try:
+            return self._connection.open(name, _STATE)
+        except MQIError as error:
+            if error.reason != Reason.UNKNOWN_OBJECT_NAME:
+                raise
+            said = f"Landing needs it for its markers: DEFINE QLOCAL('{name}') DEFPSIST(YES)"
+            raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", name, self._connection.queue_manager_name, said) from error
+
+    def _claim(self) -> None:
+        """Exchange the marker for one of ours. From its commit on no earlier lander can commit a segment of this lane."""
+        claimed = self._lane.reread().claimed
+        found = self._get_marker(wait_ms=self._options.claim_wait_ms if claimed else 0)
+        if found is None and (claimed or self._lane.last or self._lane.pending()):
+            raise LaneError(self._missing_marker())
+        before = found or self._marker
+        if found is not None and self._get_marker() is not None:
+            self._connection.backout()
+            raise LaneError(
+                f"Lane {self._lane.name} has more than one marker on {self._options.state_queue}: remove the older."
+            )
+        marker = replace(before, epoch=before.epoch + 1)
+        self._put_marker(marker)
+        self._connection.commit()
+        self._marker = marker
+        if not claimed:
+            self._lane.note(claimed=True)
+
+    def _recover(self) -> Landed | None:
+        """Publish what an earlier lander committed, as the marker says, and drop everything else that is pending."""
+        marker, folder = self._marker, self._lane.path
+        committed = pending_path(folder, marker.segment, marker.owner)
+        found: Landed | None = None
+        match recover(marker, self._lane.last, pending=committed.exists()):
+            case Sound():
+                pass
+            case Publish():
+                written = Written(marker.segment, marker.rows, marker.crc, marker.size_bytes, marker.owner)
+                verify(committed, written)
+                publish(folder, written)
+                found = Landed(written.number, written.rows, written.size_bytes)
+            case Refuse(why):
+                raise LaneError(f"Lane {self._lane.name} ({folder}) cannot go on: {why}.")
+            case never:
+                assert_never(never)
+        self._drop_pending()
+        return found
+
+    # -- reading
+
+    def _take(self) -> list[Got]:
+        """Get a unit under syncpoint, with room left for the marker."""
+        unit: list[Got] = []
+        size, uncommitted, until = 0, 0, 0.0
+        while uncommitted < self._batch and size < self._options.batch_bytes:
+            wait_ms = self._wait_ms(unit, until)
+            more = self._get_some(self._at_once(len(unit), size, uncommitted), wait_ms)
+            if not more:
+                if not unit or not wait_ms:
+                    break
+                continue
+            if not unit:
+                until = self._clock.monotonic() + self._options.linger_ms / 1_000
+            unit += more
+            size += sum(len(got.body) for got in more)
+            uncommitted += sum(map(_counted, more))
+        return unit
+
+    def _at_once(self, count: int, size: int, uncommitted: int) -> int:
+        """Return how many to get in one go, so that neither the messages nor their bytes go far beyond what is wanted."""
+        if not count:
+            return 1
+        by_size = (self._options.batch_bytes - size) * count // max(size, 1)
+        return max(min((self._batch - uncommitted) // 2, by_size, _AT_ONCE), 1)
+
+    def _get_some(self, most: int, wait_ms: int) -> Sequence[Got]:
+        """Get what is there, or wait for a message."""
+        if self._fused is not None:
+            answer = self._fused.exchange(self._queue, _waiting(_TAKE, wait_ms), commit=None, most=most)
+            if answer.get_error is not None:
+                raise answer.get_error
+            return answer.unit
+        first = self._get(_TAKE, wait_ms)
+        return () if first is None else take_unit(self._connection, self._queue, first, _TAKE, most)
+
+    def _browse(self) -> list[Got]:
+        """Browse a unit from the head of the queue; nothing is taken."""
+        first = self._get(_BROWSE_FIRST, self._wait_ms((), 0.0))
+        if first is None:
+            return []
+        unit, size, uncommitted = [first], len(first.body), _counted(first)
+        until = self._clock.monotonic() + self._options.linger_ms / 1_000
+        while uncommitted < self._batch and size < self._options.batch_bytes:
+            wait_ms = self._wait_ms(unit, until)
+            got = self._get(_BROWSE_NEXT, wait_ms)
+            if got is not None:
+                unit.append(got)
+                size += len(got.body)
+                uncommitted += _counted(got)
+            elif not wait_ms:
+                break
+        return unit
+
+    def _wait_ms(self, unit: Sequence[Got], until: float) -> int:
+        if self._stopping():
+            return 0
+        return min(max(round((until - self._clock.monotonic()) * 1_000), 0), _CUT_MS) if unit else _CUT_MS
+
+    def _get(self, options: GetOptions, wait_ms: int) -> Got | None:
+        got = self._connection.get(self._queue, options)
+        if got is None and wait_ms:
+            return self._connection.get(self._queue, _waiting(options, wait_ms))
+        return got
+
+    def _take_browsed(self, unit: Sequence[Got]) -> list[Got]:
+        """Get each browsed message by its token; return those that were still there."""
+        try:
+            get, handle = self._connection.get, self._queue
+            return [got for got in unit if get(handle, replace(_BY_TOKEN, message_token=got.message_token)) is not None]
+        except MQIError:
+            self._give_up()
+            raise
+
+    # -- writing
+
+    def _write(self, unit: Sequence[Got]) -> Written:
+        lane = self._lane
+        position = Position(
+            lane=lane.name,
+            segment=self._marker.segment + 1,
+            landed_us=round(self._clock.wall() * 1_000_000),
+            queue=lane.queue,
+            queue_manager=self._connection.queue_manager_name,
+        )
+        made = columns(lane.kind, unit, position)
+        try:
+            return write_pending(lane.path, position.segment, lane.kind, made, owner=self._marker.epoch)
+        except (OSError, JournalError):
+            self._give_up()
+            raise
+
+    def _commit(self, written: Written) -> None:
+        """Exchange the marker and commit. What fails before the commit is backed out; a commit in doubt is left as it is."""
+        marker = replace(
+            self._marker,
+            segment=written.number,
+            rows=written.rows,
+            crc=written.crc,
+            size_bytes=written.size_bytes,
+            owner=written.owner,
+        )
+        try:
+            held = self._get_marker()
+            if held != self._marker:
+                self._give_up()
+                raise LaneError(self._taken_over(held))
+            self._put_marker(marker)
+            self._connection.commit()
+        except MQIError as error:
+            if error.verb != "MQCMIT" or error.reason == Reason.BACKED_OUT:
+                self._give_up()
+            raise
+        self._marker = marker
+
+    def _get_marker(self, wait_ms: int = 0) -> Marker | None:
+        how = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | (GetOption.WAIT if wait_ms else GetOption.NONE)
+        wanted = GetOptions(
+            options=how, wait_ms=wait_ms, match=MatchOption.CORREL_ID, correlation_id=self._marker.correlation_id
+        )
+        got = self._connection.get(self._state, wanted)
+        if got is None:
+            return None
+        found = marker_from(got.body)
+        if found is None:
+            self._back_out()
+            raise LaneError(
+                f"The marker of lane {self._lane.name} on {self._options.state_queue} is not one: {got.body[:80]!r}. "
+                "It was changed by somebody else; nothing was landed."
+            )
+        return found
+
+    def _put_marker(self, marker: Marker) -> None:
+        descriptor = MessageDescriptor(
+            format=Format.STRING, ccsid=1208, correlation_id=marker.correlation_id, persistence=Persistence.PERSISTENT
+        )
+        self._connection.put(self._state, descriptor, marker.to_bytes(), _PUT)
+
+    # -- undoing
+
+    def _give_up(self) -> None:
+        """Back out, and drop the segment once it is certain that its messages are on their queue again."""
+        if self._back_out():
+            pending_path(self._lane.path, self._marker.segment + 1, self._marker.epoch).unlink(missing_ok=True)
+
+    def _back_out(self) -> bool:
+        with suppress(MQIError):  # lost: the queue manager backs out by itself, and the marker will say so
+            self._connection.backout()
+            return True
+        return False
+
+    def _drop_pending(self) -> None:
+        for path in self._lane.pending():
+            path.unlink(missing_ok=True)
+        sync_folder(self._lane.path)
+
+    def _taken_over(self, held: Marker | None) -> str:
+        who = "its marker is gone" if held is None else f"its marker is of epoch {held.epoch}, segment {held.segment}"
+        return (
+            f"Another lander has taken lane {self._lane.name} over: {who}, and this one is of epoch {self._marker.epoch}, "
+            f"segment {self._marker.segment}. This one's unit of work is backed out; a lane has one lander at a time."
+        )
+
+    def _missing_marker(self) -> str:
+        return (
+            f"The marker of lane {self._lane.name} is not on {self._options.state_queue} "
+            f"({self._connection.queue_manager_name}): another lander's unit of work holds it, or somebody took it. Stop the "
+            f"other lander. If there is none: mqflow journal settle {self._lane.path.parents[1]} {self._lane.name}"
+        )
+
+
+def _counted(got: Got) -> int:
+    """What a message counts in its unit of work: a confirmation of delivery is put in the same one."""
+    return 2 if got.descriptor.report & Report.COD_MASK else 1
+
+
+def _waiting(options: GetOptions, wait_ms: int) -> GetOptions:
+    return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms) if wait_ms else options

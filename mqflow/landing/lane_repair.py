@@ -1,0 +1,178 @@
+"""Settles a lane that no lander has: by its marker, and where that is gone by what a person says.
+
+Nothing is guessed: the marker knows whether the last unit of work was committed, and without it only the queue can tell,
+as far as nobody else gets from it. Synchronous. Knows the journal and the seam.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mqflow.journal.errors import LaneError, SchemaError, TornSegmentError
+from mqflow.journal.journal import Journal, Lane
+from mqflow.journal.rows import Position, columns
+from mqflow.journal.schemas import Kind
+from mqflow.journal.segments import Written, pending_path, publish, read_pending, sync_folder, verify
+from mqflow.landing.recovery import Marker, Publish, marker_from, recover
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Format, GetOption, MatchOption, OpenOption, Persistence, PutOption
+from mqflow.verbs import Connection, GetOptions, Got
+from mqflow.world import Clock
+
+__all__ = ("Doubt", "find_doubt", "finish_lane", "settle_lane")
+
+_MARKER: Final = GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING
+_BROWSE: Final = GetOptions(
+    options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+)
+_KEYS: Final = ("msg_id", "correl_id", "put_ts")
+_KEYS_OF_RECORDS: Final = ("disp_id", "raw")
+
+
+class Doubt(Struct, frozen=True, kw_only=True):
+    """What is known of the unit of work that the missing marker would tell of."""
+
+    #: The last segment that is published.
+    last: int
+    #: The segment that may have been committed; None where there is none, or none that is whole: a commit comes after the sync.
+    pending: Path | None = None
+    written: Written | None = None
+    #: How many of its messages are on the queue.
+    on_queue: int = 0
+
+    @property
+    def advice(self) -> str:
+        """What that means: "publish", "drop", or nothing where some of its messages are on the queue and some are not."""
+        if self.written is None or self.on_queue == self.written.rows:
+            return "drop"
+        return "" if self.on_queue else "publish"
+
+
+def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queue: str) -> Written | None:
+    """Publish the segment that the marker says was committed, if it is not published; return that, or None.
+
+    Takes the lane over from nobody: a lander that is about to publish it finds that done. Nothing is dropped. Raises
+    `LaneError` where the marker is not there to be seen, and `TornSegmentError` where the segment is damaged.
+    """
+    got = _look(connection, journal, lane, state_queue, wait_ms=0)
+    marker = None if got is None else marker_from(got.body)
+    if marker is None:
+        count = len(lane.pending())
+        files = "1 file that is" if count == 1 else f"{count} files that are"
+        raise LaneError(
+            f"Lane {lane.name} has {files} not published, and no marker tells whether it was committed: its lander is at work, "
+            f"or see mqflow journal settle {journal.path} {lane.name}"
+        )
+    committed = pending_path(lane.path, marker.segment, marker.owner)
+    if not isinstance(recover(marker, lane.last, pending=committed.exists()), Publish):
+        return None
+    written = Written(marker.segment, marker.rows, marker.crc, marker.size_bytes, marker.owner)
+    try:
+        verify(committed, written)
+    except TornSegmentError:
+        if committed.exists():
+            raise
+        return None  # its lander was faster
+    publish(lane.path, written)
+    return written
+
+
+def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
+    """Return what is known. Raises `LaneError` where the lane has its marker, or more than one segment may be the last."""
+    if (got := _look(connection, journal, lane, state_queue, wait_ms=wait_ms)) is not None:
+        found = marker_from(got.body)
+        said = "is not one" if found is None else f"says segment {found.segment}"
+        raise LaneError(f"Lane {lane.name} has its marker on {state_queue}, which {said}: there is nothing to settle.")
+    last = lane.last
+    whole = list(_whole(lane, last + 1))
+    if not whole:
+        return Doubt(last=last)
+    if len(whole) > 1:
+        names = ", ".join(path.name for path, _, _ in whole)
+        raise LaneError(
+            f"Lane {lane.name} ({lane.path}) has more than one segment that may be its {last + 1}th: {names}. Move all but one "
+            "of them away, and look at each: their messages are those that two landers had."
+        )
+    [(path, written, table)] = whole
+    keys = _KEYS_OF_RECORDS if lane.kind is Kind.DISPOSITION else _KEYS
+    rows = Counter(zip(*(table[name].to_pylist() for name in keys), strict=True))
+    there = Counter(_identities(lane, keys, _browsed(connection, lane.queue), table.schema))
+    return Doubt(last=last, pending=path, written=written, on_queue=(rows & there).total())
+
+
+def settle_lane(
+    connection: Connection, journal: Journal, lane: Lane, state_queue: str, doubt: Doubt, *, publishes: bool, clock: Clock
+) -> Marker:
+    """Publish the pending segment, or drop it, and put a new marker; return that. A lander can go on from it.
+
+    A lander that still runs with the lost marker cannot: the new one is like none that a lander ever put.
+    """
+    if publishes and doubt.written is not None:
+        publish(lane.path, doubt.written)
+        last = doubt.written
+    else:
+        there = [segment for segment in lane.all_segments() if segment.number == doubt.last]
+        last = Written(doubt.last, *((there[0].rows, there[0].crc, there[0].size_bytes) if there else (0, 0, 0)))
+    marker = Marker(
+        journal=journal.id,
+        lane=lane.name,
+        epoch=int(clock.wall()),  # landers count from 1: no earlier one has this number
+        segment=last.number,
+        rows=last.rows,
+        crc=last.crc,
+        size_bytes=last.size_bytes,
+    )
+    descriptor = MessageDescriptor(
+        format=Format.STRING, ccsid=1208, correlation_id=marker.correlation_id, persistence=Persistence.PERSISTENT
+    )
+    connection.put1(state_queue, descriptor, marker.to_bytes(), PutOption.NO_SYNCPOINT | PutOption.FAIL_IF_QUIESCING)
+    lane.note(claimed=True)
+    for path in lane.pending():
+        path.unlink(missing_ok=True)
+    sync_folder(lane.path)
+    return marker
+
+
+def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Got | None:
+    """Return the message that is the lane's marker, which stays where it is."""
+    handle = connection.open(state_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+    wanted = GetOptions(
+        options=_MARKER | GetOption.BROWSE_FIRST,
+        wait_ms=wait_ms,
+        match=MatchOption.CORREL_ID,
+        correlation_id=Marker(journal=journal.id, lane=lane.name, epoch=0).correlation_id,
+    )
+    got = connection.get(handle, wanted)
+    connection.close(handle)
+    return got
+
+
+def _whole(lane: Lane, number: int) -> Iterator[tuple[Path, Written, Any]]:
+    """Yield the pending segments of that number that are whole: what is torn was never committed."""
+    for path in lane.pending():
+        with suppress(TornSegmentError, SchemaError):
+            written, table = read_pending(path, lane.kind)
+            if written.number == number:
+                yield path, written, table
+
+
+def _browsed(connection: Connection, queue: str) -> list[Got]:
+    handle = connection.open(queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+    found: list[Got] = []
+    while (got := connection.get(handle, _BROWSE)) is not None:
+        found.append(got)
+    connection.close(handle)
+    return found
+
+
+def _identities(lane: Lane, keys: Sequence[str], unit: Sequence[Got], schema: Any) -> Iterable[tuple[Any, ...]]:
+    """Return what tells each message, as the columns of a segment say it."""
+    import pyarrow as pa  # noqa: PLC0415 - only who settles pays
+
+    position = Position(lane=lane.name, segment=0, landed_us=0, queue=lane.queue, queue_manager=lane.queue_manager)
+    made = columns(lane.kind, unit, position)
+    return zip(*(pa.array(made[name], schema.field(name).type).to_pylist() for name in keys), strict=True)

@@ -1,0 +1,233 @@
+"""What is done with several verbs, over any connection: units of messages, inquiries, puts that lose nothing.
+
+Made of what the seam offers, and no more; a connection that does one of these in fewer steps (`BatchConnection`) is let do it.
+Knows no queue manager; no thread, no loop.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from mqflow.mqi.attributes.queue import (
+    QUEUE_ATTRIBUTES,
+    QUEUE_MANAGER_ATTRIBUTES,
+    QueueAttributes,
+    QueueManagerAttributes,
+    queue_attributes_from,
+    queue_manager_attributes_from,
+)
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.verbs import UNIT_BYTES_MAX, Connection, GetOptions, Got, ManyPut, ObjectHandle, Put
+
+__all__ = (
+    "ends_unit",
+    "following",
+    "get_many",
+    "inquire_base_queue",
+    "inquire_queue_manager",
+    "leads_back",
+    "model_refused",
+    "open_to_put",
+    "put_many",
+    "put_somewhere",
+    "take_unit",
+    "without_wait",
+)
+
+_BROWSES = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
+_QUEUE_SELECTORS = tuple(spec.selector for spec in QUEUE_ATTRIBUTES if spec.selector and QueueType.LOCAL in spec.kinds)
+# Not the version: nothing here decides by it, and a queue manager without that selector would refuse them all (2067).
+_QUEUE_MANAGER_SELECTORS = tuple(
+    spec.selector for spec in QUEUE_MANAGER_ATTRIBUTES if spec.selector and spec.field != "version"
+)
+
+
+def get_many(connection: Connection, handle: Any, options: GetOptions, most: int) -> list[Got]:
+    """Return what `BatchConnection.get_many` does, over any connection."""
+    if (many := getattr(connection, "get_many", None)) is not None:
+        return cast("list[Got]", many(handle, options, most))
+    first = connection.get(handle, options)
+    return [] if first is None else take_unit(connection, handle, first, following(options), most)
+
+
+def put_many(
+    connection: Connection,
+    handle: Any,
+    messages: Sequence[tuple[MessageDescriptor, bytes]],
+    options: PutOption,
+    *,
+    context: Any = None,
+) -> ManyPut:
+    """Return what `BatchConnection.put_many` does, over any connection."""
+    if (many := getattr(connection, "put_many", None)) is not None:
+        return cast("ManyPut", many(handle, messages, options, context=context))
+    puts: list[Put] = []
+    try:
+        for descriptor, body in messages:
+            puts.append(connection.put(handle, descriptor, body, options, context=context))
+    except MQIError as error:
+        return ManyPut(tuple(puts), error)
+    return ManyPut(tuple(puts))
+
+
+def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptions, most: int) -> list[Got]:
+    """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last.
+
+    A get that is refused ends it too: the next one meets that again. Raises `MQIError` where the connection is lost and all
+    that was got is backed out with it; what was got outside a unit of work is gone from its queue, so it is returned.
+    """
+    unit = [first]
+    if len(unit) >= most or ends_unit(first, options):
+        return unit
+    if (many := getattr(connection, "get_many", None)) is not None:
+        left_bytes = max(0, UNIT_BYTES_MAX - len(first.body))
+        return unit + cast("list[Got]", many(handle, options, most - 1, bytes_max=left_bytes))
+    left_bytes = UNIT_BYTES_MAX - len(first.body)
+    get = connection.get
+    while len(unit) < most and left_bytes > 0:
+        try:
+            got = get(handle, options)
+        except MQIError as error:
+            if options.options & GetOption.SYNCPOINT and classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            break
+        if got is None:
+            break
+        unit.append(got)
+        left_bytes -= len(got.body)
+        if ends_unit(got, options):
+            break
+    return unit
+
+
+def leads_back(target: ObjectHandle, source: ObjectHandle, queue: str = "") -> bool:
+    """Return whether what is put to the target comes to the queue that the source gets from, which `queue` may name better.
+
+    A queue of the same name on another queue manager is another one; where that is not told, it is taken for this one: what is
+    moved from a queue to itself would come back for ever.
+    """
+    managers = {target.resolved_queue_manager, source.resolved_queue_manager} - {""}
+    return target.resolved_queue == (queue or source.resolved_queue) and len(managers) <= 1
+
+
+def ends_unit(got: Got, options: GetOptions) -> bool:
+    """Return whether nothing may be got after it in the same call.
+
+    That is a message delivered before (redelivery goes one by one, so that one that fails takes no other along), and one that
+    stayed where it is because it is too long (2080): it would be got again and again.
+    """
+    if got.reason == Reason.TRUNCATED_MSG_FAILED:
+        return True
+    return got.descriptor.backout_count > 0 and not options.options & _BROWSES
+
+
+@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
+def without_wait(options: GetOptions) -> GetOptions:
+    """Return the same options for a get that does not wait."""
+    return replace(options, options=options.options & ~GetOption.WAIT) if options.options & GetOption.WAIT else options
+
+
+@lru_cache(maxsize=64)
+def following(options: GetOptions) -> GetOptions:
+    """Return the options of the gets that follow a first one in the same call: they do not wait, and browse on."""
+    at_once = without_wait(options)
+    if not options.options & GetOption.BROWSE_FIRST:
+        return at_once
+    return replace(at_once, options=at_once.options & ~GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT)
+
+
+def open_to_put(
+    connection: Connection, name: str, options: OpenOption, *, queue_manager: str = "", alternate_user: str = ""
+) -> ObjectHandle:
+    """Return a handle on a queue that stays when the handle is closed, and keeps what was put there.
+
+    Raises what MQOPEN raises, and 2057 for a model queue, as MQPUT1 does: the queue that it makes goes with the handle.
+    """
+    handle = connection.open(name, options, queue_manager=queue_manager, alternate_user=alternate_user)
+    if handle.name == name:
+        return handle
+    with suppress(MQIError):
+        connection.close(handle, CloseOption.DELETE)
+    raise model_refused(name, connection.queue_manager_name)
+
+
+def put_somewhere(
+    connection: Connection,
+    handle: ObjectHandle,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    options: PutOption,
+    *,
+    context: Any = None,
+) -> Put:
+    """Put a message that must be on a queue afterwards: it is moved, and off its own queue then.
+
+    Raises what MQPUT raises, and 2550 where the name is that of a topic (an alias) and nobody subscribes to it.
+    """
+    if handle.resolved_queue:
+        return connection.put(handle, descriptor, body, options, context=context)
+    put = connection.put(handle, descriptor, body, options | PutOption.WARN_IF_NO_SUBS_MATCHED, context=context)
+    if put.reason == Reason.NO_SUBS_MATCHED:
+        said = "It is the alias of a topic that nobody subscribes to: the message would be nowhere"
+        raise error_for(Reason.NO_SUBS_MATCHED, "MQPUT", handle.name, connection.queue_manager_name, said)
+    return put
+
+
+def model_refused(name: str, queue_manager: str) -> MQIError:
+    """Return the error of a put to a model queue."""
+    said = "It is a model queue: what is put to the queue it makes would be gone with that"
+    return error_for(Reason.Q_TYPE_ERROR, "MQOPEN", name, queue_manager, said)
+
+
+def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
+    """Return the attributes of the local queue behind this name: of the target where it is an alias.
+
+    Needs inquire authority on the local queue only; closes it again at once.
+    Source: IBM q032280: "Open the local queue, or the target queue for an alias queue", MQOO_INQUIRE and FAIL_IF_QUIESCING.
+    """
+    options = OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING
+    alias = {spec.field: spec.selector for spec in QUEUE_ATTRIBUTES}
+    for _ in range(2):  # an alias may not name another alias, so two opens are the most
+        handle = connection.open(name, options)
+        try:
+            kind = connection.inquire(handle, (alias["kind"],)).values[alias["kind"]]
+            if kind != QueueType.ALIAS:
+                return queue_attributes_from(name, _known(connection, handle, _QUEUE_SELECTORS))
+            name = str(connection.inquire(handle, (alias["target"],)).values[alias["target"]]).rstrip()
+        finally:
+            connection.close(handle)
+    raise MQIError(Reason.ALIAS_BASE_Q_TYPE_ERROR, "MQINQ", name, connection.queue_manager_name)
+
+
+def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
+    """Return what the queue manager is set to; DEADQ among it."""
+    handle = connection.open("", OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING, object_type=ObjectType.Q_MGR)
+    try:
+        values = _known(connection, handle, _QUEUE_MANAGER_SELECTORS)
+    finally:
+        connection.close(handle)
+    return queue_manager_attributes_from(connection.queue_manager_name, values)
+
+
+def _known(connection: Connection, handle: ObjectHandle, selectors: Sequence[int]) -> Mapping[int, int | str]:
+    """Return the attributes that this queue manager knows: an older one refuses them all for one that came later (2067)."""
+    try:
+        return connection.inquire(handle, selectors).values
+    except MQIError as error:
+        if error.reason != Reason.SELECTOR_ERROR or len(selectors) == 1:
+            raise
+    found: dict[int, int | str] = {}
+    for selector in selectors:
+        try:
+            found.update(connection.inquire(handle, (selector,)).values)
+        except MQIError as error:
+            if error.reason != Reason.SELECTOR_ERROR:
+                raise
+    return found

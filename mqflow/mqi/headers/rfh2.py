@@ -1,0 +1,173 @@
+"""MQRFH2, the rules and formatting header: message properties in front of the message data.
+
+Knows the structure, its lengths, byte order and character sets; what stands in a folder is `rfh2_folder`'s business, and what
+it means is the reader's. What was parsed and not changed is written again byte for byte.
+Source: IBM, MQRFH2; the layout table of the MQRFH2 (version 2, 36 bytes and folders).
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.mqi.ccsid import UTF_16_CCSIDS, decode, encode
+from mqflow.mqi.descriptor import CCSID_INHERIT
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.headers.rfh2_folder import PROPERTIES_MAX, Folder, Property, PropertyValue, folder_text, read_folder
+from mqflow.mqi.layout import FIELD_CCSID, byte_order, from_field, to_field
+from mqflow.mqi.options import Encoding
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = (
+    "FOLDERS_MAX",
+    "NAME_VALUE_CCSIDS",
+    "RFH2",
+    "RFH2_FIXED_BYTES",
+    "Folder",
+    "Property",
+    "PropertyValue",
+    "parse",
+    "properties",
+    "to_bytes",
+    "with_properties",
+)
+
+RFH2_FIXED_BYTES: Final = 36
+FOLDERS_MAX: Final = 100
+NAME_VALUE_CCSIDS: Final = UTF_16_CCSIDS | {1208}
+"""What NameValueCCSID may be; the two-byte ones have the byte order of the header's numbers."""
+
+_LAYOUT: Final = "4siiii8sii"
+_VERSION: Final = 2
+_ALIGNMENT: Final = 4
+
+
+class RFH2(Struct, frozen=True, kw_only=True):
+    """Folders of properties, and what follows them (MQRFH2 version 2)."""
+
+    folders: tuple[Folder, ...] = ()
+    #: Encoding, CodedCharSetId and Format of what follows this header.
+    encoding: int = Encoding.NATIVE
+    ccsid: int = CCSID_INHERIT
+    format: str = ""
+    #: MQRFH_*: 0 is what there is.
+    flags: int = 0
+    #: The character set of the folders: 1208, 1200, 13488 or 17584.
+    name_value_ccsid: int = 1208
+
+
+def parse(data: bytes, *, encoding: int, ccsid: int = FIELD_CCSID) -> tuple[RFH2, int]:
+    """Return the header that the data starts with, and its length in bytes: what follows begins there.
+
+    `encoding` and `ccsid` are those of what precedes it. Raises `HeaderError` 2334 (MQRC_RFH_ERROR) where the structure or a
+    length does not hold, 2335 (MQRC_RFH_STRING_ERROR) where a folder does not, and `MQIError` 2119 (MQRC_NOT_CONVERTED) where a
+    folder is no text.
+    """
+    if len(data) < RFH2_FIXED_BYTES or data[:4] != to_field("RFH", 4, ccsid):
+        raise _broken(f"{len(data)} bytes that start with {data[:4]!r} are none")
+    order = byte_order(encoding)
+    _, version, length, *following, flags, name_value_ccsid = struct.unpack_from(order + _LAYOUT, data)
+    if version != _VERSION:
+        raise _broken(f"It states version {version}, not {_VERSION} (read with encoding {encoding})")
+    if not RFH2_FIXED_BYTES <= length <= len(data) or length % _ALIGNMENT:
+        raise _broken(f"It states {length} bytes: not a multiple of 4 from {RFH2_FIXED_BYTES} to the {len(data)} there are")
+    if name_value_ccsid not in NAME_VALUE_CCSIDS:
+        raise _broken(f"NameValueCCSID {name_value_ccsid} is none of {sorted(NAME_VALUE_CCSIDS)}")
+    next_encoding, next_ccsid, next_format = following
+    header = RFH2(
+        folders=tuple(
+            read_folder(decode(part, name_value_ccsid, big_endian=order == ">"))
+            for part in _name_values(data[:length], order + "i")
+        ),
+        encoding=next_encoding,
+        ccsid=next_ccsid,
+        format=from_field(next_format, ccsid),
+        flags=flags,
+        name_value_ccsid=name_value_ccsid,
+    )
+    _check_count(header.folders)
+    return header, length
+
+
+def to_bytes(header: RFH2, *, encoding: int, ccsid: int = FIELD_CCSID) -> bytes:
+    """Return the bytes of the header, as what precedes it (`encoding`, `ccsid`) announces them.
+
+    Raises `HeaderError` 2334 (MQRC_RFH_ERROR) for a NameValueCCSID that is not allowed and for more than `parse` would take,
+    and 2335 (MQRC_RFH_STRING_ERROR) for a property that cannot be written.
+    """
+    if header.name_value_ccsid not in NAME_VALUE_CCSIDS:
+        raise _broken(f"NameValueCCSID {header.name_value_ccsid} is none of {sorted(NAME_VALUE_CCSIDS)}")
+    _check_count(header.folders)
+    order = byte_order(encoding)
+    parts = [_padded(folder_text(folder), header.name_value_ccsid, big_endian=order == ">") for folder in header.folders]
+    fixed = struct.pack(
+        order + _LAYOUT,
+        to_field("RFH", 4, ccsid),
+        _VERSION,
+        RFH2_FIXED_BYTES + sum(4 + len(part) for part in parts),
+        header.encoding,
+        header.ccsid,
+        to_field(header.format, 8, ccsid),
+        header.flags,
+        header.name_value_ccsid,
+    )
+    return fixed + b"".join(struct.pack(order + "i", len(part)) + part for part in parts)
+
+
+def properties(header: RFH2, folder: str = "usr") -> dict[str, PropertyValue]:
+    """Return the properties of every folder of that name, by name; of a repeated name, the first."""
+    found: dict[str, PropertyValue] = {}
+    for candidate in header.folders:
+        if candidate.name == folder:
+            for item in candidate.properties:
+                found.setdefault(item.name, item.value)
+    return found
+
+
+def with_properties(header: RFH2, values: Mapping[str, PropertyValue], folder: str = "usr") -> RFH2:
+    """Return the header with these properties set in the first folder of that name: in their place, or at its end.
+
+    The type of each is that of its value. The folder is appended where there is none, or none but one of other contents.
+    """
+    if not values:
+        return header
+    missing = {name: Property(name, value) for name, value in values.items()}
+    for index, candidate in enumerate(header.folders):
+        if candidate.name == folder and (candidate.properties or not candidate.raw):
+            kept = tuple(missing.pop(item.name, item) for item in candidate.properties)
+            changed = replace(candidate, properties=(*kept, *missing.values()), raw="")
+            return replace(header, folders=(*header.folders[:index], changed, *header.folders[index + 1 :]))
+    return replace(header, folders=(*header.folders, Folder(folder, tuple(missing.values()))))
+
+
+def _name_values(data: bytes, layout: str) -> list[bytes]:
+    """Return the NameValueData of each folder, with its padding; every length is checked before it is used."""
+    parts: list[bytes] = []
+    position = RFH2_FIXED_BYTES
+    while position < len(data):
+        (length,) = struct.unpack_from(layout, data, position)
+        position += 4
+        if not 0 <= length <= len(data) - position or length % _ALIGNMENT:
+            raise _broken(f"A folder states {length} bytes: not a multiple of 4 up to the {len(data) - position} there are")
+        if len(parts) == FOLDERS_MAX:
+            raise _broken(f"It has more than {FOLDERS_MAX} folders")
+        parts.append(data[position : position + length])
+        position += length
+    return parts
+
+
+def _padded(text: str, ccsid: int, *, big_endian: bool) -> bytes:
+    data = encode(text, ccsid, big_endian=big_endian)
+    blanks = -len(data) % _ALIGNMENT // (2 if ccsid in UTF_16_CCSIDS else 1)
+    return data + encode(" " * blanks, ccsid, big_endian=big_endian)
+
+
+def _check_count(folders: tuple[Folder, ...]) -> None:
+    if len(folders) > FOLDERS_MAX or sum(len(folder.properties) for folder in folders) > PROPERTIES_MAX:
+        raise _broken(f"It has more than {FOLDERS_MAX} folders or {PROPERTIES_MAX} properties")
+
+
+def _broken(detail: str) -> MQIError:
+    return error_for(Reason.RFH_ERROR, "Reading or writing an MQRFH2", detail=detail)

@@ -1,0 +1,1 @@
+"""Message properties: names, types, and their places in an RFH2 and in the descriptor."""

@@ -1,0 +1,289 @@
+"""How properties stand in a message: as folders of an MQRFH2 before its data, taken out of there and put there.
+
+That header is the one form in which a message keeps its properties; what a get makes of them is a projection of it. They stand
+in the first run of MQRFH2s, behind MQDLHs and before anything else. Knows headers and folders; knows no queue.
+Source: IBM, "Properties specified as MQRFH2 elements" (q104130 to q104200): supported folders, generation of MQRFH2 headers,
+property descriptor fields; PropertyControl (q103350) and MQGMO property options; rc2421. That the properties of a message
+handle stand over those in the data is recalled. A float out of the range of its type reads as infinity.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers import dead_letter, rfh2
+from mqflow.mqi.headers.chain import HEADERS_MAX, QUEUE_MANAGER_CCSID, Header, join, resolved
+from mqflow.mqi.headers.dead_letter import DLH_BYTES, DeadLetterHeader
+from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
+from mqflow.mqi.options import Encoding, Format
+from mqflow.mqi.properties.names import FOLDERS, holds_properties
+from mqflow.mqi.properties.set import Copy, MessageProperty, Properties, PropertyContext, Support
+from mqflow.mqi.properties.types import type_of_word
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = ("Parted", "PropertyControl", "from_header", "is_shown", "part", "projected", "to_header", "with_properties")
+
+
+class PropertyControl(IntEnum):
+    """MQPROP_*: what a get makes of properties where it says nothing itself (PROPCTL)."""
+
+    COMPATIBILITY = 0
+    NONE = 1
+    ALL = 2
+    FORCE_MQRFH2 = 3
+    V6COMPAT = 4
+
+
+class Parted(Struct, frozen=True):
+    """A message and its properties, apart."""
+
+    descriptor: MessageDescriptor
+    body: bytes
+    properties: Properties = ()
+    #: 0, or 2421 where the data only look like properties, and stay as they are.
+    reason: int = Reason.NONE
+
+
+class _Front(Struct, frozen=True):
+    """What a message starts with, as far as properties are concerned."""
+
+    before: tuple[DeadLetterHeader, ...]
+    headers: tuple[RFH2, ...]
+    #: What follows: data, and what they are.
+    rest: bytes
+    format: str
+    encoding: int
+    ccsid: int
+
+
+_FIRST: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
+#: A message with a property in one of these is one of JMS, or meant to be read as one.
+_COMPATIBLE: Final = frozenset({"mcd", "jms", "usr", "mqext"})
+#: The properties taken apart are announced by nothing: their header is laid out so.
+_APART: Final = MessageDescriptor(format=Format.NONE, encoding=Encoding.NATIVE, ccsid=QUEUE_MANAGER_CCSID)
+_COPY_WORDS: Final[Mapping[str, Copy]] = {
+    "forward": Copy.FORWARD,
+    "reply": Copy.REPLY,
+    "report": Copy.REPORT,
+    "publish": Copy.PUBLISH,
+    "all": Copy.ALL,
+    "default": Copy.DEFAULT,
+    "none": Copy.NONE,
+}
+_SUPPORT_WORDS: Final[Mapping[tuple[str, str], Support]] = {
+    ("sa", "optional"): Support.OPTIONAL,
+    ("sr", "required"): Support.REQUIRED,
+    ("sx", "local"): Support.REQUIRED_IF_LOCAL,
+}
+_MQ_FOLDER: Final = "mq"
+_CONTENT: Final = (("content", "properties"),)
+
+
+def part(descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int = QUEUE_MANAGER_CCSID) -> Parted:
+    """Return the message without its properties, and the properties.
+
+    Folders that hold no properties stay in the data, in a header without the others. Data that are announced as a header and
+    are none stay as they are: 2421 in `reason`.
+    """
+    if descriptor.format not in _FIRST:
+        return Parted(descriptor, body)
+    try:
+        front = _front(descriptor, body, queue_manager_ccsid)
+    except MQIError:
+        return Parted(descriptor, body, reason=Reason.RFH_FORMAT_ERROR)
+    if not any(map(_has_properties, front.headers)):
+        return Parted(descriptor, body)
+    kept = [header for header in map(_without_properties, front.headers) if header is not None]
+    rest, data = _joined(descriptor, front, kept, queue_manager_ccsid)
+    return Parted(rest, data, _properties_of(front.headers))
+
+
+def with_properties(
+    descriptor: MessageDescriptor,
+    body: bytes,
+    properties: Sequence[MessageProperty],
+    *,
+    queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
+) -> tuple[MessageDescriptor, bytes]:
+    """Return the message with these properties as well: over those of the same names that it has already.
+
+    They stand in its first MQRFH2, or a new one; what else is there stays as it is. Raises `HeaderError` 2335 for a value or a
+    name that cannot stand there, 2334 where what is there already is broken.
+    """
+    if not properties:
+        return descriptor, body
+    front = _front(descriptor, body, queue_manager_ccsid)
+    first, *more = front.headers or (RFH2(),)
+    for added in properties:
+        first = _with_property(first, added)
+    return _joined(descriptor, front, [first, *more], queue_manager_ccsid)
+
+
+def projected(
+    descriptor: MessageDescriptor,
+    body: bytes,
+    control: PropertyControl,
+    *,
+    queue_manager_ccsid: int = QUEUE_MANAGER_CCSID,
+) -> Parted:
+    """Return the message as a get without a message handle shows it, by this control; properties not shown are gone.
+
+    `COMPATIBILITY` shows all properties of a message that has one of the folders mcd, jms, usr or mqext, and none of another;
+    `NONE` shows none; the rest show all, as they stand. Only NONE warns of data that only look like properties.
+    """
+    if is_shown(control) or descriptor.format not in _FIRST:
+        return Parted(descriptor, body)
+    if control is PropertyControl.COMPATIBILITY and _is_compatible(descriptor, body, queue_manager_ccsid):
+        return Parted(descriptor, body)
+    return replace(part(descriptor, body, queue_manager_ccsid=queue_manager_ccsid), properties=())
+
+
+def is_shown(control: PropertyControl) -> bool:
+    """Return whether every message is shown as it stands."""
+    return control not in {PropertyControl.COMPATIBILITY, PropertyControl.NONE}
+
+
+def to_header(properties: Properties) -> bytes:
+    """Return the properties alone, as the bytes of an MQRFH2; empty where there are none."""
+    return with_properties(_APART, b"", properties)[1]
+
+
+def from_header(data: bytes) -> Properties:
+    """Return the properties that `to_header` wrote."""
+    return part(replace(_APART, format=Format.RF_HEADER_2), data).properties if data else ()
+
+
+def _front(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int) -> _Front:
+    before: list[DeadLetterHeader] = []
+    found: list[RFH2] = []
+    following, encoding = descriptor.format, descriptor.encoding
+    ccsid = resolved(descriptor.ccsid, before=queue_manager_ccsid, queue_manager_ccsid=queue_manager_ccsid)
+    while len(before) + len(found) < HEADERS_MAX:
+        header: Header
+        if following == Format.RF_HEADER_2:
+            header, length = rfh2.parse(body, encoding=encoding, ccsid=ccsid)
+            found.append(header)
+        elif following == Format.DEAD_LETTER_HEADER and not found:
+            header, length = dead_letter.parse(body, encoding=encoding, ccsid=ccsid), DLH_BYTES
+            before.append(header)
+        else:
+            break
+        body = body[length:]
+        following, encoding = header.format, header.encoding
+        ccsid = resolved(header.ccsid, before=ccsid, queue_manager_ccsid=queue_manager_ccsid)
+    return _Front(tuple(before), tuple(found), body, following, encoding, ccsid)
+
+
+def _is_compatible(descriptor: MessageDescriptor, body: bytes, queue_manager_ccsid: int) -> bool:
+    """Whether a message has a property as JMS has them; one whose headers are none has nothing that could be hidden."""
+    try:
+        headers = _front(descriptor, body, queue_manager_ccsid).headers
+    except MQIError:
+        return True
+    return any(folder.name in _COMPATIBLE and _is_for_properties(folder) for header in headers for folder in header.folders)
+
+
+def _joined(
+    descriptor: MessageDescriptor, front: _Front, headers: Sequence[RFH2], queue_manager_ccsid: int
+) -> tuple[MessageDescriptor, bytes]:
+    return join(
+        descriptor,
+        (*front.before, *headers),
+        front.rest,
+        body_format=front.format,
+        body_encoding=front.encoding,
+        body_ccsid=front.ccsid,
+        queue_manager_ccsid=queue_manager_ccsid,
+    )
+
+
+def _is_for_properties(folder: Folder) -> bool:
+    # One with text between its elements has none that could be told, whatever its name.
+    return holds_properties(folder.name, folder.attributes) and (bool(folder.properties) or not folder.raw)
+
+
+def _has_properties(header: RFH2) -> bool:
+    return any(map(_is_for_properties, header.folders))
+
+
+def _without_properties(header: RFH2) -> RFH2 | None:
+    """Return the header without them; None where nothing else was in it."""
+    if not _has_properties(header):
+        return header
+    others = tuple(folder for folder in header.folders if not _is_for_properties(folder))
+    return replace(header, folders=others) if any(folder.name for folder in others) else None
+
+
+def _properties_of(headers: Sequence[RFH2]) -> Properties:
+    return tuple(
+        _property(folder.name, item)
+        for header in headers
+        for folder in header.folders
+        if _is_for_properties(folder)
+        for item in folder.properties
+    )
+
+
+def _with_property(header: RFH2, added: MessageProperty) -> RFH2:
+    """Return the header with the property in its folder: in place of the first of its name, or at the end."""
+    folder, _, name = added.name.partition(".")
+    item = _element(folder, name, added)
+    for index, present in enumerate(header.folders):
+        if present.name == folder and _is_for_properties(present):
+            changed = replace(present, properties=_replaced(present.properties, item), raw="")
+            return replace(header, folders=(*header.folders[:index], changed, *header.folders[index + 1 :]))
+    attributes = () if folder in FOLDERS else _CONTENT
+    return replace(header, folders=(*header.folders, Folder(folder, (item,), attributes=attributes)))
+
+
+def _replaced(items: tuple[Property, ...], item: Property) -> tuple[Property, ...]:
+    for index, present in enumerate(items):
+        if present.name == item.name:
+            return (*items[:index], item, *items[index + 1 :])
+    return (*items, item)
+
+
+def _property(folder: str, item: Property) -> MessageProperty:
+    said = dict(item.attributes)
+    return MessageProperty(
+        name=f"{folder}.{item.name}",
+        type=type_of_word(item.type, item.value),
+        value=item.value,
+        support=_support(said) if folder == _MQ_FOLDER else Support.OPTIONAL,
+        context=PropertyContext.USER if said.get("context") == "user" else PropertyContext.NONE,
+        copy_options=_copy(said["copy"]) if "copy" in said else Copy.DEFAULT,
+    )
+
+
+def _element(folder: str, name: str, item: MessageProperty) -> Property:
+    attributes: list[tuple[str, str]] = []
+    if folder == _MQ_FOLDER and item.support != Support.OPTIONAL:
+        attributes += [attribute for attribute, support in _SUPPORT_WORDS.items() if support == item.support]
+    if item.context == PropertyContext.USER:
+        attributes.append(("context", "user"))
+    if item.copy_options != Copy.DEFAULT:
+        attributes.append(("copy", _copy_words(item.copy_options)))
+    return Property(name, item.value, item.type.word, tuple(attributes))
+
+
+def _support(said: Mapping[str, str]) -> Support:
+    return next((support for (name, word), support in _SUPPORT_WORDS.items() if said.get(name) == word), Support.OPTIONAL)
+
+
+def _copy(words: str) -> int:
+    options = Copy.NONE
+    for word in words.split(","):
+        options |= _COPY_WORDS.get(word.strip(), Copy.NONE)
+    return int(options)
+
+
+def _copy_words(options: int) -> str:
+    if options & Copy.ALL:
+        return "all"
+    words = [word for word, bit in _COPY_WORDS.items() if bit.bit_count() == 1 and options & bit]
+    return ",".join(words) or "none"

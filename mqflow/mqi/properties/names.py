@@ -1,0 +1,134 @@
+"""The names of message properties: which are allowed, which mean the same, which a wildcard finds, in which folder they are.
+
+A whole name begins with its folder: `usr.colour` is what a program calls `colour`. Knows no value and no message.
+Source: IBM, "Property names", "Property name restrictions", "Mapping from property names to MQRFH2 folder and element names",
+MQINQMP (Name); rc2442, rc2513. The MQ names of the mqps folder besides MQTopicString are recalled. That each part between dots
+is an identifier of its own, and not only the first, is ours: it must be the name of an element.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.headers.rfh2_folder import NAME_BYTES_MAX
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = (
+    "DESCRIPTOR_PREFIX",
+    "FOLDERS",
+    "holds_properties",
+    "matcher",
+    "settable_name",
+    "shown_name",
+    "whole_name",
+)
+
+FOLDERS: Final = frozenset({"usr", "mcd", "jms", "mqext", "mqps", "mq", "mq_usr", "sib", "sib_usr", "sib_context"})
+"""The folders of an MQRFH2 that hold properties by their name; any other does where it says content='properties'."""
+
+DESCRIPTOR_PREFIX: Final = "Root.MQMD."
+"""What comes before the name of an MQMD field where a property's name is expected."""
+
+_SYNONYMS: Final = {
+    "JMSCorrelationID": "jms.Cid",
+    "JMSDeliveryMode": "jms.Dlv",
+    "JMSDestination": "jms.Dst",
+    "JMSExpiration": "jms.Exp",
+    "JMSPriority": "jms.Pri",
+    "JMSReplyTo": "jms.Rto",
+    "JMSTimestamp": "jms.Tms",
+    "JMSType": "mcd.Type",
+    "JMSXGroupID": "jms.Gid",
+    "JMSXGroupSeq": "jms.Seq",
+    "MQTopicString": "mqps.Top",
+    "MQSubUserData": "mqps.Sud",
+    "MQIsRetained": "mqps.Ret",
+    "MQPubOptions": "mqps.Pub",
+    "MQPubLevel": "mqps.Pbl",
+    "MQPubTime": "mqps.Pts",
+    "MQPubSeqNum": "mqps.Seq",
+    "MQPubStrIntData": "mqps.Sid",
+    "MQPubFormat": "mqps.Pfmt",
+}
+_SHOWN: Final = {whole: synonym for synonym, whole in _SYNONYMS.items()}
+#: Synonyms that are in the descriptor and in no folder.
+_OF_DESCRIPTOR: Final = {
+    "JMSMessageID": "MsgId",
+    "JMSRedelivered": "BackoutCount",
+    "JMSXAppID": "PutApplName",
+    "JMSXDeliveryCount": "BackoutCount",
+    "JMSXUserID": "UserIdentifier",
+}
+_SETTABLE_JMS: Final = frozenset({"JMSCorrelationID", "JMSReplyTo", "JMSType", "JMSXGroupID", "JMSXGroupSeq"})
+_KEYWORDS: Final = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
+
+
+def whole_name(name: str) -> str:
+    """Return the name with its folder: `usr` where it has no dot; what stands for a synonym. Those of MQMD fields stay."""
+    if name in _OF_DESCRIPTOR:
+        return DESCRIPTOR_PREFIX + _OF_DESCRIPTOR[name]
+    return _SYNONYMS.get(name) or (name if "." in name else f"usr.{name}")
+
+
+def shown_name(whole: str) -> str:
+    """Return the name as MQINQMP gives it: the synonym where there is one, and `usr.` left out."""
+    return _SHOWN.get(whole) or whole.removeprefix("usr.")
+
+
+def settable_name(name: str, *, validate: bool = True) -> str:
+    """Return the whole name of a property about to be set.
+
+    Raises `MQIError` 2513 (MQRC_PROPERTY_NAME_LENGTH_ERR) for more than 4095 bytes, 2442 (MQRC_PROPERTY_NAME_ERROR) for what is
+    no name and, where it is to be validated, for a reserved one; 2298 for a field of the MQMD, which is not set this way here.
+    """
+    check_length(name, "MQSETMP")
+    if name.startswith(DESCRIPTOR_PREFIX):
+        detail = "Fields of the MQMD are set in the MQMD of the put, not as properties"
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQSETMP", name, detail=detail)
+    if not all(part.replace("$", "_").isidentifier() for part in name.split(".")):
+        raise _no_name(name, "Between dots it takes letters, digits, _ and $, no digit first, and no part may be empty")
+    if validate:
+        _check_reserved(name)
+    return whole_name(name)
+
+
+def matcher(name: str) -> Callable[[str], bool]:
+    """Return what tells whether a whole name is meant: an exact name, or one that ends in `%` for whatever follows.
+
+    `%` alone is every property, `usr.%` every one of the folder. Raises 2442 for an empty name, 2513 for one too long.
+    """
+    check_length(name, "MQINQMP")
+    if not name:
+        raise _no_name(name, "It is empty")
+    if not name.endswith("%"):
+        wanted = whole_name(name)
+        return lambda whole: whole == wanted
+    prefix = name[:-1]
+    return lambda whole: whole.startswith(prefix) or shown_name(whole).startswith(prefix)
+
+
+def holds_properties(folder: str, attributes: tuple[tuple[str, str], ...]) -> bool:
+    """Return whether the elements of this folder of an MQRFH2 are properties."""
+    return folder in FOLDERS or ("content", "properties") in attributes
+
+
+def check_length(name: str, verb: str) -> None:
+    """Refuse a name of more than MQ_MAX_PROPERTY_NAME_LENGTH bytes (2513)."""
+    if len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX:
+        raise error_for(Reason.PROPERTY_NAME_LENGTH_ERR, verb, detail=f"A name of more than {NAME_BYTES_MAX} bytes")
+
+
+def _check_reserved(name: str) -> None:
+    first = name.partition(".")[0]
+    if name.startswith(("JMS", "usr.JMS")) and name not in _SETTABLE_JMS:
+        raise _no_name(name, f"Of the names that begin with JMS only {', '.join(sorted(_SETTABLE_JMS))} can be set")
+    if name.upper() in _KEYWORDS:
+        raise _no_name(name, "It is a keyword of selection strings")
+    if first.lower() in {"root", "body"}:
+        raise _no_name(name, f"{first} is reserved")
+    if name.lower().startswith("mq") and not name.lower().startswith("mq_usr") and name.count(".") > 1:
+        raise _no_name(name, "A name that begins with mq has one dot at most")
+
+
+def _no_name(name: str, why: str) -> MQIError:
+    return error_for(Reason.PROPERTY_NAME_ERROR, "A property's name", name[:48], detail=why)

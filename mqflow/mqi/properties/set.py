@@ -1,0 +1,145 @@
+"""Message properties: what one is, and a set of them: set, find, delete, hand on.
+
+A set is a tuple in order; functions return another. How it travels is `property_headers`' business, what names and types are
+that of `property_names` and `property_types`. Knows no message.
+Source: IBM, MQSETMP, MQINQMP, MQDLTMP, MQPD, MQSMPO and MQPMO.Action; rc2471, rc2473, rc2482.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum, IntFlag
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.headers.rfh2_folder import PropertyValue
+from mqflow.mqi.properties.names import matcher, shown_name
+from mqflow.mqi.properties.types import PropertyType
+from mqflow.mqi.reason_codes import Reason
+
+__all__ = (
+    "Action",
+    "Copy",
+    "MessageProperty",
+    "Properties",
+    "PropertyContext",
+    "PropertyType",
+    "PropertyValue",
+    "Support",
+    "carried",
+    "find",
+    "property_type",
+    "with_property",
+    "without_property",
+)
+
+
+class Copy(IntFlag):
+    """MQCOPY_*: into which messages a property goes along."""
+
+    NONE = 0
+    ALL = 0x1
+    FORWARD = 0x2
+    PUBLISH = 0x4
+    REPLY = 0x8
+    REPORT = 0x10
+    DEFAULT = 0x16
+
+
+class Support(IntEnum):
+    """MQPD_SUPPORT_*: what a queue manager that does not know the property must do; of the `mq` folder's properties only."""
+
+    OPTIONAL = 1
+    REQUIRED = 0x100000
+    REQUIRED_IF_LOCAL = 0x400
+
+
+class PropertyContext(IntEnum):
+    """MQPD_*_CONTEXT."""
+
+    NONE = 0
+    USER = 1
+
+
+class Action(IntEnum):
+    """MQACTP_*: what a message that is put is to the one whose properties are given as the original's."""
+
+    NEW = 0
+    FORWARD = 1
+    REPLY = 2
+    REPORT = 3
+
+
+class MessageProperty(Struct, frozen=True, kw_only=True):
+    """A property of a message."""
+
+    #: With its folder: `usr.colour`.
+    name: str
+    type: PropertyType
+    #: Of the type: None for a null, else bool, int, float, str or bytes.
+    value: PropertyValue
+    #: MQPD: MQPD_SUPPORT_*, MQPD_*_CONTEXT, MQCOPY_*.
+    support: int = Support.OPTIONAL
+    context: int = PropertyContext.NONE
+    copy_options: int = Copy.DEFAULT
+
+    @property
+    def shown_name(self) -> str:
+        """The name as MQINQMP gives it: a synonym, or without `usr.`."""
+        return shown_name(self.name)
+
+
+Properties: TypeAlias = tuple[MessageProperty, ...]
+
+_COPIED: Final = {
+    Action.FORWARD: Copy.ALL | Copy.FORWARD,
+    Action.REPLY: Copy.ALL | Copy.REPLY,
+    Action.REPORT: Copy.ALL | Copy.REPORT,
+}
+
+
+def property_type(number: int, name: str) -> PropertyType:
+    """Return MQTYPE_*. Raises 2473 (MQRC_PROPERTY_TYPE_ERROR) for a number that is none."""
+    try:
+        return PropertyType(number)
+    except ValueError:
+        known = ", ".join(f"{kind.name} 0x{kind:x}" for kind in PropertyType)
+        raise error_for(Reason.PROPERTY_TYPE_ERROR, "MQSETMP", name, detail=f"Type 0x{number:x}; there are {known}") from None
+
+
+def with_property(properties: Properties, wanted: MessageProperty) -> Properties:
+    """Return the set with this property in place of the first of its name, or at the end (MQSMPO_SET_FIRST)."""
+    for index, present in enumerate(properties):
+        if present.name == wanted.name:
+            return (*properties[:index], wanted, *properties[index + 1 :])
+    return (*properties, wanted)
+
+
+def without_property(properties: Properties, index: int) -> Properties:
+    """Return the set without the property at this place."""
+    return properties[:index] + properties[index + 1 :]
+
+
+def find(properties: Properties, name: str, *, after: int = -1) -> int | None:
+    """Return the place of the first property of this name behind `after`, or None; a `%` at the end finds whatever follows.
+
+    Raises 2442 for an empty name, 2513 for one too long.
+    """
+    matches = matcher(name)
+    for index in range(after + 1, len(properties)):
+        if matches(properties[index].name):
+            return index
+    return None
+
+
+def carried(original: Iterable[MessageProperty], new: Iterable[MessageProperty], action: Action) -> Properties:
+    """Return the properties that a put message has: of the original what goes along, and over it the new ones.
+
+    To a new message everything goes along, whatever its copy options say.
+    """
+    found = tuple(original)
+    if action is not Action.NEW:
+        found = tuple(present for present in found if present.copy_options & _COPIED[action])
+    for present in new:
+        found = with_property(found, present)
+    return found

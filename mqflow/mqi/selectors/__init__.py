@@ -1,0 +1,1 @@
+"""Selectors (message selection strings): lexer, parser and evaluation. Knows no queue."""

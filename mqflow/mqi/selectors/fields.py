@@ -1,0 +1,78 @@
+"""What a selector may ask of a message: its user properties, its descriptor, and its topic.
+
+Pure. Names are those of IBM MQ: user properties by their own name, the descriptor's fields as ``Root.MQMD.Priority``, the JMS
+header fields, ``MQTopicString``. What is in no header of the message is unknown. Source: IBM q023010; facts of `jms` folders.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Final
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers.chain import split
+from mqflow.mqi.headers.rfh2 import RFH2
+from mqflow.mqi.options import Format, Persistence
+from mqflow.mqi.properties.names import DESCRIPTOR_PREFIX
+from mqflow.mqi.properties.of_descriptor import DESCRIPTOR_FIELDS
+from mqflow.mqi.selectors.selector import Lookup, Value
+
+__all__ = ("selectable",)
+
+_USER: Final = "usr"
+_JMS: Final[Mapping[str, Callable[[MessageDescriptor], Value]]] = {
+    "JMSPriority": lambda descriptor: descriptor.priority,
+    "JMSDeliveryMode": lambda descriptor: (
+        "PERSISTENT" if descriptor.persistence == Persistence.PERSISTENT else "NON_PERSISTENT"
+    ),
+    "JMSMessageID": lambda descriptor: f"ID:{descriptor.message_id.hex()}",
+    "JMSCorrelationID": lambda descriptor: f"ID:{descriptor.correlation_id.hex()}",
+    "JMSXAppID": lambda descriptor: descriptor.put_application_name,
+    "JMSXUserID": lambda descriptor: descriptor.user_identifier,
+}
+
+
+def selectable(descriptor: MessageDescriptor, body: bytes, topic: str = "") -> Lookup:
+    """Return the look-up that a selector is asked with. The headers are taken apart once, when something in them is asked."""
+
+    @cache
+    def properties() -> Mapping[str, Value]:
+        return _properties(descriptor, body)
+
+    def lookup(name: str) -> Value:
+        if name in {"MQTopicString", "mqps.Top"}:
+            return topic or properties().get("mqps.Top")
+        if name.startswith(DESCRIPTOR_PREFIX):
+            field = DESCRIPTOR_FIELDS.get(name.removeprefix(DESCRIPTOR_PREFIX))
+            return None if field is None else _plain(getattr(descriptor, field))
+        found = properties().get(name)
+        if found is None and name in _JMS:
+            return _JMS[name](descriptor)
+        return found
+
+    return lookup
+
+
+def _properties(descriptor: MessageDescriptor, body: bytes) -> Mapping[str, Value]:
+    if descriptor.format != Format.RF_HEADER_2:
+        return {}
+    try:
+        chain = split(descriptor, body).chain
+    except MQIError:  # a header that does not hold together says nothing
+        return {}
+    found: dict[str, Value] = {}
+    for header in chain:
+        if not isinstance(header, RFH2):
+            continue
+        for folder in header.folders:
+            prefix = "" if folder.name == _USER else f"{folder.name}."
+            for item in folder.properties:
+                found.setdefault(prefix + item.name, item.value)
+    for name, short in (("JMSType", "mcd.Type"), ("JMSCorrelationID", "jms.Cid"), ("JMSTimestamp", "jms.Tms")):
+        if short in found:
+            found.setdefault(name, found[short])
+    return found
+
+
+def _plain(value: str | bytes | int) -> Value:
+    return int(value) if isinstance(value, int) else value

@@ -1,0 +1,1 @@
+"""Rules tables and redrive over landed dead letters."""

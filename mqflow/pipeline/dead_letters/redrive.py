@@ -1,0 +1,249 @@
+"""Puts messages of a table back on queues, each once: a marker in the same unit of work says how far each lane has come.
+
+A message goes as it was before it was moved (`policy.dead_letters.original_message`), with its MsgId and all its context.
+Killed at any point and started again with the same id, it goes on; a unit of work without an answer is settled by the marker
+too. Knows columns and the verbs; Spark only hands it rows. Positions in a lane never change, so rows that land later are no
+trouble.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from mqflow.many_verbs import open_to_put
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.pipeline.dead_letters.redrive_plan import NO_ORIGIN, NOT_WHOLE
+from mqflow.pipeline.errors import PipelineError
+from mqflow.policy.dead_letters.original_message import restored
+from mqflow.policy.poison import disposition_record
+from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
+from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.verbs import Connection, GetOptions
+from mqflow.world import Clock
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ("STATE_QUEUE", "TableRedriver", "Unit", "rows_of")
+
+STATE_QUEUE: Final = "MQFLOW.REDRIVE.STATE"
+"""Where markers are: one message for each redrive, found by CorrelId."""
+_FORMAT: Final = "MFLREDR"
+# A marker has no properties; should somebody give it some, they are not hidden.
+_AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
+_STATE: Final = OpenOption.INPUT_EXCLUSIVE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+_TARGET: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+_PUT_MARKER: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_RECORD: Final = MessageDescriptor(format=disposition_record.FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
+_COLUMNS: Final = ("lane", "segment", "ordinal", "mqmd", "body", "body_truncated")
+
+Position = tuple[int, int]
+
+
+class _Marker(Struct, frozen=True, omit_defaults=True):
+    redrive: str
+    #: By lane: segment and ordinal of the last row that was put.
+    done: dict[str, Position] = field(default_factory=dict[str, Position])
+    of: str = ""
+    #: By lane: how many rows that was. A marker of before says none.
+    rows: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class Unit(Struct, frozen=True, kw_only=True):
+    """What one unit of work put."""
+
+    put: int = 0
+    #: Rows that an earlier run had put already.
+    skipped: int = 0
+    #: Rows that cannot be put, with why; they count as done.
+    refused: tuple[str, ...] = ()
+
+
+def rows_of(chosen: "DataFrame") -> "Iterable[Mapping[str, Any]]":
+    """Return these rows of `bronze.dead_letter` or `bronze.backout_message`, in the order in which they were landed."""
+    wanted = chosen.select(*_COLUMNS).orderBy("lane", "segment", "ordinal")
+    return (row.asDict() for row in wanted.toLocalIterator(prefetchPartitions=True))
+
+
+class TableRedriver(Struct, kw_only=True):
+    """Puts rows on queues; one at a time for each id, which the state queue's exclusive input sees to."""
+
+    connection: Connection
+    #: Names this redrive: the same id goes on, another begins anew.
+    redrive_id: str
+    #: Which rows these are, in words: the same id with other words is refused, since positions would mean other rows.
+    of: str = ""
+    #: Where to, whatever a message says; empty for where each came from.
+    to: str = ""
+    #: Messages a second at most; 0 for as fast as it goes.
+    rate: float = 0.0
+    #: Messages in a unit of work; below MAXUMSGS by two, and with records half of that.
+    unit: int = 100
+    #: A queue (MQFLOW.DISPOSITION) for a record of each message that is put, in the same unit of work; empty for none.
+    records: str = ""
+    #: Is told, once, that this queue refuses records: the messages go first.
+    tell: Callable[[str], None] = lambda _: None
+    clock: Clock
+    #: Lets so many seconds pass.
+    pause: Callable[[float], None]
+    _refused: bool = False
+    _targets: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+
+    def run(self, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
+        """Yield what each unit of work put, after its commit. Rows must come in order within their lanes.
+
+        Raises `MQIError` where a queue refuses: the unit under way is backed out then, or its commit got no answer; either way
+        starting again with the same id goes on rightly. Raises `PipelineError` for rows out of order, and where the id was
+        begun with other rows, or with fewer: what is before its last position would be taken for put.
+        """
+        state = self.connection.open(STATE_QUEUE, _STATE)
+        try:
+            yield from self._run(state, rows)
+        finally:
+            with suppress(MQIError):  # gone with its connection
+                self.connection.backout()  # MQDISC would commit what is open
+                for handle in (*self._targets.values(), state):
+                    self.connection.close(handle)
+            self._targets.clear()
+
+    def _run(self, state: Any, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
+        marker = self._take_marker(state)
+        self.connection.backout()  # it was only looked at
+        due, seen, before = self.clock.monotonic(), dict[str, Position](), marker
+        passed = Counter[str]()
+        for chunk in _chunks(rows, self.unit):
+            left = [row for row in chunk if not _is_done(marker, row)]
+            _in_order(chunk, seen)
+            passed.update(row["lane"] for row in chunk if _is_done(before, row))
+            self._check_passed(before, passed)
+            if not left:
+                yield Unit(skipped=len(chunk))
+                continue
+            if self.rate:
+                self.pause(max(0.0, due - self.clock.monotonic()))
+                due = max(due, self.clock.monotonic()) + len(left) / self.rate
+            self._take_marker(state)
+            refused = [said for row in left if (said := self._put(row))]
+            put = Counter(row["lane"] for row in left)
+            marker = replace(
+                marker,
+                done=marker.done | {row["lane"]: _position(row) for row in left},
+                rows={lane: marker.rows.get(lane, 0) + put[lane] for lane in {*marker.rows, *put}},
+            )
+            self.connection.put(state, self._described(), msgspec.json.encode(marker), _PUT_MARKER)
+            self.connection.commit()
+            yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
+
+    def _check_passed(self, before: _Marker, passed: Mapping[str, int]) -> None:
+        """Raise where more rows are passed over as put than were: with a condition that asks for the time, say."""
+        for lane, count in passed.items():
+            if lane in before.rows and count > before.rows[lane]:
+                raise PipelineError(
+                    f"Redrive {self.redrive_id} had put {before.rows[lane]:,} rows of lane {lane} when it came to where it "
+                    f"stands, and at least {count:,} are chosen up to there now: some were never put, and which is not known. "
+                    "Nothing more was put. Choose by what does not change (no current_timestamp), under an id of its own."
+                )
+
+    def _take_marker(self, state: Any) -> _Marker:
+        """Get the marker of this redrive under syncpoint; one that says nothing is done where there is none."""
+        asked = GetOptions(
+            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+            match=MatchOption.CORREL_ID,
+            correlation_id=self._described().correlation_id,
+        )
+        got = self.connection.get(state, asked)
+        if got is None:
+            return _Marker(self.redrive_id, of=self.of)
+        marker = msgspec.json.decode(got.body, type=_Marker)
+        if marker.of != self.of:
+            raise PipelineError(
+                f"Redrive {self.redrive_id} was begun with {marker.of or 'rows that were not told'}, and now it is {self.of}. "
+                "Nothing was put: positions of the one say nothing of the other. Give this one an id of its own."
+            )
+        return marker
+
+    def _put(self, row: Mapping[str, Any]) -> str:
+        """Put the message as it was; return why not, where it cannot be."""
+        where = f"{row['lane']} {row['segment']}/{row['ordinal']}"
+        if row["mqmd"] is None or row["body"] is None or row["body_truncated"]:
+            return f"{where}: {NOT_WHOLE}."
+        before = restored(MessageDescriptor.from_bytes(row["mqmd"]), bytes(row["body"]))
+        target = (self.to, "") if self.to else (before.origin_queue, before.origin_queue_manager)
+        if not target[0]:
+            return f"{where}: {NO_ORIGIN}."
+        handle = self._targets.get(target)
+        if handle is None:
+            handle = self._targets[target] = open_to_put(self.connection, target[0], _TARGET, queue_manager=target[1])
+        self.connection.put(handle, before.descriptor, before.data, _PUT)
+        if self.records:
+            record = self._record(before.descriptor, target, f"{row['lane']}/{row['segment']}/{row['ordinal']}")
+            self._tell(record)
+        return ""
+
+    def _tell(self, record: DispositionRecord) -> None:
+        try:
+            self.connection.put1(self.records, _RECORD, disposition_record.to_bytes(record), _PUT_MARKER)
+        except MQIError as error:
+            # A unit that is full (2024) has no room for its marker either; a lost connection is no refusal.
+            if error.reason == Reason.SYNCPOINT_LIMIT_REACHED or classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            if not self._refused:
+                self.tell(f"What is put back is not recorded. {error}")
+            self._refused = True
+
+    def _record(self, md: MessageDescriptor, target: tuple[str, str], at: str) -> DispositionRecord:
+        """Say that the message was put back: by its MsgId and put time, which it keeps, its next deliveries are known."""
+        here = self.connection.queue_manager_name
+        return DispositionRecord(
+            disp_id=f"{here}/redrive/{self.redrive_id}/{at}",
+            event_ts=round(self.clock.wall() * 1_000_000),
+            qmgr=target[1] or here,
+            queue=target[0],
+            msg_id=md.message_id,
+            correl_id=md.correlation_id,
+            put_ts=put_time_us(md.put_date, md.put_time),
+            outcome=RecordOutcome.REDRIVEN,
+            redrive_id=self.redrive_id,
+            redrive_of=md.message_id,
+        )
+
+    def _described(self) -> MessageDescriptor:
+        name = sha256(f"mqflow redrive {self.redrive_id}".encode()).digest()[:24]
+        return MessageDescriptor(format=_FORMAT, correlation_id=name, persistence=Persistence.PERSISTENT)
+
+
+def _chunks(rows: Iterable[Mapping[str, Any]], most: int) -> Generator[list[Mapping[str, Any]], None, None]:
+    chunk: list[Mapping[str, Any]] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == most:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _in_order(chunk: Iterable[Mapping[str, Any]], seen: dict[str, Position]) -> None:
+    for row in chunk:
+        lane, at = row["lane"], _position(row)
+        if at <= seen.get(lane, (-1, -1)):
+            raise PipelineError(f"Lane {lane}: row {at} came after {seen[lane]}. A redrive takes rows in order, each once.")
+        seen[lane] = at
+
+
+def _is_done(marker: _Marker, row: Mapping[str, Any]) -> bool:
+    return _position(row) <= tuple(marker.done.get(row["lane"], (-1, -1)))
+
+
+def _position(row: Mapping[str, Any]) -> Position:
+    return (row["segment"], row["ordinal"])

@@ -1,0 +1,275 @@
+"""Rules tables of the DLQ handler as Spark columns: which rules a dead letter matches, decided without a line of Python a row.
+
+Says for every message what `policy.dead_letters.actions` says (a property test holds it to that). Knows the columns of
+`bronze.dead_letter`; reads and writes no table.
+Source: IBM q005680 for the patterns, through `policy.dead_letters.actions.like`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import zip_longest
+from operator import and_
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from mqflow.policy.dead_letters.rules import (
+    DESTINATION_QUEUE,
+    DESTINATION_QUEUE_MANAGER,
+    REPLY_QUEUE,
+    REPLY_QUEUE_MANAGER,
+    Action,
+    Condition,
+    Rule,
+    RulesError,
+    RulesTable,
+    parse,
+)
+from mqflow.policy.dead_letters.rules.vocabulary import Field
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ("COLUMNS", "MASK_RULES", "CompiledRules", "compile_rules", "numbers_of")
+
+COLUMNS: Final = {
+    Field.APPLIDAT: "appl_identity_data",
+    Field.APPLNAME: "put_appl_name",
+    Field.APPLTYPE: "put_appl_type",
+    Field.DESTQ: "dlh_dest_q",
+    Field.DESTQM: "dlh_dest_qm",
+    Field.FEEDBACK: "feedback",
+    Field.FORMAT: "dlh_format",
+    Field.MSGTYPE: "msg_type",
+    Field.PERSIST: "persistence",
+    Field.REASON: "dlh_reason",
+    Field.REPLYQ: "reply_q",
+    Field.REPLYQM: "reply_qm",
+    Field.USERID: "user_id",
+}
+"""Where the fields of a pattern stand in `bronze.dead_letter`."""
+MASK_RULES: Final = 62
+"""How many rules one number of a mask tells about: the bits of a long that is never negative."""
+_WILD: Final = re.compile(r"[*?]")
+
+
+class CompiledRules(Struct, frozen=True):
+    """A table's rules, by number from 1 on, as columns over dead letters. What has no MQDLH matches none."""
+
+    rules: tuple[Rule, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rules look at, besides `has_dlh`."""
+        return tuple(sorted({COLUMNS[condition.field] for rule in self.rules for condition in rule.conditions}))
+
+    def matches(self, number: int) -> "Column":
+        """Whether the message matches this rule, whatever stands before it; never null."""
+        from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+
+        conditions = [_condition(condition) for condition in self.rules[number - 1].conditions]
+        return f.coalesce(reduce(and_, (f.col("has_dlh"), *conditions)), f.lit(False))
+
+    def first_match(self) -> "Column":
+        """Return the number of the rule whose turn is first; null where none matches."""
+        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+        def lowest(mask: "Column") -> "Column":
+            # The lowest bit and all below it, counted; of no bit at all that makes 64. `nullif` has Spark compute it once.
+            return f.nullif(f.bit_count(mask.bitwiseXOR(mask - 1)), f.lit(64))
+
+        return f.coalesce(*(lowest(mask) + at * MASK_RULES for at, mask in enumerate(self.masks())))
+
+    def all_matches(self) -> "Column":
+        """Return the numbers of all rules that match, in order: each is tried when those before it have failed."""
+        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+        return f.array_compact(f.array(*(f.when(self.matches(number), f.lit(number)) for number in self._numbers)))
+
+    def masks(self) -> "list[Column]":
+        """Return all matches as bits of as few longs as hold them: what groups a hundred million messages fastest.
+
+        Each field says by itself which rules it does not stand in the way of, so that a condition of many rules is asked once,
+        and the code that Spark makes of it grows with the conditions, not with the rules. `numbers_of` reads the bits.
+        """
+        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+        made = []
+        for start in range(0, len(self.rules), MASK_RULES):
+            rules = self.rules[start : start + MASK_RULES]
+            every = f.lit((1 << len(rules)) - 1).cast("long")
+            votes = (vote for field in COLUMNS for vote in _votes(field, rules))
+            left = reduce(lambda one, other: one.bitwiseAND(other), votes, every)
+            made.append(f.when(f.col("has_dlh"), left).otherwise(_bits(0)))
+        return made
+
+    def action(self, number: "Column") -> "Column":
+        """Return what the rule of this number does, by its keyword: RETRY, FWD, DISCARD, IGNORE; IGNORE for null."""
+        return self._of_rule(number, lambda rule: rule.action.value, Action.IGNORE.value)
+
+    def described(self, number: "Column") -> "Column":
+        """Return what the rule of this number does, all but where to: rules that do the same say the same."""
+        return self._of_rule(number, _described, Action.IGNORE.value)
+
+    def target(self, number: "Column") -> "Column":
+        """Return the queue that the rule of this number would put the message on; null where it puts none."""
+        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+        chosen = f.lit(None).cast("string")
+        for at, rule in reversed(list(enumerate(self.rules, start=1))):
+            chosen = f.when(number == at, _target(rule)).otherwise(chosen)
+        return chosen
+
+    @property
+    def _numbers(self) -> range:
+        return range(1, len(self.rules) + 1)
+
+    def _of_rule(self, number: "Column", read: Callable[[Rule], str], other: str) -> "Column":
+        from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+        chosen = f.lit(other)
+        for at, rule in reversed(list(enumerate(self.rules, start=1))):
+            chosen = f.when(number == at, f.lit(read(rule))).otherwise(chosen)
+        return chosen
+
+
+def compile_rules(table: RulesTable | str) -> CompiledRules:
+    """Return the table, or its text, as columns. Raises `RulesError` with every error of a text, and where each is."""
+    if isinstance(table, RulesTable):
+        return CompiledRules(table.rules)
+    parsed = parse(table)
+    if not isinstance(parsed, RulesTable):
+        raise RulesError(parsed)
+    return CompiledRules(parsed.rules)
+
+
+def numbers_of(masks: Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers of the rules that `CompiledRules.masks` said."""
+    return tuple(at * MASK_RULES + bit + 1 for at, mask in enumerate(masks) for bit in range(MASK_RULES) if mask >> bit & 1)
+
+
+def _votes(field: Field, rules: Sequence[Rule]) -> "Iterator[Column]":
+    """Yield the rules, as bits, that this field lets match; nothing where no rule looks at it."""
+    asked = ([condition.value for condition in rule.conditions if condition.field is field] for rule in rules)
+    # The parser lets a rule look at a field once; a table made by hand may look twice, and both must hold.
+    for values in zip_longest(*asked):
+        asking: dict[int | str, int] = {}
+        for bit, value in enumerate(values):
+            if value is not None:
+                key = value.rstrip(" ") if isinstance(value, str) else value
+                asking[key] = asking.get(key, 0) | 1 << bit
+        indifferent = sum(1 << bit for bit, value in enumerate(values) if value is None)
+        yield _let(field, asking).bitwiseOR(_bits(indifferent))
+
+
+def _let(field: Field, asking: Mapping[int | str, int]) -> "Column":
+    """Return the bits of the values and patterns that the field is like."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    column = f.col(COLUMNS[field])
+    plain = {value: bits for value, bits in asking.items() if isinstance(value, int) or _WILD.search(value) is None}
+    let = [
+        f.when(_condition(Condition(field, value)), _bits(bits)).otherwise(_bits(0))
+        for value, bits in asking.items()
+        if value not in plain
+    ]
+    if plain:  # one look-up, however many queues the rules name
+        known = f.create_map(*(part for value, bits in plain.items() for part in (f.lit(value), _bits(bits))))
+        key = column if any(isinstance(value, int) for value in plain) else f.rtrim(column)
+        let.append(f.coalesce(f.element_at(known, key), _bits(0)))
+    return reduce(lambda one, other: one.bitwiseOR(other), let)
+
+
+def _bits(bits: int) -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.lit(bits).cast("long")
+
+
+def _condition(condition: Condition) -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    column = f.col(COLUMNS[condition.field])
+    if isinstance(condition.value, int):
+        return column == condition.value
+    return _like(column, condition.value)
+
+
+def _like(column: "Column", pattern: str) -> "Column":
+    """Return whether the field is like the pattern; the cheapest way to ask that says the same."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    pattern = pattern.rstrip(" ")
+    if not pattern.strip("*") and pattern:
+        return column.isNotNull()
+    value = f.rtrim(column)
+    parts = re.split(r"\*+", pattern)
+    if "?" in pattern and parts[1:] in ([], [""]):
+        return _in_place(value, parts[0], more=bool(parts[1:]))
+    match parts if "?" not in pattern else ():
+        case [whole]:
+            found = value == whole
+        case [start, ""]:
+            found = value.startswith(start)
+        case ["", end]:
+            found = value.endswith(end)
+        case ["", inside, ""]:
+            found = value.contains(inside)
+        case [start, end]:
+            long_enough = f.octet_length(value) >= len((start + end).encode())
+            found = long_enough & value.startswith(start) & value.endswith(end)
+        case _:
+            found = value.rlike(_java_pattern(parts))
+    return found
+
+
+def _in_place(value: "Column", start: str, *, more: bool) -> "Column":
+    """Return whether each part between question marks is where it must be: a regular expression is several times as dear."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    length = f.char_length(value)
+    parts = (found for found in re.finditer(r"[^?]+", start))
+    alike = (f.substring(value, found.start() + 1, len(found[0])) == found[0] for found in parts)
+    return reduce(and_, alike, length >= len(start) if more else length == len(start))
+
+
+def _java_pattern(parts: Sequence[str]) -> str:
+    """Return the expression; each part is found at its first place, for good, so that no text takes long (as in `like`)."""
+    first, *rest = parts
+    if not rest:
+        return rf"(?s)\A{_literal(first)}\z"
+    *middle, last = rest
+    found = "".join(f"(?>.*?{_literal(part)})" for part in middle)
+    return rf"(?s)\A{_literal(first)}{found}.*{_literal(last)}\z"
+
+
+def _literal(text: str) -> str:
+    # A backslash makes every ASCII character that is no letter or digit stand for itself, in Java as in Python.
+    return "".join("." if each == "?" else each if each.isalnum() or ord(each) > 127 else f"\\{each}" for each in text)  # noqa: PLR2004 - the end of ASCII
+
+
+def _described(rule: Rule) -> str:
+    said = [rule.action.value]
+    if rule.action in {Action.RETRY, Action.FWD}:
+        if rule.action is Action.FWD:
+            said.append("HEADER(YES)" if rule.keep_header else "HEADER(NO)")
+        said.append(f"PUTAUT({rule.put_authority.value})")
+    return " ".join(said)
+
+
+def _target(rule: Rule) -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    match rule.action:
+        case Action.RETRY:
+            queue, manager = f.col("dlh_dest_q"), f.col("dlh_dest_qm")
+        case Action.FWD:
+            references = {DESTINATION_QUEUE: "dlh_dest_q", REPLY_QUEUE: "reply_q"}
+            managers = {DESTINATION_QUEUE_MANAGER: "dlh_dest_qm", REPLY_QUEUE_MANAGER: "reply_qm"}
+            queue = f.col(references[rule.forward_queue]) if rule.forward_queue in references else f.lit(rule.forward_queue)
+            named = rule.forward_queue_manager
+            manager = f.col(managers[named]) if named in managers else f.lit(named)
+        case _:
+            return f.lit(None).cast("string")
+    return f.when(manager == "", queue).otherwise(f.concat_ws("@", queue, manager))

@@ -1,0 +1,1 @@
+"""The report: its data, charts and pages."""

@@ -1,0 +1,291 @@
+"""What the report says before it is drawn: bounded counts out of gold, sentences about them. Knows tables; draws nothing."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from mqflow.pipeline.dead_letters.triage import Triage
+from mqflow.pipeline.schemas import DAY_US, LENGTHS_US
+from mqflow.pipeline.tables.folder import TableSet
+from mqflow.pipeline.tables.gold import day_of, length_us
+from mqflow.policy.dead_letters.rules import Action
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ("ROWS_MAX", "Report", "Row", "gather", "poison_by", "sentences", "step_of")
+
+ROWS_MAX: Final = 20_000
+"""How many rows of one table are in the report at the most: the latest. Totals are of all, and the report says what is cut."""
+_SHOWN: Final = 12
+_BY_MINUTES: Final = timedelta(hours=6)
+_BY_HOURS: Final = timedelta(days=10)
+
+Row = dict[str, Any]
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """Everything that is drawn, and nothing about how. Times are ISO 8601, UTC; identifiers hexadecimal."""
+
+    #: Of the events that were counted.
+    first: str
+    last: str
+    messages: int
+    poisoned: int
+    deliveries: int
+    #: How long the steps of `poison_over_time` are: "5 minutes", "1 hour" or "1 day", by how long the whole time is.
+    step: str = "1 hour"
+    #: Poison by step and handler; each has its `start` and `end`.
+    poison_over_time: list[Row]
+    #: By queue, handler and exception, most first.
+    culprits: list[Row]
+    retry_curve: list[Row]
+    alerts: list[Row]
+    backout: list[Row]
+    delays: list[Row]
+    dead_letters: list[Row]
+    redrives: list[Row]
+    late_rows: int
+    #: How many dead letters there are, of whatever reason; alerts; delays that were over, early ones, and the latest.
+    letters: int = 0
+    alarms: int = 0
+    delayed: int = 0
+    early: int = 0
+    latest_ms: int | None = None
+    triage: Triage | None = None
+    #: Tables of which not all rows are here.
+    cut: list[str] = []
+
+
+def gather(spark: "SparkSession", gold: TableSet, silver: TableSet, dry_run: Triage | None = None) -> Report:
+    """Return what the tables say now."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+
+    current, cut = gold.current(), list[str]()
+    hours = length_us() == LENGTHS_US["1 hour"]
+
+    def rows(name: str, frame: "DataFrame") -> list[Row]:
+        found = frame.limit(ROWS_MAX + 1).collect()
+        if len(found) > ROWS_MAX:
+            cut.append(name)
+        return [_plain(row.asDict(recursive=True)) for row in found[:ROWS_MAX]]
+
+    def latest(name: str, frame: "DataFrame", *order: str) -> list[Row]:
+        return rows(name, frame.orderBy(f.desc(order[0]), *order[1:]))[::-1]
+
+    rates = gold.read(spark, "poison_rate", current).where(hours)
+    parts = rates.where("exc_class is not null")
+    # What no handler had was moved, by a rule or when its delay was over: it is counted where it was handled.
+    told, attempted = silver.read(spark, "message").where("handler is not null"), silver.read(spark, "attempt")
+    poison = f.count_if(f.col("final_outcome").isin("backed_out", "dead_lettered", "discarded"))
+    totals = told.agg(f.count(f.lit(1)).alias("n"), poison.alias("poisoned")).collect()[0]
+    deliveries = f.coalesce(f.sum("attempts"), f.lit(0)).alias("n")
+    span = attempted.agg(f.min("event_ts").alias("first"), f.max("event_ts").alias("last"), deliveries).collect()[0]
+    step = step_of(span["first"], span["last"])
+    alarms, delays = (gold.read(spark, name, current).where(hours) for name in ("poison_alert", "delay_accuracy"))
+    late_by = f.max("max_error_ms").alias("latest_ms")
+    [delayed] = delays.agg(f.sum("n").alias("n"), f.sum("early").alias("early"), late_by).collect()
+    culprits = parts.groupBy("queue", "handler", "exc_class").agg(
+        f.sum("deliveries").alias("deliveries"), f.sum("poisoned").alias("poisoned"), f.min("window.start").alias("since")
+    )
+    letters = silver.read(spark, "dead_letter").where("has_dlh")
+    lettered = letters.groupBy("dlq", "reason_name", "reason_group", "dlh_dest_q").agg(
+        f.count(f.lit(1)).alias("messages"), f.min("dlh_put_ts").alias("oldest")
+    )
+    curve = (
+        gold.read(spark, "retry_curve", current)
+        .groupBy("queue", "handler", "attempt_no")
+        .agg(f.sum("entered").alias("entered"), f.sum("succeeded").alias("succeeded"))
+    )
+    late = gold.read(spark, "late_data", current).where(length_us() == LENGTHS_US["5 minutes"]).agg(f.sum("rows").alias("n"))
+    return Report(
+        first=_plain_value(span["first"]) or "",
+        last=_plain_value(span["last"]) or "",
+        messages=totals["n"],
+        poisoned=totals["poisoned"],
+        deliveries=span["n"],
+        step=step,
+        poison_over_time=latest(
+            "poison_rate", poison_by(gold.read(spark, "poison_rate", current), step), "start", "queue", "handler"
+        ),
+        culprits=rows(
+            "culprits", culprits.orderBy(f.desc("poisoned"), f.desc("deliveries"), "queue", "exc_class").limit(_SHOWN)
+        ),
+        retry_curve=rows(
+            "retry_curve",
+            curve.withColumn("p_success", f.col("succeeded") / f.col("entered")).orderBy("queue", "handler", "attempt_no"),
+        ),
+        alerts=latest(
+            "poison_alert",
+            alarms.select(
+                f.col("window.start").alias("hour"),
+                "queue",
+                "handler",
+                "messages",
+                "poisoned",
+                "poison_rate",
+                "expected_rate",
+                "score",
+                "first_msg_id",
+                "first_ts",
+                "exc_class",
+            ),
+            "hour",
+        ),
+        backout=latest(
+            "time_to_backout",
+            gold.read(spark, "time_to_backout", current)
+            .where(hours)
+            .select(f.col("window.start").alias("hour"), "queue", "n", "p50_ms", "p95_ms", "p99_ms", "max_ms"),
+            "hour",
+            "queue",
+        ),
+        delays=latest(
+            "delay_accuracy",
+            delays.select(
+                f.col("window.start").alias("hour"), "queue", "n", "early", "p50_error_ms", "p99_error_ms", "max_error_ms"
+            ),
+            "hour",
+            "queue",
+        ),
+        dead_letters=rows("dead_letter", lettered.orderBy(f.desc("messages"), "reason_name", "dlh_dest_q").limit(_SHOWN)),
+        redrives=latest("redrive", _redrives(gold.read(spark, "redrive", current), told), "day", "queue"),
+        late_rows=late.collect()[0]["n"] or 0,
+        letters=letters.count(),
+        alarms=alarms.count(),
+        delayed=delayed["n"] or 0,
+        early=delayed["early"] or 0,
+        latest_ms=delayed["latest_ms"],
+        triage=dry_run,
+        cut=cut,
+    )
+
+
+def step_of(first: datetime | None, last: datetime | None) -> str:
+    """Return into which steps the time is cut: enough of them to see when something began, and not too many to see."""
+    if first is None or last is None or last - first <= _BY_MINUTES:
+        return "5 minutes"
+    return "1 hour" if last - first <= _BY_HOURS else "1 day"
+
+
+def poison_by(rates: "DataFrame", step: str) -> "DataFrame":
+    """Return how much was poison in each step, of `gold.poison_rate`."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    length = LENGTHS_US["5 minutes" if step == "5 minutes" else "1 hour"]
+    start, end = f.col("window.start").alias("start"), f.col("window.end").alias("end")
+    if step == "1 day":
+        midnight_us = f.floor(f.unix_micros("window.start") / DAY_US) * DAY_US
+        start, end = f.timestamp_micros(midnight_us).alias("start"), f.timestamp_micros(midnight_us + DAY_US)
+    return (
+        rates.where(f.col("exc_class").isNull() & (length_us() == length))
+        .groupBy(start, end.alias("end"), "queue", "handler")
+        .agg(f.sum("messages").alias("messages"), f.sum("poisoned").alias("poisoned"), f.sum("deliveries").alias("deliveries"))
+        .withColumn("poison_rate", f.col("poisoned") / f.col("messages"))
+        .orderBy("start", "queue", "handler")
+    )
+
+
+def _redrives(by_id: "DataFrame", told: "DataFrame") -> "DataFrame":
+    """Return what became of what was put back: by the ids of redrives, unless messages came back under no id that is told."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    outcome = f.col("redrive_outcome")
+    by_life = (
+        told.where("redrives > 0")
+        .groupBy(day_of("final_ts").alias("day"), "queue", f.lit("").alias("redrive_id"))
+        .agg(
+            f.count(f.lit(1)).alias("redriven"),
+            f.count_if(outcome == "committed").alias("succeeded"),
+            f.count_if(outcome.isin("backed_out", "discarded")).alias("poisoned_again"),
+            f.count_if(outcome == "dead_lettered").alias("dead_lettered"),
+        )
+    )
+    total = f.coalesce(f.sum("redriven"), f.lit(0)).alias("n")
+    by_id = by_id.select(*by_life.columns)
+    [known], [lived] = by_id.agg(total).collect(), by_life.agg(total).collect()
+    return by_id if known["n"] >= lived["n"] else by_life
+
+
+def sentences(report: Report) -> list[str]:
+    """Return what somebody who reads nothing else should know."""
+    nothing = "No message was handled in this time, or no record of one has landed."
+    said = _of_messages(report) if report.messages else [nothing]
+    if report.dead_letters:
+        most = report.dead_letters[0]
+        came, where = _count(report.letters, "dead letter"), most["dlh_dest_q"] or "no queue"
+        said.append(f"{came} came; most often {most['reason_name']} for {where} ({most['messages']:,}).")
+    if report.triage is not None:
+        left, of = report.triage.unmatched + report.triage.strays, report.triage.messages
+        ignored = sum(use.first for use in report.triage.rules if use.action == Action.IGNORE.value)
+        kept = f"IGNORE leaves {ignored:,}, and " if ignored else ""
+        said.append(
+            f"The rules would act on {of - left - ignored:,} of {of:,} dead letters; {kept}no rule takes the other {left:,}."
+        )
+    if report.delayed:
+        said.append(
+            f"{_count(report.delayed, 'delay')} of messages ended, {report.early:,} of them early, the latest "
+            f"{report.latest_ms:,} ms after it was due."
+        )
+    if report.late_rows:
+        records = _count(report.late_rows, "record")
+        said.append(f"{records} landed after the windows of that time were closed: in no count by time.")
+    return said
+
+
+def _of_messages(report: Report) -> list[str]:
+    share, retries = report.poisoned / report.messages, max(0, report.deliveries - report.messages)
+    were, are = "was" if report.messages == 1 else "were", "is" if report.poisoned == 1 else "are"
+    handled, delivered = _count(report.messages, "message"), _count(report.deliveries, "delivery", "deliveries")
+    said = [
+        f"{handled} {were} handled, and {report.poisoned:,} of them ({share:.2%}) {are} poison, and put aside.",
+        (
+            f"{retries:,} of {delivered} ({retries / max(1, report.deliveries):.1%}) were retries: "
+            f"{report.deliveries / report.messages:.2f} deliveries a message."
+        ),
+    ]
+    if report.redrives:
+        back, done = (sum(row[name] for row in report.redrives) for name in ("redriven", "succeeded"))
+        said.append(f"{back:,} that had come to an end were put back, and {done:,} of those succeeded then.")
+    if report.culprits and report.culprits[0]["poisoned"]:
+        worst = report.culprits[0]
+        said.append(
+            f"Most poison, {_count(worst['poisoned'], 'message')}, came of {worst['exc_class']} in handler {worst['handler']} "
+            f"on {worst['queue']}, since {_hour(worst['since'])}."
+        )
+    if report.alerts:
+        first = report.alerts[0]
+        said.append(
+            f"{_times(report.alarms)} a handler made more poison in an hour than its history lets expect; first "
+            f"{first['handler']} on {first['queue']} at {_hour(first['hour'])}, beginning with message {first['first_msg_id']}."
+        )
+    return said
+
+
+def _count(count: int, one: str, many: str = "") -> str:
+    return f"1 {one}" if count == 1 else f"{count:,} {many or one + 's'}"
+
+
+def _times(count: int) -> str:
+    return {1: "Once", 2: "Twice"}.get(count, f"{count:,} times")
+
+
+def _hour(text: str) -> str:
+    return text[:16].replace("T", " ")
+
+
+def _plain(row: Row) -> Row:
+    return {name: _plain_value(value) for name, value in row.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    match value:
+        case datetime():
+            return value.astimezone(UTC).isoformat()  # one without a zone is in that of this machine: Spark gives them so
+        case bytes() | bytearray():
+            return bytes(value).hex()
+        case None | int() | float() | str():
+            return value
+        case _:
+            return str(value)

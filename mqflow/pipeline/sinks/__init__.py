@@ -1,0 +1,1 @@
+"""Sinks of Spark: queues and Delta tables, exactly once."""

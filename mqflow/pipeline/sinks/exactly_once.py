@@ -1,0 +1,332 @@
+"""Puts the rows of one partition of one batch on queues exactly once, by a marker message in the unit of work of the puts.
+
+Each sink (by name) has a marker for each partition on a queue of markers: which batch it stands in, how many of its rows are on
+their queues, and a digest of them. It is got and put anew in the unit of work that puts rows, so it is right after any kill and
+any commit in doubt. A replay that does not bring the same rows is refused: skipping by count would lose some and repeat others.
+Knows the seam; knows no Spark.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import islice
+from threading import Event
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.many_verbs import inquire_queue_manager, open_to_put
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.pipeline.errors import SinkError
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+
+__all__ = ("Batch", "Message", "prepare", "put_batch", "put_plainly", "rows_per_unit")
+
+_FORMAT: Final = "MFLSINK"
+"""MQMD.Format of a marker: JSON in UTF-8."""
+_HEADER: Final = -1
+"""The number that stands for the sink itself among its partitions."""
+# A marker has no properties; should somebody give it some, they are not hidden.
+_AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
+_NONE_YET: Final = -1
+_MARKER_WAIT_MS: Final = 30_000
+_AGAIN_S: Final = 0.2
+_TRIES: Final = 150
+_SHARED: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+
+
+class Message(Struct, frozen=True):
+    """A row, ready to be put."""
+
+    queue: str
+    descriptor: MessageDescriptor
+    body: bytes
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """What of which sink is put."""
+
+    #: The sink's name: the same in every run, another for every stream.
+    sink: str
+    #: Spark's identity of the query, kept in its checkpoint; empty for a batch job.
+    query: str = ""
+    number: int = 0
+    partition: int
+    #: How many partitions the sink has, always.
+    partitions: int
+
+
+class _Marker(Struct, frozen=True, kw_only=True):
+    sink: str
+    partition: int
+    partitions: int
+    query: str = ""
+    batch: int = _NONE_YET
+    #: How many rows of the batch are on their queues, their digest, and whether that is all of them.
+    rows: int = 0
+    digest: str = ""
+    complete: bool = True
+
+
+def prepare(connection: Connection, marker_queue: str, sink: str, partitions: int) -> None:
+    """Return when the markers of the sink are there; made at its first run, all at once, by whoever has the queue for itself.
+
+    Raises `SinkError` where the sink was made with another number of partitions, or somebody else keeps the queue.
+    """
+    header = _look(connection, marker_queue, sink)
+    if header is None:
+        header = _make(connection, marker_queue, sink, partitions)
+    if header.partitions != partitions:
+        raise SinkError(
+            f"The sink {sink} was made with {header.partitions} partitions and cannot have {partitions}: rows would be in "
+            "other partitions when a batch is replayed. Repartition to the former number, or give the sink another name."
+        )
+
+
+def put_batch(
+    connection: Connection,
+    marker_queue: str,
+    batch: Batch,
+    rows: Iterable[Message],
+    *,
+    unit_rows: int,
+    options: PutOption = _PUT,
+) -> int:
+    """Put what of the rows is not on its queue yet; return how many. Each unit of work carries the marker on.
+
+    Raises `SinkError` where the rows are not those of the first time, where the marker is held or gone, or where it is of
+    another query; `MQIError` as the puts and commits do. Then nothing of the current unit of work is on a queue.
+    """
+    puts = _Puts(connection, options)
+    markers = connection.open(marker_queue, _SHARED)
+    try:
+        remaining = iter(rows)
+        put = 0
+        marker = _take(connection, markers, batch)
+        done, digest = _skip(marker, batch, remaining)
+        while done is not None:
+            chunk = list(islice(remaining, unit_rows))
+            for row in chunk:
+                puts.put(row)
+                digest.add(row)
+            done += len(chunk)
+            complete = len(chunk) < unit_rows
+            _leave(connection, markers, _after(batch, done, digest.hexdigest(), complete=complete))
+            connection.commit()
+            put += len(chunk)
+            if complete:
+                return put
+            _take(connection, markers, batch)
+        connection.backout()  # everything was there: the marker goes back
+    except MQIError as error:
+        if error.reason not in _GONE:
+            connection.backout()
+        raise
+    except BaseException:
+        connection.backout()
+        raise
+    else:
+        return put
+
+
+def put_plainly(connection: Connection, rows: Iterable[Message], *, unit_rows: int, options: PutOption = _PUT) -> int:
+    """Put the rows; return how many. A replay puts them again."""
+    puts = _Puts(connection, options)
+    remaining = iter(rows)
+    put = 0
+    while chunk := list(islice(remaining, unit_rows)):
+        for row in chunk:
+            puts.put(row)
+        connection.commit()
+        put += len(chunk)
+    return put
+
+
+def rows_per_unit(connection: Connection, wanted: int) -> int:
+    """Return how many rows one unit of work takes: two less than MAXUMSGS, which counts the marker twice, at most."""
+    try:
+        return max(1, min(wanted, inquire_queue_manager(connection).max_uncommitted_messages - 2))
+    except MQIError as error:
+        if error.reason != Reason.NOT_AUTHORIZED:
+            raise
+        return wanted
+
+
+_GONE: Final = frozenset({Reason.BACKED_OUT, Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED})
+
+
+class _Puts:
+    """The queues that rows go to, open."""
+
+    def __init__(self, connection: Connection, options: PutOption) -> None:
+        self._connection = connection
+        self._options = options
+        self._open = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+        if options & PutOption.SET_ALL_CONTEXT:
+            self._open |= OpenOption.SET_ALL_CONTEXT
+        self._handles: dict[str, ObjectHandle] = {}
+
+    def put(self, row: Message) -> None:
+        handle = self._handles.get(row.queue)
+        if handle is None:
+            handle = self._handles[row.queue] = open_to_put(self._connection, row.queue, self._open)
+        self._connection.put(handle, row.descriptor, row.body, self._options)
+
+
+class _Digest:
+    """SHA-256 over rows, each with its length, so that no two sequences of rows look alike."""
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+
+    def add(self, row: Message) -> None:
+        for part in (row.queue.encode(), row.descriptor.to_bytes(), row.body):
+            self._hash.update(len(part).to_bytes(8))
+            self._hash.update(part)
+
+    def hexdigest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def _skip(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tuple[int | None, _Digest]:
+    """Take the rows that are on their queues already off `rows`; return how many that are (None: all), and their digest."""
+    digest = _Digest()
+    if marker.batch > batch.number:
+        raise SinkError(
+            f"Partition {batch.partition} of the sink {batch.sink} has put batch {marker.batch} already, and is given batch "
+            f"{batch.number}: its checkpoint was set back. Nothing was put. Give the sink another name to put it all again."
+        )
+    if marker.batch < batch.number:
+        if not marker.complete:
+            raise SinkError(
+                f"Partition {batch.partition} of the sink {batch.sink} stopped in the midst of batch {marker.batch}, and is "
+                f"given batch {batch.number}. Nothing was put. Let the query replay batch {marker.batch} from its checkpoint."
+            )
+        return 0, digest
+    skipped = 0
+    for row in islice(rows, marker.rows):
+        digest.add(row)
+        skipped += 1
+    more = next(rows, None) if marker.complete else None
+    if skipped != marker.rows or digest.hexdigest() != marker.digest or more is not None:
+        raise SinkError(
+            f"Batch {batch.number}, partition {batch.partition} of the sink {batch.sink} was replayed with other rows than "
+            f"those that are on their queues ({marker.rows}). Nothing was put. Repartition by a key just "
+            "before the write (mqflow.pipeline.sinks.queue.keyed), and use nothing that changes from run to run."
+        )
+    return (None if marker.complete else skipped), digest
+
+
+def _after(batch: Batch, rows: int, digest: str, *, complete: bool) -> _Marker:
+    return _Marker(
+        sink=batch.sink,
+        partition=batch.partition,
+        partitions=batch.partitions,
+        query=batch.query,
+        batch=batch.number,
+        rows=rows,
+        digest=digest,
+        complete=complete,
+    )
+
+
+def _take(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marker:
+    """Get the marker under syncpoint: nobody else can put for this partition until the unit of work ends."""
+    got = connection.get(
+        markers,
+        GetOptions(
+            options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+            wait_ms=_MARKER_WAIT_MS,
+            match=MatchOption.CORREL_ID,
+            correlation_id=_key(batch.sink, batch.partition),
+        ),
+    )
+    if got is None:
+        raise SinkError(
+            f"The marker of partition {batch.partition} of the sink {batch.sink} is not on {markers.name}: another task holds "
+            f"it, or the rows are in more partitions than the {batch.partitions} that the sink has, or somebody took it away. "
+            "Nothing was put."
+        )
+    marker = _read(got)
+    if marker.query and marker.query != batch.query:
+        raise SinkError(
+            f"The sink {batch.sink} belongs to query {marker.query}, and this is {batch.query or 'a batch job'}: its batches "
+            "are other ones with the same numbers. Nothing was put. Use the former checkpoint, or give the sink another name."
+        )
+    return marker
+
+
+def _leave(connection: Connection, markers: ObjectHandle, marker: _Marker) -> None:
+    descriptor = MessageDescriptor(
+        format=_FORMAT,
+        ccsid=1208,
+        persistence=Persistence.PERSISTENT,
+        correlation_id=_key(marker.sink, marker.partition),
+    )
+    connection.put(markers, descriptor, msgspec.json.encode(marker), _PUT | PutOption.NEW_MSG_ID)
+
+
+def _look(connection: Connection, marker_queue: str, sink: str) -> _Marker | None:
+    """Return what says how many partitions the sink has; None where it is new."""
+    handle = connection.open(marker_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+    try:
+        return _look_here(connection, handle, sink)
+    finally:
+        connection.close(handle)
+
+
+def _make(connection: Connection, marker_queue: str, sink: str, partitions: int) -> _Marker:
+    handle = _alone(connection, marker_queue, sink)
+    try:
+        found = _look_here(connection, handle, sink)
+        if found is not None:
+            return found
+        header = _Marker(sink=sink, partition=_HEADER, partitions=partitions)
+        for number in (_HEADER, *range(partitions)):
+            _leave(connection, handle, replace(header, partition=number))
+        connection.commit()
+        return header
+    finally:
+        connection.close(handle)
+
+
+def _look_here(connection: Connection, handle: ObjectHandle, sink: str) -> _Marker | None:
+    options = GetOptions(
+        options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+        match=MatchOption.CORREL_ID,
+        correlation_id=_key(sink, _HEADER),
+    )
+    got = connection.get(handle, options)
+    return None if got is None else _read(got)
+
+
+def _alone(connection: Connection, marker_queue: str, sink: str) -> ObjectHandle:
+    """Return a handle that nobody else has beside: two first runs at once would make two sets of markers."""
+    options = OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+    for _ in range(_TRIES):
+        try:
+            return connection.open(marker_queue, options)
+        except MQIError as error:
+            if error.reason != Reason.OBJECT_IN_USE:
+                raise
+        Event().wait(_AGAIN_S)
+    raise SinkError(
+        f"The first run of the sink {sink} needs {marker_queue} for itself for a moment, and other sinks kept it open for "
+        f"{_TRIES * _AGAIN_S:.0f} s. Try again, or give the sink a markerQueue of its own."
+    )
+
+
+def _read(got: Got) -> _Marker:
+    try:
+        return msgspec.json.decode(got.body, type=_Marker)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SinkError(f"A message on the queue of markers, {got.resolved_queue}, is no marker: {error}.") from error
+
+
+def _key(sink: str, partition: int) -> bytes:
+    return sha256(f"mqflow sink\0{sink}\0{partition}".encode()).digest()[:24]

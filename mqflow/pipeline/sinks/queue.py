@@ -1,0 +1,160 @@
+"""`mqflow_mq`: queues as a sink of Spark, in batches and as a stream, exactly once. Loads Spark; only `register` imports it.
+
+Tasks put their partition's rows with a marker in the same unit of work (`exactly_once`); nothing is left for the commit that
+Spark calls on the driver: a task's rows are on their queues when it ends, and stay there when another task fails.
+"""
+
+from collections.abc import Iterator, MutableMapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from mqflow.mqi.options import PutOption
+from mqflow.pipeline.connect import check_url, connected
+from mqflow.pipeline.errors import SinkError
+from mqflow.pipeline.options import options_of
+from mqflow.pipeline.sinks.exactly_once import Batch, prepare, put_batch, put_plainly, rows_per_unit
+from mqflow.pipeline.sinks.row_messages import check_columns, in_order, messages
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("QUERY_ID", "QueueSink", "keyed")
+
+NAME: Final = "mqflow_mq"
+MARKER_QUEUE: Final = "MQFLOW.SINK.STATE"
+_KNOWN: Final = ("url", "queue", "mode", "name", "partitions", "markerQueue", "msgIdFrom", "orderBy", "context", "rowsPerUnit")
+_UNIT_ROWS: Final = 1_000
+_BATCH_ID: Final = "streaming.sql.batchId"
+QUERY_ID: Final = "sql.streaming.queryId"
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    url: str
+    queue: str
+    exact: bool
+    name: str
+    partitions: int
+    marker_queue: str
+    msg_id_from: str
+    order_by: tuple[str, ...]
+    put_options: PutOption
+    unit_rows: int
+
+
+class _Put(WriterCommitMessage):
+    """How many rows of a task were put now, and how many were there."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+
+class QueueSink(DataSource):
+    """`df.write.format("mqflow_mq")` and `df.writeStream.format("mqflow_mq")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return NAME
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's signature
+        """Return what puts a table, once for each name. Raises `SinkError` and `OptionError`."""
+        if overwrite:
+            raise SinkError("mqflow_mq: a queue is not overwritten; use mode('append').")
+        return _Writer(_ready(self.options, schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001, N802 - Spark's
+        """Return what puts a stream's batches. Raises `SinkError` and `OptionError`."""
+        if overwrite:
+            raise SinkError("mqflow_mq: a queue only takes rows as they come; use outputMode('append').")
+        return _StreamWriter(_ready(self.options, schema))
+
+
+class _Writer(DataSourceArrowWriter):
+    def __init__(self, asked: _Asked) -> None:
+        self._asked = asked
+
+    def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
+        """Put the rows of one partition of the table."""
+        return _write(self._asked, iterator, number=0, query="")
+
+
+class _StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, asked: _Asked) -> None:
+        self._asked = asked
+
+    def write(self, iterator: Iterator["pa.RecordBatch"]) -> WriterCommitMessage:
+        """Put the rows of one partition of the batch that the task belongs to.
+
+        Raises `SinkError` where Spark does not say which batch that is: it is told by properties that are not documented, and
+        without them nothing could be put once.
+        """
+        task = TaskContext.get()
+        number = None if task is None else task.getLocalProperty(_BATCH_ID)
+        query = None if task is None else task.getLocalProperty(QUERY_ID)
+        if self._asked.exact and (number is None or query is None):
+            raise SinkError(
+                f"mqflow_mq: this Spark does not tell its tasks {_BATCH_ID} and {QUERY_ID}, so no batch can be told from "
+                "another. Nothing was put. mode=atleastonce puts without knowing."
+            )
+        return _write(self._asked, iterator, number=int(number or 0), query=query or "")
+
+
+def keyed(rows: DataFrame, partitions: int, *keys: str) -> DataFrame:
+    """Return the rows in so many partitions by these columns: in a replay each row is in the same one again.
+
+    Order within a partition is the sink's business, because Spark sorts no stream.
+    """
+    return rows.repartition(partitions, *keys)
+
+
+def _write(asked: _Asked, batches: Iterator["pa.RecordBatch"], *, number: int, query: str) -> WriterCommitMessage:
+    task = TaskContext.get()
+    partition = 0 if task is None else task.partitionId()
+    seed = f"{asked.name}\0{query}\0{number}\0{partition}" if not asked.msg_id_from else asked.name
+    if asked.exact:
+        batches = in_order(batches, asked.order_by)
+    rows = messages(batches, queue=asked.queue, msg_id_from=asked.msg_id_from, seed=seed)
+    with connected(asked.url, f"mqflow {asked.name}".rstrip()) as connection:
+        unit_rows = rows_per_unit(connection, asked.unit_rows)
+        if not asked.exact:
+            return _Put(put_plainly(connection, rows, unit_rows=unit_rows, options=asked.put_options))
+        batch = Batch(sink=asked.name, query=query, number=number, partition=partition, partitions=asked.partitions)
+        return _Put(put_batch(connection, asked.marker_queue, batch, rows, unit_rows=unit_rows, options=asked.put_options))
+
+
+def _ready(given: MutableMapping[str, str], schema: StructType) -> _Asked:
+    """Return the options, understood, with the markers in place: on the driver, once, before any task."""
+    options = options_of(NAME, given, _KNOWN)
+    exact = options.one_of("mode", ("exact", "atleastonce"), "exact") == "exact"
+    context = options.one_of("context", ("default", "set_all"), "default")
+    put_options = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+    asked = _Asked(
+        url=options.text("url"),
+        queue=options.text("queue", ""),
+        exact=exact,
+        name=options.text("name", None if exact else ""),
+        partitions=(options.number("partitions", None) or 0),
+        marker_queue=options.text("markerQueue", MARKER_QUEUE),
+        msg_id_from=options.text("msgIdFrom", ""),
+        order_by=options.names("orderBy"),
+        put_options=put_options | PutOption.SET_ALL_CONTEXT if context == "set_all" else put_options,
+        unit_rows=options.number("rowsPerUnit", _UNIT_ROWS) or _UNIT_ROWS,
+    )
+    check_url(NAME, asked.url)
+    check_columns(schema.names, asked.queue, asked.msg_id_from, asked.order_by)
+    if exact and not asked.partitions:
+        options.text("partitions")
+    if exact:
+        with connected(asked.url, f"mqflow {asked.name}") as connection:
+            prepare(connection, asked.marker_queue, asked.name, asked.partitions)
+    return asked

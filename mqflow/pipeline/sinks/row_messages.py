@@ -1,0 +1,112 @@
+"""Rows into messages: which columns say what of a message, and what its MsgId is.
+
+Pure but for Arrow's batches; knows no queue manager.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.options import Format
+from mqflow.pipeline.errors import OptionError, SinkError
+from mqflow.pipeline.sinks.exactly_once import Message
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("COLUMNS", "check_columns", "in_order", "messages")
+
+_FIELDS: Final[Mapping[str, str]] = {
+    "msg_id": "message_id",
+    "correl_id": "correlation_id",
+    "group_id": "group_id",
+    "msg_type": "message_type",
+    "format": "format",
+    "ccsid": "ccsid",
+    "encoding": "encoding",
+    "persistence": "persistence",
+    "priority": "priority",
+    "reply_q": "reply_to_queue",
+    "reply_qm": "reply_to_queue_manager",
+    "user_id": "user_identifier",
+    "put_appl_name": "put_application_name",
+    "put_appl_type": "put_application_type",
+}
+"""Columns that are fields of the MQMD, as the tables name them."""
+COLUMNS: Final = ("body", "mqmd", "queue", "expiry_left_ms", "body_truncated", *_FIELDS)
+_UTF_8: Final = 1208
+_ID_BYTES: Final = len(NO_ID)
+
+
+def check_columns(names: Iterable[str], queue: str, msg_id_from: str, order_by: Sequence[str] = ()) -> None:
+    """Return where the columns can be put. Raises `OptionError` for one that says nothing of a message, or is missing."""
+    there = tuple(names)
+    if strange := [name for name in there if name not in (*COLUMNS, msg_id_from, *order_by)]:
+        raise OptionError(
+            f"mqflow_mq: the column {strange[0]} says nothing of a message. Select what shall be put; known are "
+            f"{', '.join(COLUMNS)}."
+        )
+    if not queue and "queue" not in there:
+        raise OptionError("mqflow_mq: where to put is not said: give the option 'queue', or a column of that name.")
+    for option, name in [("msgIdFrom", msg_id_from), *(("orderBy", each) for each in order_by)]:
+        if name and name not in there:
+            raise OptionError(f"mqflow_mq: {option}={name!r} is no column; there are {', '.join(there)}.")
+
+
+def in_order(batches: Iterable["pa.RecordBatch"], order_by: Sequence[str]) -> Iterator["pa.RecordBatch"]:
+    """Yield the rows of a partition in an order that a replay brings again: by these columns, then by all others.
+
+    Rows come out of a shuffle as they please, and a stream cannot be sorted by Spark. Holds the partition's rows in memory.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - loaded by who writes
+
+    table = pa.Table.from_batches(found) if (found := list(batches)) else None
+    if table is not None:
+        names = (*order_by, *(name for name in table.column_names if name not in order_by))
+        yield from table.sort_by([(name, "ascending") for name in names]).to_batches()
+
+
+def messages(batches: Iterable["pa.RecordBatch"], *, queue: str, msg_id_from: str, seed: str) -> Iterator[Message]:
+    """Yield a message for each row. Its MsgId is that of `msg_id` or `mqmd`, or made of `msgIdFrom`, or of its place.
+
+    The same row has the same MsgId in every replay: a second net below the marker. Raises `SinkError` for a body that is cut.
+    """
+    number = 0
+    for batch in batches:
+        for row in batch.to_pylist():
+            key = str(number) if not msg_id_from else repr(row[msg_id_from])
+            yield _message(row, queue, own_id=sha256(f"{seed}\0{key}".encode()).digest()[:_ID_BYTES], derived=bool(msg_id_from))
+            number += 1
+
+
+def _message(row: Mapping[str, Any], queue: str, *, own_id: bytes, derived: bool) -> Message:
+    target = row.get("queue") or queue
+    if not target:
+        raise SinkError(
+            "mqflow_mq: a row has no queue, and the option 'queue' names none. Nothing of its unit of work was put."
+        )
+    if row.get("body_truncated"):
+        raise SinkError(
+            f"mqflow_mq: the body of a row for {target} is cut (body_truncated), and half a message is not put. Read the "
+            "journal with payload=full."
+        )
+    if "body" in row and row["body"] is None:
+        raise SinkError(
+            f"mqflow_mq: a row for {target} has no body (null): a table without payloads, say. A message without its data is "
+            "not put. For empty messages select no body, or coalesce(body, x'')."
+        )
+    body = row.get("body")
+    base = MessageDescriptor() if row.get("mqmd") is None else MessageDescriptor.from_bytes(row["mqmd"])
+    if isinstance(body, str):
+        body = body.encode()
+        base = replace(base, format=Format.STRING, ccsid=_UTF_8)
+    said = {field: row[column] for column, field in _FIELDS.items() if row.get(column) is not None}
+    if row.get("expiry_left_ms") is not None:
+        said["expiry_tenths"] = max(1, row["expiry_left_ms"] // 100)
+    descriptor = replace(base, **said, backout_count=0) if said or base.backout_count else base
+    if derived or descriptor.message_id == NO_ID:
+        descriptor = replace(descriptor, message_id=own_id)
+    return Message(target, descriptor, body or b"")

@@ -1,0 +1,328 @@
+"""`mqflow_journal`: a journal as a source of Spark, in batches and as a stream. Loads Spark; only `register` imports it.
+
+An offset is the last segment of each lane, so every batch can be read again from files alone, in another process. What is read
+is acknowledged at the head of `latestOffset`, because Spark never commits the last batch
+(tests/pipeline/sources/test_journal_stream.py has the order of its calls). Knows the journal; knows no queue manager.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from mqflow.journal import Consumers, Journal, Kind, Lane, Segment
+from mqflow.pipeline.errors import OptionError
+from mqflow.pipeline.options import options_of
+from mqflow.pipeline.payload import Payload, payload_of
+from mqflow.pipeline.sources.offsets import Limit, admitted, from_offset, packed, to_offset
+from mqflow.pipeline.sources.segment_rows import Part, chosen_columns, ddl_of, read_part
+from mqflow.world import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("JournalSource",)
+
+NAME: Final = "mqflow_journal"
+_KNOWN: Final = (
+    "path",
+    "kind",
+    "lanes",
+    "startingSegment",
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "consumer",
+    "columns",
+    "payload",
+    "partitionBytes",
+    "minPartitions",
+    "pushdown",
+)
+_PARTITION_BYTES: Final = 64 * 1024 * 1024
+_COMPARISONS: Final[dict[type[Filter], Callable[[Any, Any], bool]]] = {
+    EqualTo: operator.eq,
+    GreaterThan: operator.gt,
+    GreaterThanOrEqual: operator.ge,
+    LessThan: operator.lt,
+    LessThanOrEqual: operator.le,
+}
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    """The options, understood."""
+
+    path: Path
+    kind: Kind
+    lanes: tuple[str, ...]
+    #: A number, or None for the first that is still there; "latest" is `from_latest`.
+    starting_segment: int | None
+    from_latest: bool
+    limit: Limit
+    consumer: str
+    columns: tuple[str, ...]
+    payload: Payload
+    part_bytes: int
+    parts_least: int
+    pushdown: bool
+
+
+class JournalSource(DataSource):
+    """`spark.read.format("mqflow_journal").option("path", ...)`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return NAME
+
+    def schema(self) -> str:
+        """Return the columns asked for, as the segments have them. Raises what `Journal.open` does."""
+        asked = _asked(self.options)
+        return ddl_of(asked.kind, asked.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads the journal as it is now."""
+        asked = _asked(self.options)
+        kind = _PushingReader if asked.pushdown else _Reader
+        return kind(asked, _names(asked, schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return what follows the journal."""
+        asked = _asked(self.options)
+        return _StreamReader(asked, _names(asked, schema))
+
+
+class _Reader(DataSourceReader):
+    """Reads what is there when the query is planned."""
+
+    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
+        self._asked = asked
+        self._columns = columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the segments of every lane, packed."""
+        asked = self._asked
+        segments: list[Segment] = []
+        for lane in _lanes(asked):
+            segments += self._wanted(lane.segments(after=_before_first(asked, lane)))
+        return _parts(segments, asked)
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """Yield the rows of one part."""
+        return read_part(partition, self._asked.kind, self._columns, self._asked.payload)
+
+    def _wanted(self, segments: Sequence[Segment]) -> Iterable[Segment]:
+        return segments
+
+
+class _PushingReader(_Reader):
+    """Also leaves out segments that a filter on `lane` or `segment` excludes.
+
+    A class of its own, because Spark refuses a reader that *has* `pushFilters` while pushing is off, which is its default.
+    """
+
+    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
+        super().__init__(asked, columns)
+        self._filters: tuple[Filter, ...] = ()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Keep the filters; give all back, because rows are Spark's to filter."""
+        self._filters = tuple(filters)
+        return filters
+
+    def _wanted(self, segments: Sequence[Segment]) -> Iterable[Segment]:
+        return [segment for segment in segments if all(_may_match(segment, each) for each in self._filters)]
+
+
+class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows the journal. Spark keeps one in a process beside the driver, pickles others to read: `__init__` opens nothing."""
+
+    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
+        self._asked = asked
+        self._columns = columns
+        #: With `availableNow`: how far this run goes.
+        self._target: dict[str, int] | None = None
+        self._reached: dict[str, int] = {}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return where a new query begins."""
+        journal = Journal.open(self._asked.path)
+        lanes = _lanes(self._asked)
+        if self._asked.from_latest:
+            return to_offset(journal.id, {lane.name: lane.last for lane in lanes})
+        return to_offset(journal.id, {lane.name: _before_first(self._asked, lane) for lane in lanes})
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Fix how far this run goes: what lands later is the next run's."""
+        self._target = {lane.name: lane.last for lane in _lanes(self._asked)}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return the limit that the options say, as far as Spark has a word for it."""
+        limit = self._asked.limit
+        if limit.rows is not None:
+            return ReadMaxRows(limit.rows)
+        return ReadAllAvailable() if limit.bytes is None else ReadMaxBytes(limit.bytes)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Acknowledge everything up to `start`, which Spark has committed; return how far the next batch goes.
+
+        Here and not in `commit`, which never comes for the last batch, nor after a restart. Raises `MissingSegmentError` where
+        segments went before they were read, `ForeignOffsetError` where the checkpoint is of another journal.
+        """
+        journal = Journal.open(self._asked.path)
+        before = from_offset(journal.id, start)
+        self._acknowledge(journal, before)
+        waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in _lanes(self._asked)}
+        self._reached = admitted(before, waiting, self._limit(limit))
+        return to_offset(journal.id, self._reached)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return where the journal ends, and what waits: rows, and the seconds since the oldest of them was landed."""
+        journal = Journal.open(self._asked.path)
+        lanes = _lanes(self._asked)
+        waiting = [segment for lane in lanes for segment in lane.segments(after=self._reached.get(lane.name, lane.trimmed))]
+        oldest = min((segment.path.stat().st_mtime for segment in waiting), default=None)
+        return to_offset(journal.id, {lane.name: lane.last for lane in lanes}) | {
+            "backlog_rows": sum(segment.rows for segment in waiting),
+            "backlog_seconds": 0 if oldest is None else max(0, int(SYSTEM_CLOCK.wall() - oldest)),
+        }
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the segments between the offsets, packed: from the folder alone, as after a restart nothing else is known."""
+        journal = Journal.open(self._asked.path)
+        before, through = from_offset(journal.id, start), from_offset(journal.id, end)
+        segments: list[Segment] = []
+        for name, last in through.items():
+            if last > before.get(name, 0):
+                segments += journal.lane(name).segments(after=before.get(name, 0), through=last)
+        return _parts(segments, self._asked)
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """Yield the rows of one part."""
+        return read_part(partition, self._asked.kind, self._columns, self._asked.payload)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Acknowledge a little earlier than the next `latestOffset` would."""
+        journal = Journal.open(self._asked.path)
+        self._acknowledge(journal, from_offset(journal.id, end))
+
+    def _acknowledge(self, journal: Journal, offsets: Mapping[str, int]) -> None:
+        asked = self._asked
+        if asked.consumer:
+            read = {name: number for name, number in offsets.items() if number}
+            Consumers(journal).commit(asked.consumer, read, kind=asked.kind, lanes=asked.lanes)
+
+    def _waiting(self, lane: Lane, after: int) -> Sequence[Segment]:
+        if self._target is None:
+            return lane.segments(after=after)
+        through = self._target.get(lane.name, 0)
+        return lane.segments(after=after, through=through) if through > after else ()
+
+    def _limit(self, limit: ReadLimit) -> Limit:
+        match limit:
+            case ReadMaxRows(max_rows=rows):
+                return Limit(rows=rows, bytes=self._asked.limit.bytes)
+            case ReadMaxBytes(max_bytes=size):
+                return Limit(bytes=size)
+            case _:  # ReadAllAvailable: the trigger wants it all, whatever the options say
+                return Limit()
+
+
+def _asked(given: MutableMapping[str, str]) -> _Asked:
+    """Return the options, understood. Raises `OptionError`, and what `Journal.open` does."""
+    options = options_of(NAME, given, _KNOWN)
+    path = Path(options.text("path")).absolute()
+    lanes = options.names("lanes")
+    kind = _kind(options.text("kind", ""), path, lanes)
+    starting = options.text("startingSegment", "earliest")
+    if starting not in {"earliest", "latest"} and not (starting.isascii() and starting.isdigit() and int(starting)):
+        raise OptionError(f"{NAME}: startingSegment={starting!r} is neither earliest, latest nor a number from 1 on.")
+    return _Asked(
+        path=path,
+        kind=kind,
+        lanes=lanes,
+        starting_segment=int(starting) if starting.isdigit() else None,
+        from_latest=starting == "latest",
+        limit=Limit(rows=options.number("maxRowsPerTrigger", None), bytes=options.number("maxBytesPerTrigger", None)),
+        consumer=options.text("consumer", ""),
+        columns=chosen_columns(NAME, kind, options.names("columns")),
+        payload=payload_of(options.text("payload", "full")),
+        part_bytes=options.number("partitionBytes", _PARTITION_BYTES) or _PARTITION_BYTES,
+        parts_least=options.number("minPartitions", 2) or 1,
+        pushdown=options.boolean("pushdown", default=False),
+    )
+
+
+def _kind(said: str, path: Path, lanes: Sequence[str]) -> Kind:
+    """Return the kind that is read: the one that was said, or that of the lanes where they have but one."""
+    if said:
+        if said not in set(Kind):
+            raise OptionError(f"{NAME}: kind={said!r} is not known; {', '.join(Kind)} are.")
+        return Kind(said)
+    journal = Journal.open(path)
+    kinds = {lane.kind for lane in ([journal.lane(name) for name in lanes] if lanes else journal.lanes())}
+    if len(kinds) != 1:
+        there = ", ".join(sorted(kinds)) or "no lane yet"
+        raise OptionError(f"{NAME}: the option 'kind' must say what to read of {path}, which has {there}: {', '.join(Kind)}.")
+    return kinds.pop()
+
+
+def _lanes(asked: _Asked) -> list[Lane]:
+    """Return the lanes that are read, as they are now. One that was named and is not there yet is waited for."""
+    lanes = [lane for lane in Journal.open(asked.path).lanes() if not asked.lanes or lane.name in asked.lanes]
+    if asked.lanes and (odd := [lane for lane in lanes if lane.kind is not asked.kind]):
+        raise OptionError(f"{NAME}: lane {odd[0].name} of {asked.path} holds {odd[0].kind}, not {asked.kind}.")
+    return [lane for lane in lanes if lane.kind is asked.kind]
+
+
+def _before_first(asked: _Asked, lane: Lane) -> int:
+    """Return the number before the first segment that is read."""
+    if asked.from_latest:
+        raise OptionError(f"{NAME}: startingSegment=latest is for streams; a batch reads from a number, or from earliest.")
+    return lane.trimmed if asked.starting_segment is None else asked.starting_segment - 1
+
+
+def _names(asked: _Asked, schema: StructType) -> tuple[str, ...]:
+    """Return the columns in the order of the schema. Raises `OptionError` where somebody set a schema of his own."""
+    if tuple(schema.names) != asked.columns:
+        raise OptionError(
+            f"{NAME}: the columns are those of the journal, and .schema(...) cannot change them; the option 'columns' chooses."
+        )
+    return asked.columns
+
+
+def _parts(segments: Sequence[Segment], asked: _Asked) -> list[InputPartition]:
+    return [Part(part) for part in packed(segments, part_bytes=asked.part_bytes, least=asked.parts_least)]
+
+
+def _may_match(segment: Segment, wanted: Filter) -> bool:
+    """Whether the segment can hold a row that the filter lets through."""
+    values: dict[tuple[str, ...], Any] = {("lane",): segment.lane, ("segment",): segment.number}
+    if isinstance(wanted, In) and wanted.attribute in values:
+        return values[wanted.attribute] in wanted.value
+    compare = _COMPARISONS.get(type(wanted))
+    if compare is None or wanted.attribute not in values:  # type: ignore[attr-defined]  # the comparisons have one
+        return True
+    return bool(compare(values[wanted.attribute], wanted.value))  # type: ignore[attr-defined]  # as above

@@ -1,0 +1,236 @@
+"""`mqflow_queue`: a queue as a source of Spark. In batches it is browsed, and stays as it is; as a stream it is drained.
+
+A browse is no snapshot: what comes and goes while it runs is seen or not. A stream needs the option `manifest`, a folder that
+the driver and all workers see, and the queue to itself; `mqflow land` and `mqflow_journal` are the better way.
+Loads Spark; only `register` imports it.
+"""
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from mqflow.journal import Journal, Kind, Lane, arrow_schema
+from mqflow.journal.rows import Position, columns
+from mqflow.mqi.options import OpenOption
+from mqflow.pipeline.connect import Reached, check_url, connected, reached
+from mqflow.pipeline.errors import OptionError
+from mqflow.pipeline.options import options_of
+from mqflow.pipeline.payload import Payload, limited, payload_of
+from mqflow.pipeline.sources.drain import Drain, browse_unit, drain_lane
+from mqflow.pipeline.sources.offsets import from_offset, to_offset
+from mqflow.pipeline.sources.segment_rows import Part, chosen_columns, ddl_of, read_part
+from mqflow.verbs import Got
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ("QueueSource",)
+
+NAME: Final = "mqflow_queue"
+_KNOWN: Final = ("url", "queue", "kind", "payload", "columns", "maxMessages", "manifest", "maxRowsPerTrigger")
+_ROWS_PER_BATCH: Final = 1_000
+_ROWS_PER_TRIGGER: Final = 10_000
+_CURRENT_Q_DEPTH: Final = 3
+"""MQIA_CURRENT_Q_DEPTH."""
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    url: str
+    queue: str
+    kind: Kind
+    payload: Payload
+    columns: tuple[str, ...]
+    messages_max: int | None
+    manifest: str
+    rows_per_trigger: int
+
+
+@dataclass(frozen=True)
+class _Browse(InputPartition):
+    """One browse of the queue."""
+
+    snapshot_id: str
+
+
+class QueueSource(DataSource):
+    """`spark.read.format("mqflow_queue").option("url", ...).option("queue", ...)`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return NAME
+
+    def schema(self) -> str:
+        """Return the columns asked for, which are those of a journal's segments of the kind."""
+        asked = _asked(self.options)
+        return ddl_of(asked.kind, asked.columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        """Return what browses the queue."""
+        return _Reader(_asked(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
+        """Return what drains the queue. Raises `OptionError` without a `manifest`."""
+        asked = _asked(self.options)
+        if not asked.manifest:
+            raise OptionError(
+                f"{NAME}: a stream drains the queue, and needs the option 'manifest': a folder that driver and workers see."
+            )
+        return _StreamReader(asked)
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, asked: _Asked) -> None:
+        self._asked = asked
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return one part: a queue has one order, and one cursor goes through it."""
+        return [_Browse(f"{int(SYSTEM_RANDOM.random() * 2**48):012x}")]
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """Yield the messages, from the head of the queue on."""
+        assert isinstance(partition, _Browse)  # noqa: S101 - it is one of ours
+        asked = self._asked
+        left = asked.messages_max
+        with connected(asked.url, "mqflow spark browse") as connection:
+            handle = connection.open(asked.queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
+            first = 0
+            while left is None or left > 0:
+                unit = browse_unit(connection, handle, _ROWS_PER_BATCH if left is None else min(left, _ROWS_PER_BATCH))
+                if not unit:
+                    return
+                batch = _batch(asked, unit, connection.queue_manager_name, first, partition.snapshot_id)
+                yield batch
+                first += batch.num_rows
+                left = None if left is None else left - len(unit)
+
+
+class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Drains the queue. Spark keeps one in a process beside the driver, which holds the connection; others only read files."""
+
+    def __init__(self, asked: _Asked) -> None:
+        self._asked = asked
+        self._draining: tuple[Reached, Drain] | None = None
+        #: With `availableNow`: how many messages this run still takes.
+        self._left: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the connection behind: another process reads files only."""
+        return {"_asked": self._asked, "_draining": None, "_left": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return the beginning of the manifest; a new query on an old manifest goes on where that ended."""
+        journal, lane = self._lane()
+        return to_offset(journal.id, {lane.name: lane.trimmed})
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Take about what is on the queue now, and end; what was browsed before a kill is given besides."""
+        with connected(self._asked.url, "mqflow spark drain") as connection:
+            handle = connection.open(self._asked.queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
+            self._left = int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """Return how many messages a batch takes."""
+        return ReadMaxRows(self._asked.rows_per_trigger)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Remove from the queue what is committed up to `start`, then browse the next batch into the manifest."""
+        journal, lane = self._lane()
+        after = from_offset(journal.id, start).get(lane.name, 0)
+        drain = self._drain(lane)
+        drain.acknowledge(after)
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._asked.rows_per_trigger
+        if isinstance(limit, ReadAllAvailable) and self._left is not None:
+            rows = self._left
+        if self._left is not None:
+            rows = min(rows, self._left)
+        browsed_before = lane.last > after
+        reached_now = drain.take(after, rows) if rows else max(after, min(lane.last, after + 1))
+        # What was browsed before may have been taken by somebody since, and is then no part of the depth.
+        if self._left is not None and not browsed_before:
+            self._left = max(0, self._left - drain.browsed)
+        return to_offset(journal.id, {lane.name: reached_now})
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Return the segments between the offsets: from the manifest alone."""
+        journal = Journal.open(Path(self._asked.manifest))
+        before, through = from_offset(journal.id, start), from_offset(journal.id, end)
+        return [
+            Part((segment,))
+            for name, last in through.items()
+            if last > before.get(name, 0)
+            for segment in journal.lane(name).segments(after=before.get(name, 0), through=last)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """Yield the rows of one part."""
+        return read_part(partition, self._asked.kind, self._asked.columns, self._asked.payload)
+
+    def stop(self) -> None:
+        """Let the connection go; nothing is acknowledged here, because this may come right after a kill."""
+        if self._draining is not None:
+            self._draining[0].close()
+            self._draining = None
+
+    def _lane(self) -> tuple[Journal, Lane]:
+        path = Path(self._asked.manifest)
+        if (path / "journal.json").exists():
+            journal = Journal.open(path)
+            known = [lane for lane in journal.lanes() if lane.name == self._asked.queue]
+            if known:
+                return journal, known[0]
+        with connected(self._asked.url, "mqflow spark drain") as connection:
+            name = connection.queue_manager_name
+        return drain_lane(path, self._asked.kind, queue=self._asked.queue, queue_manager=name)
+
+    def _drain(self, lane: Lane) -> Drain:
+        if self._draining is None:
+            found = reached(self._asked.url, "mqflow spark drain")
+            try:
+                self._draining = (found, Drain(found.connection, lane, clock_us=_now_us))
+            except BaseException:
+                found.close()
+                raise
+        return self._draining[1]
+
+
+def _now_us() -> int:
+    return int(SYSTEM_CLOCK.wall() * 1_000_000)
+
+
+def _batch(asked: _Asked, unit: Sequence[Got], queue_manager: str, first: int, snapshot_id: str) -> "pa.RecordBatch":
+    import pyarrow as pa  # noqa: PLC0415 - loaded by who reads
+
+    position = Position(lane=asked.queue, segment=0, landed_us=_now_us(), queue=asked.queue, queue_manager=queue_manager)
+    made = columns(asked.kind, unit, position)
+    made["ordinal"] = range(first, first + len(made["ordinal"]))
+    if "snapshot_id" in made:
+        made["snapshot_id"] = [snapshot_id] * len(unit)
+    fields = [arrow_schema(asked.kind).field(name) for name in asked.columns]
+    arrays = [pa.array(made[field.name], field.type) for field in fields]
+    return limited(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), asked.payload)
+
+
+def _asked(given: MutableMapping[str, str]) -> _Asked:
+    options = options_of(NAME, given, _KNOWN)
+    kind = Kind(options.one_of("kind", list(Kind), Kind.PAYLOAD))
+    url = options.text("url")
+    check_url(NAME, url)
+    manifest = options.text("manifest", "")
+    return _Asked(
+        url=url,
+        queue=options.text("queue"),
+        kind=kind,
+        payload=payload_of(options.text("payload", "full")),
+        columns=chosen_columns(NAME, kind, options.names("columns")),
+        messages_max=options.number("maxMessages", None),
+        manifest=str(Path(manifest).absolute()) if manifest else "",
+        rows_per_trigger=options.number("maxRowsPerTrigger", _ROWS_PER_TRIGGER) or _ROWS_PER_TRIGGER,
+    )

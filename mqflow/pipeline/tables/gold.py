@@ -1,0 +1,222 @@
+"""Counts what people ask about: how much is poison and where, what retries and redrives are good for, what lies on which DLQ.
+
+Exact counts over silver, in tumbling windows: a number here is the number a plain count of the records would give. Frames in,
+frames out; which windows are closed is `medallion`'s business.
+Source: facts on Spark, section 5 (Gold).
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from mqflow.pipeline.schemas import DAY_US, LENGTHS_US, TABLES, WINDOWS
+from mqflow.pipeline.tables.joins import joined
+from mqflow.pipeline.tables.silver import KEY, POISON
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = (
+    "day_of",
+    "delay_accuracy",
+    "dlq_reason",
+    "late_data",
+    "length_us",
+    "pipeline_health",
+    "poison_rate",
+    "redrive",
+    "retry_curve",
+    "time_to_backout",
+    "window_of",
+)
+
+_HANDLER: Final = ("qmgr", "queue", "handler")
+
+
+def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.poison_rate` of attempts and `silver.ends`: of what was handled in a window, how much was poison.
+
+    A row with an exception counts deliveries that ended with it, and poison whose last exception it was; its `messages` are
+    all messages of the handler, so the rates of exceptions add up to the handler's.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+
+    poisoned = ended.where(f.col("final_outcome").isin(*POISON))
+    key = f.struct(*KEY)
+    facts = attempted.select(
+        window_of("event_ts", sizes), *_HANDLER, "exc_class", key.alias("key"), f.col("attempts").alias("delivery"),
+        f.when(f.col("outcome") != "committed", f.col("attempts")).otherwise(0).alias("failed"), f.lit(0).alias("poison"),
+    ).unionByName(
+        poisoned.select(
+            window_of("final_ts", sizes), *_HANDLER, f.col("last_exc_class").alias("exc_class"), key.alias("key"),
+            f.lit(0).alias("delivery"), f.lit(0).alias("failed"), f.lit(1).alias("poison"),
+        )
+    )  # fmt: skip
+    sums = (
+        f.sum("delivery").alias("deliveries"),
+        f.sum("failed").alias("rolled_back"),
+        f.sum("poison").alias("poisoned"),
+    )
+    whole = facts.groupBy("window", *_HANDLER).agg(*sums, f.count_distinct("key").alias("messages"))
+    by_exception = facts.where("exc_class is not null").groupBy("window", *_HANDLER, "exc_class").agg(*sums)
+    parts = joined(by_exception, whole.select("window", *_HANDLER, "messages"), ("window", *_HANDLER))
+    every = whole.withColumn("exc_class", f.lit(None).cast("string")).unionByName(parts)
+    rated = every.withColumn("poison_rate", f.col("poisoned") / f.col("messages")).withColumn(
+        "retry_amplification", f.col("deliveries") / f.col("messages")
+    )
+    return rated.select(*TABLES["poison_rate"].columns)
+
+
+def retry_curve(attempted: "DataFrame") -> "DataFrame":
+    """Return `gold.retry_curve`: what a further attempt is good for. Of many that nobody saw no number is among them."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    counted = (
+        attempted.where("attempts = 1")
+        .groupBy(day_of("event_ts").alias("day"), "queue", "handler", "attempt_no")
+        .agg(f.count(f.lit(1)).alias("entered"), f.count_if(f.col("outcome") == "committed").alias("succeeded"))
+    )
+    return counted.withColumn("p_success", f.col("succeeded") / f.col("entered")).select(*TABLES["retry_curve"].columns)
+
+
+def time_to_backout(ended: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.time_to_backout` of `silver.ends`: from the first delivery to the disposal of what was poison."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    poisoned = ended.where(f.col("final_outcome").isin(*POISON) & f.col("time_to_final_ms").isNotNull())
+    return (
+        poisoned.withColumn("window", window_of("final_ts", sizes))
+        .groupBy("window", "queue")
+        .agg(
+            f.count(f.lit(1)).alias("n"),
+            _rank("time_to_final_ms", 0.5).alias("p50_ms"),
+            _rank("time_to_final_ms", 0.95).alias("p95_ms"),
+            _rank("time_to_final_ms", 0.99).alias("p99_ms"),
+            f.max("time_to_final_ms").alias("max_ms"),
+        )
+    )
+
+
+def redrive(redriven: "DataFrame") -> "DataFrame":
+    """Return `gold.redrive` of what `silver.redrives` says."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    outcome = f.col("outcome")
+    return redriven.groupBy(day_of("event_ts").alias("day"), "queue", "redrive_id").agg(
+        f.count(f.lit(1)).alias("redriven"),
+        f.count_if(outcome == "committed").alias("succeeded"),
+        f.count_if(outcome.isin("backed_out", "discarded")).alias("poisoned_again"),
+        f.count_if(outcome == "dead_lettered").alias("dead_lettered"),
+        _rank("took_ms", 0.5).alias("p50_ms"),
+    )
+
+
+def delay_accuracy(delayed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.delay_accuracy` of `silver.delays`: how long after it was due each delay was over; below zero is early."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return (
+        delayed.withColumn("window", window_of("over_ts", sizes))
+        .groupBy("window", "queue")
+        .agg(
+            f.count(f.lit(1)).alias("n"),
+            f.count_if(f.col("error_ms") < 0).alias("early"),
+            _rank("error_ms", 0.5).alias("p50_error_ms"),
+            _rank("error_ms", 0.99).alias("p99_error_ms"),
+            f.max("error_ms").alias("max_error_ms"),
+        )
+    )
+
+
+def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.dlq_reason`: what came to dead-letter queues and left them, and what was left at the end of each window.
+
+    An archived letter left its queue when it was landed; one that was only looked at (`snapshot_id`) is still there. Windows in
+    which nothing came and nothing went have no row.
+    """
+    from pyspark.sql import Window  # noqa: PLC0415 - as above
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    of = ("qmgr", "dlq", "dlh_reason", "dlh_dest_q", "put_appl_name")
+    # Two clocks: none goes before it came.
+    went = f.when(f.col("snapshot_id").isNull(), f.greatest("landed_ts", "dlh_put_ts"))
+    there = letters.where("has_dlh and dlh_put_ts is not null").select(
+        *of, f.col("dlh_put_ts").alias("came"), went.alias("went")
+    )
+    none = f.lit(0)
+    came = there.select(window_of("came", sizes), *of, f.lit(1).alias("arrived"), none.alias("removed"))
+    gone = there.where("went is not null").select(
+        window_of("went", sizes), *of, none.alias("arrived"), f.lit(1).alias("removed")
+    )
+    changes = (
+        came.unionByName(gone).groupBy("window", *of).agg(f.sum("arrived").alias("arrived"), f.sum("removed").alias("removed"))
+    )
+    ends = changes.groupBy(*of).agg(f.sort_array(f.collect_set(f.col("window")["end"])).alias("ends"))
+    # A letter lies there at the ends of windows from its coming to its going.
+    still = f.filter("ends", lambda end: (end > f.col("came")) & (f.col("went").isNull() | (end <= f.col("went"))))
+    lying = joined(there, ends, of).select(*of, "came", f.explode(still).alias("end"))
+    oldest = lying.groupBy(*of, "end").agg(f.min("came").alias("oldest"))
+    running = Window.partitionBy(*of, "length").orderBy("end")
+    ended = changes.withColumn("end", f.col("window")["end"]).withColumn("length", length_us())
+    deep = ended.withColumn("depth_end", f.sum(f.col("arrived") - f.col("removed")).over(running))
+    age = f.floor((f.unix_micros("end") - f.unix_micros("oldest")) / 1_000_000)
+    aged = joined(deep, oldest, (*of, "end"), "left").withColumn("oldest_s", age)
+    return aged.select(*TABLES["dlq_reason"].columns)
+
+
+def pipeline_health(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.pipeline_health` of `bronze.disposition`: how far landing is behind, and what was landed twice."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    lag_s = (f.unix_micros("landed_ts") - f.unix_micros("event_ts")) / 1_000_000
+    return (
+        landed.withColumn("window", window_of("landed_ts", sizes))
+        .groupBy("window", "lane")
+        .agg(
+            f.count(f.lit(1)).alias("landed_rows"),
+            f.max(lag_s).alias("journal_lag_s"),
+            f.count_distinct("segment").alias("segments"),
+            (f.count(f.lit(1)) - f.count_distinct("segment", "ordinal")).alias("replays_skipped"),
+        )
+    )
+
+
+def late_data(landed: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFrame":
+    """Return `gold.late_data` of the records that landed after their windows were closed."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return (
+        landed.withColumn("window", window_of("event_ts", sizes)).groupBy("window", "lane").agg(f.count(f.lit(1)).alias("rows"))
+    )
+
+
+def window_of(column: str, sizes: Sequence[str]) -> "Column":
+    """Return the windows of every size that the time is in, a row each."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    made = []
+    for size in sizes:
+        size_us = LENGTHS_US[size]
+        start = f.floor(f.unix_micros(column) / size_us) * size_us
+        made.append(f.struct(f.timestamp_micros(start).alias("start"), f.timestamp_micros(start + size_us).alias("end")))
+    return f.explode(f.array(*made)).alias("window")
+
+
+def length_us() -> "Column":
+    """Return how long the window is; a difference of times is one of local times to Spark, and of another hour twice a year."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.unix_micros(f.col("window")["end"]) - f.unix_micros(f.col("window")["start"])
+
+
+def day_of(column: str) -> "Column":
+    """Return the day (UTC) that the time is in, whatever time zone the session has."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.date_from_unix_date(f.floor(f.unix_micros(column) / DAY_US).cast("int"))
+
+
+def _rank(column: str, share: float) -> "Column":
+    """Return the smallest value that this share of all values does not exceed: one that was there, and no mean of two."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.expr(f"cast(percentile_disc({share}) WITHIN GROUP (ORDER BY {column}) as bigint)")

@@ -1,0 +1,320 @@
+"""Makes attempts, messages and dead letters of what landed: typed, and repaired from the counts that prove what was not seen.
+
+A rollback's record is put after it and can be missing; BackoutCount k of a later delivery proves k rollbacks before it, and
+each that has no record becomes an attempt with the outcome `unobserved`; many in a row become one row that says how many they
+are. Frames in, frames out; knows no table and no clock.
+Source: facts on Spark, section 5 (Silver).
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from mqflow.mqi.reason_codes import Reason
+from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
+from mqflow.pipeline.schemas import TABLES
+from mqflow.pipeline.tables.joins import joined
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = (
+    "DEFERRED",
+    "FINAL",
+    "KEY",
+    "POISON",
+    "REASON_GROUPS",
+    "RELEASED",
+    "UNOBSERVED_MAX",
+    "attempts",
+    "dead_letters",
+    "delays",
+    "ends",
+    "messages",
+    "redrives",
+)
+
+KEY: Final = ("qmgr", "queue", "msg_id", "put_ts")
+POISON: Final = ("backed_out", "dead_lettered", "discarded")
+"""Outcomes of messages that no handler could handle."""
+FINAL: Final = ("committed", *POISON, "expired")
+"""Outcomes after which the message is not on its queue any more."""
+DEFERRED: Final = "deferred"
+"""Of a delivery that failed, and whose message waits on the staging queue for the next one."""
+RELEASED: Final = "released"
+"""Of a message whose delay is over, and that is on its queue now: told by whoever moved it."""
+UNOBSERVED_MAX: Final = 1_000
+"""How many attempts in a row that nobody saw have rows of their own. More are one row: a count is four bytes that anybody may
+write into a record, and two thousand million rows of it would be in everybody's way."""
+_COUNT_MAX: Final = 2**31 - 1
+_HANDLED: Final = ("committed", "rolled_back")
+_STILL_THERE: Final = ("left", DEFERRED)
+
+REASON_GROUPS: Final[dict[str, tuple[Reason, ...]]] = {
+    "space": (Reason.Q_FULL, Reason.Q_SPACE_NOT_AVAILABLE, Reason.STORAGE_NOT_AVAILABLE),
+    "auth": (Reason.NOT_AUTHORIZED,),
+    "unknown_object": (
+        Reason.UNKNOWN_OBJECT_NAME,
+        Reason.UNKNOWN_OBJECT_Q_MGR,
+        Reason.UNKNOWN_REMOTE_Q_MGR,
+        Reason.UNKNOWN_XMIT_Q,
+        Reason.UNKNOWN_ALIAS_BASE_Q,
+        Reason.UNKNOWN_DEF_XMIT_Q,
+    ),
+    "size": (Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR, Reason.MSG_TOO_BIG_FOR_CHANNEL, Reason.DATA_LENGTH_ERROR),
+    "convert": (Reason.NOT_CONVERTED, Reason.FORMAT_ERROR, Reason.SOURCE_CCSID_ERROR, Reason.TARGET_CCSID_ERROR),
+    "expiry": (),
+}
+"""Which reasons of an MQDLH belong together; every other one is `app`."""
+_FEEDBACK_EXPIRATION: Final = 258
+
+
+def attempts(dispositions: "DataFrame") -> "DataFrame":
+    """Return `silver.attempt` of `bronze.disposition`."""
+    from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    lived = _lived(dispositions)
+    seen = (
+        lived.where("is_attempt")
+        .withColumn("attempt_no", _number())
+        .select(
+            *KEY, "life", "attempt_no", f.lit(1).alias("attempts"), "get_ts", "done_ts", "event_ts", "outcome",
+            f.lit(True).alias("observed"), "handler", "exc_class", "exc_fingerprint", "consumer",
+        )
+    )  # fmt: skip
+    nothing = f.lit(None)
+    missing = _unobserved(lived).select(
+        *KEY, "life", "attempt_no", "attempts",
+        nothing.cast("timestamp").alias("get_ts"), nothing.cast("timestamp").alias("done_ts"),
+        "event_ts", f.lit("unobserved").alias("outcome"), f.lit(False).alias("observed"), "handler",
+        nothing.cast("string").alias("exc_class"), nothing.cast("string").alias("exc_fingerprint"),
+        nothing.cast("string").alias("consumer"),
+    )  # fmt: skip
+    in_order = Window.partitionBy(*KEY, "life").orderBy("attempt_no")
+    every = seen.unionByName(missing).withColumn("wait_ms", _ms(f.lag("done_ts").over(in_order), f.col("get_ts")))
+    handled = every.withColumn("handle_ms", _ms(f.col("get_ts"), f.col("done_ts"))).withColumnRenamed("get_ts", "first_get_ts")
+    return handled.select(*TABLES["attempt"].columns)
+
+
+def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
+    """Return `silver.message` of `bronze.disposition` and its attempts."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    lived = _lived(dispositions)
+    when = f.struct("life", "backout_count", "event_ts")
+    final = f.col("outcome").isin(*FINAL)
+    failed = f.col("exc_class").isNotNull()
+    told = lived.groupBy(*KEY).agg(
+        f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
+        f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
+        f.min("get_ts").alias("first_get_ts"),
+        f.max(f.when(final, f.col("event_ts"))).alias("final_ts"),
+        f.max_by("target_queue", f.when(final, when)).alias("target_queue"),
+        f.min_by("exc_class", f.when(failed, when)).alias("first_exc_class"),
+        f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
+        f.max("life").alias("redrives"),
+        f.max_by("outcome", f.when(final & (f.col("life") > 0), when)).alias("redrive_outcome"),
+        f.max("delay_req_ms").alias("delay_req_ms"),
+        f.max(_ms(f.col("due_ts"), _over_at())).alias("delay_error_ms"),
+    )
+    sum_of = f.sum(f.col("attempts").cast("long"))
+    counted = attempted.groupBy(*KEY).agg(f.least(sum_of, f.lit(_COUNT_MAX)).cast("int").alias("attempts"))
+    both = joined(told, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
+    timed = both.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
+    return timed.select(*TABLES["message"].columns)
+
+
+def ends(dispositions: "DataFrame") -> "DataFrame":
+    """Return each end that a message came to: one, and another for each time it was put back and ended again.
+
+    What is counted by the time it happened is counted of these: a redrive does not undo that the message was poison then. Ends
+    that no handler's program decided are not among them: what the DLQ handler or the delay processor does with a message makes
+    nobody's poison.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    when = f.struct("backout_count", "event_ts")
+    final, failed = f.col("outcome").isin(*FINAL), f.col("exc_class").isNotNull()
+    told = _lived(dispositions).groupBy(*KEY, "life")
+    ended = told.agg(
+        f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
+        f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
+        f.min("get_ts").alias("first_get_ts"),
+        f.max(f.when(final, f.col("event_ts"))).alias("final_ts"),
+        f.max_by("exc_class", f.when(failed, when)).alias("last_exc_class"),
+        f.max_by("target_queue", f.when(final, when)).alias("target_queue"),
+        f.max("backout_count").alias("backout_count"),
+        f.max_by("handler", f.when(final, when)).alias("ended_by"),
+    ).where("final_outcome is not null and ended_by is not null")
+    return ended.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
+
+
+def dead_letters(letters: "DataFrame", rules: CompiledRules | None = None) -> "DataFrame":
+    """Return `silver.dead_letter` of `bronze.dead_letter`; `rule_index` says which rule would be first, null without a table.
+
+    `duplicate_of` is the MsgId of the first message landed with the same data for the same destination, where this is another.
+    """
+    from pyspark.sql import Window  # noqa: PLC0415 - as above
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    number = f.lit(None).cast("int") if rules is None else rules.first_match()
+    action = f.lit(None).cast("string") if rules is None else f.when(f.col("has_dlh"), rules.action(f.col("rule_index")))
+    alike = Window.partitionBy("qmgr", "dlq", "dlh_dest_q", "body_sha256").orderBy("dlh_put_ts", "lane", "segment", "ordinal")
+    first = f.first("msg_id").over(alike)
+    known = f.col("body_sha256").isNotNull() & (f.row_number().over(alike) > 1)
+    age_s = (_ms(f.col("dlh_put_ts"), f.col("landed_ts")) / 1000).cast("long")
+    made = (
+        letters.withColumn("reason_name", _reason_name(f.col("dlh_reason")))
+        .withColumn("reason_group", _reason_group(f.col("dlh_reason")))
+        .withColumn("age_s", f.when(age_s < 0, 0).otherwise(age_s))  # two clocks
+        .withColumn("rule_index", number)
+        .withColumn("rule_action", action)
+        .withColumn("duplicate_of", f.when(known, first))
+    )
+    return made.select(*TABLES["dead_letter"].columns)
+
+
+def redrives(dispositions: "DataFrame") -> "DataFrame":
+    """Return what became of each message that was put back under a redrive's id: what `gold.redrive` is counted from.
+
+    The record of the redrive has the id; what is told of the message after it, until the next redrive, is the redrive's.
+    """
+    from pyspark.sql import Window  # noqa: PLC0415 - as above
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    final = f.col("outcome").isin(*FINAL)
+    before = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id").rowsBetween(Window.unboundedPreceding, 0)
+    told = _told(dispositions).withColumn("redrive_id", f.last("redrive_id", ignorenulls=True).over(before))
+    return (
+        told.where("redrive_id is not null")
+        .groupBy(*KEY, "redrive_id")
+        .agg(
+            f.max_by("outcome", f.when(final, f.col("event_ts"))).alias("outcome"),
+            f.min("event_ts").alias("event_ts"),
+            _ms(f.min("get_ts"), f.max(f.when(final, f.col("event_ts")))).alias("took_ms"),
+        )
+    )
+
+
+def delays(dispositions: "DataFrame") -> "DataFrame":
+    """Return each delay that is over, of a message sent with one or of a retry that waited: `over_ts`, and `error_ms`.
+
+    A delay is over when the message is released; where nobody told of that, when it was delivered again.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    told = _told(dispositions)
+    delayed = told.where(f.col("due_ts").isNotNull()).select(*KEY).distinct()
+    over = _lived(joined(told, delayed, KEY, "left_semi")).withColumn("over_ts", _over_at())
+    return over.where("over_ts is not null").select(*KEY, "over_ts", _ms(f.col("due_ts"), f.col("over_ts")).alias("error_ms"))
+
+
+def _over_at() -> "Column":
+    """When the delay was over that a record tells of; null where it tells of none, or another record tells when."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    due, following = f.col("due_ts").isNotNull(), f.col("following")
+    delivered = (f.col("outcome") == DEFERRED) & (following["outcome"] != RELEASED)
+    return f.when(due & (f.col("outcome") == RELEASED), f.col("event_ts")).when(due & delivered, following["get_ts"])
+
+
+def _told(dispositions: "DataFrame") -> "DataFrame":
+    """The records about messages: no heartbeats, and nothing that is no record."""
+    return dispositions.where("outcome is not null and outcome <> 'heartbeat' and msg_id is not null")
+
+
+def _lived(dispositions: "DataFrame") -> "DataFrame":
+    """The records, with the life of the message each belongs to, and whether it tells of a handling."""
+    from pyspark.sql import Window  # noqa: PLC0415 - as above
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    # Two records of one moment: the lower count was first, and before any delivery what is told of none, a release say.
+    order = "event_ts, rank, disp_id"
+    in_order = Window.partitionBy(*KEY).orderBy(*order.split(", "))
+    ended = f.sum(f.col("outcome").isin(*FINAL).cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    # A disposal says when the handling ended that it was decided on; one of a message that was found to be poison says
+    # nothing, because there was none. BOTHRESH cannot tell: what neighbours in its unit cost a message is not counted.
+    disposed = f.col("outcome").isin(*POISON, *_STILL_THERE) & f.col("done_ts").isNotNull()
+    # What came next of the message: it was released, or got.
+    came = f.when((f.col("outcome") == RELEASED) | f.col("get_ts").isNotNull(), f.struct("outcome", "get_ts"))
+    return (
+        _told(dispositions)
+        .withColumn("rank", f.coalesce("backout_count", f.lit(-1)))
+        .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
+        .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
+        .withColumn("is_attempt", f.col("outcome").isin(*_HANDLED) | disposed)
+        .withColumn("came", came)
+        .withColumn("following", f.expr(f"lead(came) IGNORE NULLS OVER (PARTITION BY {', '.join(KEY)} ORDER BY {order})"))
+    )
+
+
+def _unobserved(lived: "DataFrame") -> "DataFrame":
+    """The attempts that a later BackoutCount proves and no record tells of, at the time of the earliest proof."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    # A delivery that nobody had, because the message was found to be poison, and stayed, is told of and no attempt.
+    stayed = (f.col("outcome") == "left") & f.col("handler").isNotNull()
+    number = f.when(f.col("is_attempt") | stayed, _number())
+    proof = f.struct("event_ts", "backout_count", "handler")
+    told = lived.groupBy(*KEY, "life").agg(
+        f.max("backout_count").alias("proved"), f.collect_set(number).alias("seen"), f.collect_list(proof).alias("proofs")
+    )
+    missing = f.explode(f.flatten(f.transform(_gaps(), _apart)))
+    every = (
+        told.where("proved > 0")
+        .withColumn("missing", missing)
+        .withColumns({"attempt_no": f.col("missing")["attempt_no"], "attempts": f.col("missing")["attempts"]})
+    )
+    first = f.array_min(f.filter("proofs", lambda one: one["backout_count"] >= f.col("attempt_no")))
+    return every.withColumn("event_ts", first["event_ts"]).withColumn("handler", first["handler"])
+
+
+def _number() -> "Column":
+    """Which attempt a delivery was; the highest count there can be is of the highest number there can be."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.least("backout_count", f.lit(_COUNT_MAX - 1)) + 1
+
+
+def _gaps() -> "Column":
+    """Where numbers are missing from 1 to `proved`: each time the number before, and the last that is missing."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    seen = f.array_sort(f.filter("seen", lambda one: one.between(1, f.col("proved"))))
+    before, last = f.concat(f.array(f.lit(0)), seen), f.concat(f.transform(seen, lambda one: one - 1), f.array("proved"))
+    gaps = f.zip_with(before, last, lambda one, other: f.struct(one.alias("before"), other.alias("last")))
+    return f.filter(gaps, lambda gap: gap["before"] < gap["last"])
+
+
+def _apart(gap: "Column") -> "Column":
+    """The attempts of a gap, each by itself, or all as one where they are too many."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    def row(number: "Column", attempts: "Column") -> "Column":
+        return f.struct(number.alias("attempt_no"), attempts.alias("attempts"))
+
+    before, last = gap["before"], gap["last"]
+    each = f.transform(f.sequence(before + 1, last), lambda number: row(number, f.lit(1)))
+    return f.when(last - before <= UNOBSERVED_MAX, each).otherwise(f.array(row(last, last - before)))
+
+
+def _ms(start: "Column", end: "Column") -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.floor((f.unix_micros(end) - f.unix_micros(start)) / 1000)
+
+
+def _reason_name(reason: "Column") -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    pairs = [part for one in Reason for part in (f.lit(int(one)), f.lit(one.mq_name))]
+    return f.coalesce(f.element_at(f.create_map(*pairs), reason), reason.cast("string"))
+
+
+def _reason_group(reason: "Column") -> "Column":
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    group = f.when(reason == _FEEDBACK_EXPIRATION, "expiry")
+    for name, reasons in REASON_GROUPS.items():
+        if reasons:
+            group = group.when(reason.isin(*(int(one) for one in reasons)), name)
+    return f.when(reason.isNotNull(), group.otherwise("app"))

@@ -1,0 +1,82 @@
+"""Makes silver of messages of backout requeue queues and of other queues, with no more of their data than is asked for.
+
+Frames in, frames out; knows no table and no clock.
+Source: facts on Spark, section 5; who failed on a backed-out message is what the records of decisions say.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from mqflow.pipeline.payload import Payload
+from mqflow.pipeline.schemas import TABLES
+from mqflow.pipeline.tables.joins import joined
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ("backout_messages", "payloads")
+
+_MOVED: Final = ("qmgr", "boq", "msg_id", "put_ts")
+
+
+def backout_messages(kept: "DataFrame", ended: "DataFrame") -> "DataFrame":
+    """Return `silver.backout_message` of `bronze.backout_message` and what `silver.ends` says.
+
+    Who failed is said where messages of one queue only were moved there under this MsgId and put time, from where it says it
+    came from; of several times (it was put back, and failed again) the last before it was landed. A message that does not say
+    where it came from (no MQRFH2 of mqflow) is told by the records alone.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+
+    # The time is first, because of several the latest is taken.
+    maker = f.struct(
+        "final_ts", "queue", "handler", f.col("backout_count").alias("attempts"), f.col("last_exc_class").alias("exc_class")
+    )
+    moved = (
+        ended.where("final_outcome = 'backed_out'")
+        .withColumn("boq", f.col("target_queue"))
+        .groupBy(*_MOVED)
+        .agg(f.collect_list(maker).alias("makers"))
+    )
+    here = f.col("source_queue")
+    of_it = f.filter("makers", lambda one: here.isNull() | (one["queue"] == here))
+    earlier = f.filter("of_it", lambda one: one["final_ts"] <= f.col("landed_ts"))
+    certain = f.size(f.array_distinct(f.transform("of_it", lambda one: one["queue"]))) == 1
+    last = f.array_max(f.when(f.size(earlier) > 0, earlier).otherwise(f.col("of_it")))
+    made = joined(kept, moved, _MOVED, "left").withColumn("of_it", of_it).withColumn("maker", f.when(certain, last))
+    return (
+        made.withColumn("source_queue", f.coalesce(here, f.col("maker.queue")))
+        .withColumns({name: f.col(f"maker.{name}") for name in ("handler", "attempts", "exc_class")})
+        .withColumn("backed_out_ts", f.col("maker.final_ts"))
+        .withColumn("duplicate_of", _duplicate_of("boq"))
+        .select(*TABLES["backout_message"].columns)
+    )
+
+
+def payloads(landed: "DataFrame", payload: Payload) -> "DataFrame":
+    """Return `silver.payload` of `bronze.payload`, with so much of the data: what bronze does not have is not made up."""
+    made = landed.withColumn("duplicate_of", _duplicate_of("queue"))
+    return _limited(made, payload).select(*TABLES["payload"].columns)
+
+
+def _duplicate_of(queue: str) -> "Column":
+    """Return the MsgId of the first message of that queue that was put with the same data, where this is a later one."""
+    from pyspark.sql import Window  # noqa: PLC0415 - as above
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    alike = Window.partitionBy("qmgr", queue, "body_sha256").orderBy("put_ts", "lane", "segment", "ordinal")
+    known = f.col("body_sha256").isNotNull() & (f.row_number().over(alike) > 1)
+    return f.when(known, f.first("msg_id").over(alike))
+
+
+def _limited(frame: "DataFrame", payload: Payload) -> "DataFrame":
+    """Return the frame as `payload.limited` returns batches: `body_truncated` says where some is missing."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    if payload.kind == "full":
+        return frame
+    body = f.col("body")
+    kept = f.substring(body, 1, payload.head_bytes) if payload.kind == "head" else f.lit(None).cast("binary")
+    cut = f.col("body_truncated") | (f.octet_length(body) > payload.head_bytes)
+    digest = f.lit(None).cast("binary") if payload.kind == "none" else f.col("body_sha256")
+    nothing = f.lit(None).cast("map<string,string>")
+    return frame.withColumns({"body_truncated": cut, "body": kept, "body_sha256": digest, "rfh2": nothing})

@@ -1,0 +1,1 @@
+"""Decisions about client channels: tables, their sources, and the order of the attempts. Reads no file."""

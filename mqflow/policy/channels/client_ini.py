@@ -1,0 +1,208 @@
+"""Reads what mqclient.ini says about channels, and decides where the file is looked for.
+
+Knows the text of the file and names of places; opens nothing.
+Source: IBM, "CHANNELS stanza of the client configuration file" (q016860), and on the location of that file (q016850).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct, field
+
+from mqflow.policy.did_you_mean import closest
+from mqflow.policy.reconnect.delays import DelaysError, Ladder, parse_delays
+from mqflow.policy.reconnect.mode import DefaultReconnect
+
+__all__ = ("DATA_DIRECTORY", "ClientConfiguration", "ClientConfigurationError", "Place", "parse_client_configuration", "places")
+
+DATA_DIRECTORY: Final = "/var/mqm"
+"""Where IBM MQ keeps its data."""
+
+_FILE: Final = "mqclient.ini"
+
+
+class ClientConfigurationError(ValueError):
+    """A client configuration file says something that cannot be used: where, what, and what is accepted."""
+
+    def __init__(self, source: str, problem: str, *, line: int = 0) -> None:
+        self.source = source
+        self.line = line
+        self.problem = problem
+        super().__init__(source, problem, line)
+
+    def __str__(self) -> str:
+        return f"{self.source}{f', line {self.line}' if self.line else ''}: {self.problem}"
+
+
+class ClientConfiguration(Struct, frozen=True, kw_only=True):
+    """The CHANNELS stanza; the attribute's name behind each field. What the file does not say is None or empty."""
+
+    #: ChannelDefinitionDirectory: a path or a URL.
+    channel_definition_directory: str = ""
+    #: ChannelDefinitionFile.
+    channel_definition_file: str = ""
+    #: ServerConnectionParms: "CHANNEL/TCP/host(port)".
+    server_connection_parms: str = ""
+    #: DefRecon, which overrides the channels' DEFRECON.
+    default_reconnect: DefaultReconnect | None = None
+    #: ReconDelay.
+    delays: Ladder | None = None
+    #: MQReconnectTimeout, in seconds. IBM's client gives up after 1,800 by default; mqflow only where this says so.
+    reconnect_limit_s: int | None = None
+    #: CCSID.
+    ccsid: int | None = None
+    #: Put1DefaultAlwaysSync.
+    put1_always_synchronous: bool = False
+    #: What else the stanza says, by its names as written. IBM's libraries read such (PasswordProtection ...); mqflow does not.
+    others: Mapping[str, str] = field(default_factory=dict[str, str])
+    #: Its other stanzas, by name: SSL, TCP, Security ...
+    other_stanzas: tuple[str, ...] = ()
+    #: The file; empty where there is none.
+    source: str = ""
+    #: What looks like a typing error, in sentences.
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def not_used(self) -> tuple[str, ...]:
+        """What the file says, by its names, and mqflow does nothing about; IBM's client library reads the file for itself."""
+        channels = [
+            *(["CCSID"] if self.ccsid is not None else []),
+            *(["Put1DefaultAlwaysSync"] if self.put1_always_synchronous else []),
+            *self.others,
+        ]
+        return (*(f"CHANNELS: {name}" for name in channels), *(f"{stanza}: all of it" for stanza in self.other_stanzas))
+
+
+class Place(Struct, frozen=True):
+    """Where the file may be."""
+
+    path: str
+    #: Who says so: "MQCLNTCF".
+    said_by: str
+
+
+def places(environment: Mapping[str, str], *, current: str, home: str, data: str = DATA_DIRECTORY) -> tuple[Place, ...]:
+    """Return where mqclient.ini is looked for, in order; the first file that can be read is the one.
+
+    Raises `ClientConfigurationError` for an MQCLNTCF that is a URL but not a file's.
+    """
+    named = (Place(_local(text), "MQCLNTCF"),) if (text := environment.get("MQCLNTCF", "").strip()) else ()
+    folders = ((current, "the current directory"), (data, "the MQ data directory"), (home, "the home directory"))
+    return (*named, *(Place(f"{folder.rstrip('/')}/{_FILE}", said_by) for folder, said_by in folders if folder))
+
+
+def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfiguration:
+    """Return what the CHANNELS stanza says; the file's other stanzas are for IBM's libraries.
+
+    Names count whatever their case, the last of two values for one attribute counts. Both are this project's choice: IBM's page
+    is silent. Raises `ClientConfigurationError` with the line of a value that cannot be used.
+    """
+    said: dict[str, Any] = {}
+    others: dict[str, str] = {}
+    warnings: list[str] = []
+    stanzas: dict[str, None] = {}
+    for line, name, value in _attributes(text, source, stanzas):
+        known = _ATTRIBUTES.get(name.lower())
+        if known is None:
+            others[name] = value
+            close = closest(name.lower(), _ATTRIBUTES, alike=0.75)
+            warnings += [f"{source}, line {line}: {name} is not known. Did you mean {_SPELLINGS[close]}?"] if close else []
+            continue
+        field_name, convert = known
+        try:
+            said[field_name] = convert(value)
+        except ValueError as error:
+            raise ClientConfigurationError(source, f"{name}: {error}", line=line) from error
+    return ClientConfiguration(**said, others=others, other_stanzas=tuple(stanzas), source=source, warnings=tuple(warnings))
+
+
+def _local(text: str) -> str:
+    """Return the path that MQCLNTCF says: "file:" is implied."""
+    parts = urlsplit(text)
+    if not parts.scheme:
+        return text
+    if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+        raise ClientConfigurationError("MQCLNTCF", f"{text!r} is not on this machine; it takes a path, or file:///path.")
+    return unquote(parts.path)
+
+
+def _attributes(text: str, source: str, others: dict[str, None]) -> Iterator[tuple[int, str, str]]:
+    """Yield line, name and value of each attribute of the CHANNELS stanza; note the names of the `others`."""
+    inside = False
+    for number, written in enumerate(text.splitlines(), start=1):
+        line = written.strip()
+        if not line or line[0] in "#;":
+            continue
+        if line.endswith(":") and "=" not in line:
+            stanza = line[:-1].strip()
+            inside = stanza.lower() == "channels"
+            if not inside:
+                others[stanza] = None
+        elif inside:
+            name, equals, value = line.partition("=")
+            if not equals or not name.strip():
+                raise ClientConfigurationError(source, f"{line[:80]!r} is no attribute=value.", line=number)
+            yield number, name.strip(), value.strip()
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
+            raise ValueError(f"{text[:80]!r} is not accepted; it takes a whole number from {least} to {most}.")
+        return int(text)
+
+    return convert
+
+
+_RECONNECTS: Final = {
+    "NO": DefaultReconnect.NO,
+    "YES": DefaultReconnect.YES,
+    "QMGR": DefaultReconnect.Q_MGR,
+    "DISABLED": DefaultReconnect.DISABLED,
+}
+_TRUTH: Final = {"NO": False, "YES": True}
+
+
+def _reconnect(text: str) -> DefaultReconnect:
+    if text.upper() not in _RECONNECTS:
+        raise ValueError(f"{text[:80]!r} is not accepted; it takes {', '.join(_RECONNECTS)}.")
+    return _RECONNECTS[text.upper()]
+
+
+def _truth(text: str) -> bool:
+    if text.upper() not in _TRUTH:
+        raise ValueError(f"{text[:80]!r} is not accepted; it takes {', '.join(_TRUTH)}.")
+    return _TRUTH[text.upper()]
+
+
+def _delays(text: str) -> Ladder:
+    try:
+        return parse_delays(text)
+    except DelaysError as error:
+        raise ValueError(str(error)) from error
+
+
+_SPELLINGS: Final = {
+    name.lower(): name
+    for name in (
+        "CCSID",
+        "ChannelDefinitionDirectory",
+        "ChannelDefinitionFile",
+        "DefRecon",
+        "MQReconnectTimeout",
+        "Put1DefaultAlwaysSync",
+        "ReconDelay",
+        "ServerConnectionParms",
+    )
+}
+_ATTRIBUTES: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    "ccsid": ("ccsid", _number(1, 65_535)),
+    "channeldefinitiondirectory": ("channel_definition_directory", str),
+    "channeldefinitionfile": ("channel_definition_file", str),
+    "defrecon": ("default_reconnect", _reconnect),
+    "mqreconnecttimeout": ("reconnect_limit_s", _number(0, 999_999_999)),
+    "put1defaultalwayssync": ("put1_always_synchronous", _truth),
+    "recondelay": ("delays", _delays),
+    "serverconnectionparms": ("server_connection_parms", str),
+}

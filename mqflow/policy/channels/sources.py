@@ -1,0 +1,196 @@
+"""Decides where the description of channels comes from: the first of seven places that says something.
+
+Knows the environment as a mapping and locations as text; reads no file and fetches nothing.
+Source: IBM on the order for MQI clients (q027440) and on CCDT URLs (q016735). The variables do not apply to IBM MQ classes for
+JMS; mqflow is an MQI client here.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from msgspec import Struct, field
+
+from mqflow.policy.channels.client_ini import DATA_DIRECTORY, ClientConfiguration
+from mqflow.policy.channels.table import Channel, ChannelTableError, server_channel
+
+__all__ = (
+    "PRECEDENCE",
+    "Choice",
+    "DefinedBy",
+    "Given",
+    "Location",
+    "Origin",
+    "TableAt",
+    "choose",
+    "locate_table",
+    "without_password",
+)
+
+_DEFAULT_FILE: Final = "AMQCLCHL.TAB"
+
+
+class Origin(Enum):
+    """Who says which channels there are, the strongest first."""
+
+    CHANNEL = "the application's channel definition"
+    URL = "the application's CCDT URL"
+    SERVER_VARIABLE = "MQSERVER"
+    SERVER_ATTRIBUTE = "ServerConnectionParms in mqclient.ini"
+    TABLE_VARIABLE = "MQCCDTURL, or MQCHLLIB and MQCHLTAB"
+    TABLE_ATTRIBUTE = "ChannelDefinitionDirectory and ChannelDefinitionFile in mqclient.ini"
+    DEFAULT = "the default"
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """All that may say something."""
+
+    #: From the application: a channel (an MQCD), or the URL of a table.
+    channel: Channel | None = None
+    url: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    configuration: ClientConfiguration = ClientConfiguration()
+    data_directory: str = DATA_DIRECTORY
+
+
+class DefinedBy(Struct, frozen=True):
+    """One channel, said outright."""
+
+    channel: Channel
+    origin: Origin
+
+
+class TableAt(Struct, frozen=True):
+    """A table, at a path or a URL; it may be missing or wrong."""
+
+    location: str
+    origin: Origin
+
+    def __repr__(self) -> str:
+        return f"TableAt({without_password(self.location)!r}, {self.origin})"
+
+
+Choice = DefinedBy | TableAt
+
+
+class Location(Struct, frozen=True, kw_only=True):
+    """Where a table is: a file, or what to ask of which host."""
+
+    #: Empty where it has to be fetched.
+    path: str = ""
+    secure: bool = False
+    host: str = ""
+    port: int = 0
+    #: The path and query to ask for.
+    target: str = ""
+    #: "user:password"; never shown.
+    credentials: str = ""
+    #: How to name it to a person: without a password.
+    shown: str
+
+    def __repr__(self) -> str:
+        return f"Location({self.shown!r})"
+
+
+def choose(given: Given) -> Choice:
+    """Return what the strongest that says something says. Raises `ChannelTableError` where that is not usable.
+
+    There is always an answer: in the end the table that IBM's own tools would make.
+    """
+    for origin, find in PRECEDENCE:
+        found = find(given)
+        if isinstance(found, str) and found:
+            return TableAt(found, origin)
+        if isinstance(found, Channel):
+            return DefinedBy(found, origin)
+    return TableAt(_below(given.data_directory, _DEFAULT_FILE), Origin.DEFAULT)
+
+
+def _server_variable(given: Given) -> Channel | None:
+    text = given.environment.get("MQSERVER", "").strip()
+    return server_channel(text, "MQSERVER") if text else None
+
+
+def _server_attribute(given: Given) -> Channel | None:
+    text = given.configuration.server_connection_parms
+    return server_channel(text, f"ServerConnectionParms in {given.configuration.source}") if text else None
+
+
+def _table_variable(given: Given) -> str:
+    whole, folder, file = (given.environment.get(name, "").strip() for name in ("MQCCDTURL", "MQCHLLIB", "MQCHLTAB"))
+    if whole or not (folder or file):
+        return whole
+    return _below(folder or given.data_directory, file or _DEFAULT_FILE)
+
+
+def _table_attribute(given: Given) -> str:
+    folder, file = given.configuration.channel_definition_directory, given.configuration.channel_definition_file
+    return _below(folder or given.data_directory, file or _DEFAULT_FILE) if folder or file else ""
+
+
+PRECEDENCE: Final[tuple[tuple[Origin, Callable[[Given], Channel | str | None]], ...]] = (
+    (Origin.CHANNEL, lambda given: given.channel),
+    (Origin.URL, lambda given: given.url),
+    (Origin.SERVER_VARIABLE, _server_variable),
+    (Origin.SERVER_ATTRIBUTE, _server_attribute),
+    (Origin.TABLE_VARIABLE, _table_variable),
+    (Origin.TABLE_ATTRIBUTE, _table_attribute),
+)
+"""The order, as data. Where only one of a folder and a file is said, the other has its default; MQCCDTURL counts before
+MQCHLLIB. Both are this project's reading."""
+
+
+def locate_table(text: str, *, http_allowed: bool = False) -> Location:
+    """Return where the table is: "ccdt.json", "file:///etc/mq/ccdt.json", "https://host/ccdt.json".
+
+    Raises `ChannelTableError` for ftp, for http unless it is allowed, and for what is no address: whoever can change a table on
+    its way decides where messages go.
+    """
+    shown = without_password(text)
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        # What Python says of it may quote a password, in the place of a port.
+        problem = "it is no URL: its host or its port makes no sense. In a user or a password, / and @ are written %2F and %40."
+        raise ChannelTableError(shown, problem) from None
+    if not text or "\0" in text or any(letter.isspace() and letter != " " for letter in text):
+        raise ChannelTableError(shown, "it is neither a path nor a URL.")
+    match parts.scheme.lower():
+        case "":
+            return Location(path=text, shown=shown)
+        case "file" if parts.netloc in {"", "localhost"} and parts.path:
+            return Location(path=unquote(parts.path), shown=shown)
+        case "file":
+            raise ChannelTableError(shown, "a file is on this machine: file:///path.")
+        case "http" if not http_allowed:
+            trusted = "where the network is trusted, ccdt_over_http or --http"
+            problem = f"over http anybody on the way can change it. Use https, or {trusted}."
+            raise ChannelTableError(shown, problem)
+        case ("http" | "https") as scheme if parts.hostname and " " not in text:
+            secure = scheme == "https"
+            user, at, _ = parts.netloc.rpartition("@")
+            return Location(
+                secure=secure,
+                host=parts.hostname,
+                port=port or (443 if secure else 80),
+                target=urlunsplit(("", "", parts.path or "/", parts.query, "")),
+                credentials=unquote(user) if at else "",
+                shown=shown,
+            )
+        case "ftp":
+            raise ChannelTableError(shown, "mqflow does not use ftp. Use https, or a file.")
+        case _:
+            raise ChannelTableError(shown, "it takes a path, file:///path or https://host/path.")
+
+
+def without_password(text: str) -> str:
+    """Return the URL as it may be shown: what stands between "//" and the last "@" is not."""
+    scheme, slashes, rest = text.partition("//")
+    return f"{scheme}//***@{rest.rpartition('@')[2]}" if slashes and "@" in rest else text
+
+
+def _below(folder: str, file: str) -> str:
+    """Return the file in the folder, which may be the beginning of a URL."""
+    return f"{folder.rstrip('/')}/{file.lstrip('/')}" if urlsplit(folder).scheme or not file.startswith("/") else file

@@ -1,0 +1,145 @@
+"""A client channel definition table (CCDT): what may be connected to, as frozen records.
+
+Knows names and numbers; reads no bytes (that is `channel_table_json`), and decides no order (that is `candidates`).
+"""
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from mqflow.mqi.names import is_channel_name
+from mqflow.policy.reconnect.mode import DefaultReconnect
+
+__all__ = ("DEFAULT_PORT", "Address", "Channel", "ChannelTable", "ChannelTableError", "server_channel")
+
+_HEADER_COMPRESSIONS: Final = frozenset({"none", "system"})
+_MESSAGE_BYTES_MOST: Final = 104_857_600
+
+DEFAULT_PORT: Final = 1414
+"""Where an address names no port: CONNAME's default. Whether IBM's client does so for JSON tables is not documented."""
+
+
+class ChannelTableError(ValueError):
+    """A table, or the text that stands for one, cannot be used: which, where in it, why, and what to do."""
+
+    def __init__(self, source: str, problem: str, *, path: str = "") -> None:
+        self.source = source
+        #: Where in the table: "$.channel[3].clientConnection.connection[0].port".
+        self.path = path
+        self.problem = problem
+        super().__init__(source, problem, path)
+
+    def __str__(self) -> str:
+        where = f", at {self.path}" if self.path else ""
+        return f"Channel table {self.source}{where}: {self.problem}"
+
+
+class Address(Struct, frozen=True):
+    """Where a queue manager listens: one of the names in CONNAME."""
+
+    host: str
+    port: int = DEFAULT_PORT
+
+    def __str__(self) -> str:
+        return f"{self.host}({self.port})"
+
+
+class Channel(Struct, frozen=True, kw_only=True):
+    """A client-connection channel: one entry of a table. MQSC names behind each field."""
+
+    #: CHANNEL.
+    name: str
+    #: QMNAME: the queue manager, or the group of them, that it leads to; may be empty.
+    queue_manager: str = ""
+    #: CONNAME, in the order in which they are tried.
+    addresses: tuple[Address, ...] = ()
+    #: CLNTWGHT: 0 is tried first, in alphabetical order; 1 to 99 is drawn in proportion.
+    client_weight: int = 0
+    #: AFFINITY: "preferred" keeps the drawn order for the process, "none" draws for each connection.
+    affinity: Literal["preferred", "none"] = "preferred"
+    #: DEFRECON.
+    default_reconnect: DefaultReconnect = DefaultReconnect.NO
+    #: HBINT, in seconds.
+    heartbeat_s: int = 300
+    #: KAINT, in seconds; -1 for what HBINT makes of it.
+    keep_alive_s: int = -1
+    #: DISCINT, in seconds; None where the table does not say.
+    disconnect_s: int | None = None
+    #: SHARECNV; 0 and 1 share nothing.
+    sharing_conversations: int = 10
+    #: MAXMSGL, in bytes.
+    message_bytes_max: int = 4_194_304
+    #: SSLCIPH.
+    cipher_specification: str = ""
+    #: CERTLABL.
+    certificate_label: str = ""
+    #: SSLPEER.
+    certificate_peer_name: str = ""
+    #: LOCLADDR, as MQSC writes it: "192.0.2.1(1000,1999)".
+    local_address: str = ""
+    #: COMPHDR and COMPMSG.
+    header_compression: tuple[str, ...] = ()
+    message_compression: tuple[str, ...] = ()
+    #: DESCR.
+    description: str = ""
+    #: Whether the entry names exits (SCYEXIT, SENDEXIT, RCVEXIT): mqflow loads none, so it does not use the entry.
+    names_exits: bool = False
+    #: Which entry of the file it is, from 0.
+    position: int = 0
+
+    @property
+    def connection_name(self) -> str:
+        """CONNAME as MQSC writes it: "host1(1414),host2(1414)"."""
+        return ",".join(map(str, self.addresses))
+
+    @property
+    def not_used(self) -> tuple[str, ...]:
+        """What the entry says, by its keys, and mqflow does nothing about: it connects without."""
+        spoken = (
+            ("connectionManagement.disconnectInterval", self.disconnect_s is not None),
+            ("compression.header", bool(set(self.header_compression) - _HEADER_COMPRESSIONS)),
+            ("compression.message", bool(set(self.message_compression) - {"none"})),
+        )
+        return tuple(key for key, says in spoken if says)
+
+    @property
+    def unusable(self) -> str:
+        """Why the entry is never tried, in a sentence; empty where it can be."""
+        if self.names_exits:
+            return "It names exits, and mqflow loads no code that a table names; without them it would be less than it says."
+        if not self.addresses:
+            return "It names no address: clientConnection.connection is empty."
+        return ""
+
+
+class ChannelTable(Struct, frozen=True, kw_only=True):
+    """A table: its entries, in the order of the file."""
+
+    channels: tuple[Channel, ...]
+    #: Where it came from, for errors.
+    source: str = "(no name)"
+    #: What was found and ignored, in sentences: keys nobody knows, entries that cannot be used.
+    warnings: tuple[str, ...] = ()
+
+
+def server_channel(text: str, source: str = "MQSERVER") -> Channel:
+    """Return the channel that MQSERVER or ServerConnectionParms defines: "CHANNEL/TCP/host(port)[,host2(port2)]".
+
+    It leads to whatever is named in connecting, so `queue_manager` is for the caller to set. As one of a URL it leaves the
+    length of messages and the heartbeat to the queue manager's end. Raises `ChannelTableError`.
+    """
+    name, _, rest = text.strip().partition("/")
+    transport, _, connection_name = rest.partition("/")
+    if not is_channel_name(name) or transport.upper() != "TCP" or not connection_name:
+        raise ChannelTableError(source, f"{text!r} is no CHANNEL/TCP/host(port).")
+    addresses = tuple(_address(each.strip(), source) for each in connection_name.split(","))
+    return Channel(name=name, addresses=addresses, message_bytes_max=_MESSAGE_BYTES_MOST, heartbeat_s=1)
+
+
+def _address(text: str, source: str) -> Address:
+    host, bracket, rest = text.partition("(")
+    port = rest.removesuffix(")") if bracket else str(DEFAULT_PORT)
+    known = port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65_535  # noqa: PLR2004 - the ports there are
+    if not host.strip() or (bracket and not rest.endswith(")")) or not known:
+        raise ChannelTableError(source, f"{text!r} is no host(port), with a port from 1 to 65535.")
+    return Address(host.strip(), int(port))

@@ -1,0 +1,282 @@
+"""Decides what a rules table does with a dead letter: which rule applies, after how many attempts, and what it says.
+
+Knows rules, descriptors and headers; puts nothing, and knows no clock. Which message is looked at when is
+`policy.dead_letters.scan`'s business.
+Source: IBM, "Processing the DLQ rules table"; q005590 for what an action does.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.mqi.descriptor import CCSID_INHERIT, MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers import dead_letter as dead_letter_header
+from mqflow.mqi.headers.dead_letter import DLH_BYTES, DeadLetterHeader
+from mqflow.policy.dead_letters.rules import (
+    DESTINATION_QUEUE,
+    DESTINATION_QUEUE_MANAGER,
+    REPLY_QUEUE,
+    REPLY_QUEUE_MANAGER,
+    Action,
+    Condition,
+    PutAuthority,
+    Rule,
+)
+from mqflow.policy.dead_letters.rules.vocabulary import Field
+
+__all__ = (
+    "Chosen",
+    "DeadLetter",
+    "Discard",
+    "Ignore",
+    "Intent",
+    "Matcher",
+    "Redirect",
+    "UnjudgedError",
+    "choose",
+    "dead_letter",
+    "field_of",
+    "like",
+    "matcher",
+    "matchers",
+    "redirected",
+    "takes_everything",
+    "without_header",
+)
+
+
+class DeadLetter(Struct, frozen=True):
+    """A message that begins with an MQDLH."""
+
+    descriptor: MessageDescriptor
+    header: DeadLetterHeader
+    #: All of the message data, the MQDLH included; or its beginning, where only that was looked at.
+    data: bytes
+
+
+class UnjudgedError(Exception):
+    """A function that is the pattern of a rule has raised: whether its rule matches, or a later one may, is not known."""
+
+    def __init__(self, rule: str, error: Exception) -> None:
+        self.rule = rule
+        super().__init__(rule, error)
+
+    def __str__(self) -> str:
+        rule, error = self.args
+        return f"{rule} raised {type(error).__name__}: {error}"
+
+
+class Redirect(Struct, frozen=True, tag=True):
+    """Put it there (RETRY, FWD), passing all its context on."""
+
+    queue: str
+    #: Empty for the local queue manager.
+    queue_manager: str = ""
+    keep_header: bool = False
+    #: Put with this user's authority; None for that of whoever runs the handler. An empty one is nobody in particular, as in a
+    #: message without context: a put that needs an authority is refused then, never done with the handler's own.
+    alternate_user: str | None = None
+
+
+class Discard(Struct, frozen=True, tag=True):
+    """Take it off the queue, and put it nowhere."""
+
+
+class Ignore(Struct, frozen=True, tag=True):
+    """Leave it where it is."""
+
+
+Intent: TypeAlias = Redirect | Discard | Ignore
+
+
+class Matcher(Struct, frozen=True):
+    """A rule, ready to be asked about many messages."""
+
+    rule: Rule
+    matches: Callable[[DeadLetter], bool]
+    #: What reports and counters call it.
+    name: str
+    #: Whether it matches whatever there is.
+    always: bool = False
+
+
+class Chosen(Struct, frozen=True):
+    """What becomes of a message now."""
+
+    intent: Intent
+    #: None where no rule matches, or every one that does was attempted as often as it says.
+    matcher: Matcher | None = None
+
+
+def dead_letter(descriptor: MessageDescriptor, data: bytes) -> DeadLetter | None:
+    """Return the message as a dead letter, or None where it does not begin with an MQDLH of version 1.
+
+    The Format is not asked: what counts is how the data begins, in the encoding and character set of the descriptor.
+    """
+    try:
+        header = dead_letter_header.parse(data, encoding=descriptor.encoding, ccsid=descriptor.ccsid)
+    except MQIError:
+        return None
+    return DeadLetter(descriptor, header, data)
+
+
+def matcher(rule: Rule, where: Callable[[DeadLetter], bool] | None = None, name: str = "") -> Matcher:
+    """Return the rule, ready to be asked; `where` must hold as well as its conditions. What it raises is `UnjudgedError`."""
+    tests = [_test(condition) for condition in rule.conditions]
+    named = name or f"line {rule.line}"
+    if where is not None:
+        tests.append(_guarded(where, named))
+    match tests:
+        case []:
+            return Matcher(rule, lambda _: True, named, always=True)
+        case [test]:
+            return Matcher(rule, test, named)
+        case [test, other]:
+            return Matcher(rule, lambda letter: test(letter) and other(letter), named)
+        case _:
+            return Matcher(rule, lambda letter: all(test(letter) for test in tests), named)
+
+
+def _guarded(where: Callable[[DeadLetter], bool], name: str) -> Callable[[DeadLetter], bool]:
+    def guarded(letter: DeadLetter) -> bool:
+        try:
+            return where(letter)
+        except Exception as error:
+            raise UnjudgedError(name, error) from error
+
+    return guarded
+
+
+def takes_everything(matchers: Iterable[Matcher]) -> bool:
+    """Return whether every message that was never attempted is acted on: none is left where it is before an action on all."""
+    for each in matchers:
+        if each.rule.action is Action.IGNORE:
+            return False
+        if each.always:
+            return True
+    return False
+
+
+def choose(matchers: Iterable[Matcher], letter: DeadLetter, attempts: int) -> Chosen:
+    """Return what the first rule says that matches and is not used up, after this many attempts on the message.
+
+    A rule is good for RETRY attempts, and those before it that match come first: with RETRY(2) and then RETRY(3), attempts 1
+    and 2 are the first rule's, 3 to 5 the second's. IGNORE is never used up. Where nothing is left, the message is ignored.
+    Raises `UnjudgedError` where a function raised before it was clear.
+    Source: IBM, "Processing the rules table".
+    """
+    total = 0
+    for each in matchers:
+        if not each.matches(letter):
+            continue
+        if each.rule.action is Action.IGNORE:
+            return Chosen(Ignore(), each)
+        total += each.rule.attempts_max
+        if total > attempts:
+            return Chosen(_intent(each.rule, letter), each)
+    return Chosen(Ignore())
+
+
+def redirected(letter: DeadLetter, redirect: Redirect) -> tuple[MessageDescriptor, bytes]:
+    """Return descriptor and data as they are put: as they are, or without the MQDLH."""
+    if redirect.keep_header:
+        return letter.descriptor, letter.data
+    return without_header(letter)
+
+
+def without_header(letter: DeadLetter) -> tuple[MessageDescriptor, bytes]:
+    """Return the message as it was before the MQDLH was put in front of it.
+
+    Format, Encoding and CodedCharSetId are those in the MQDLH; a CodedCharSetId of MQCCSI_INHERIT is that of the descriptor.
+    Source: q096110.
+    """
+    header = letter.header
+    ccsid = letter.descriptor.ccsid if header.ccsid == CCSID_INHERIT else header.ccsid
+    described = replace(letter.descriptor, format=header.format, encoding=header.encoding, ccsid=ccsid)
+    return described, letter.data[DLH_BYTES:]
+
+
+def field_of(field: Field, letter: DeadLetter) -> str | int:
+    """Return the field of the message that a pattern keyword names."""
+    return _FIELDS[field](letter)
+
+
+def like(pattern: str) -> Callable[[str], bool]:
+    """Return what says whether a field is like the pattern: ``*`` is any characters, ``?`` one; trailing blanks do not count.
+
+    In time that grows with the product of both lengths and no faster, however many asterisks there are.
+    """
+    first, *rest = re.split(r"\*+", pattern.rstrip(" "))
+    if not rest and "?" not in first:
+        return lambda value: value.rstrip(" ") == first
+    *middle, last = [_literal(part) for part in rest] or [""]
+    # Each part is found at its first place, for good: a later place for it would leave less for the parts behind.
+    found = "".join(f"(?>.*?{part})" for part in middle)
+    whole = re.compile(_literal(first) + found + (f".*{last}" if rest else ""), re.DOTALL)
+    return lambda value: whole.fullmatch(value.rstrip(" ")) is not None
+
+
+def _literal(text: str) -> str:
+    return re.escape(text).replace(r"\?", ".")
+
+
+_FIELDS: Final[dict[Field, Callable[[DeadLetter], str | int]]] = {
+    Field.APPLIDAT: lambda letter: letter.descriptor.application_identity_data,
+    Field.APPLNAME: lambda letter: letter.descriptor.put_application_name,
+    Field.APPLTYPE: lambda letter: letter.descriptor.put_application_type,
+    Field.DESTQ: lambda letter: letter.header.destination_queue,
+    Field.DESTQM: lambda letter: letter.header.destination_queue_manager,
+    Field.FEEDBACK: lambda letter: letter.descriptor.feedback,
+    Field.FORMAT: lambda letter: letter.header.format,
+    Field.MSGTYPE: lambda letter: letter.descriptor.message_type,
+    Field.PERSIST: lambda letter: letter.descriptor.persistence,
+    Field.REASON: lambda letter: letter.header.reason,
+    Field.REPLYQ: lambda letter: letter.descriptor.reply_to_queue,
+    Field.REPLYQM: lambda letter: letter.descriptor.reply_to_queue_manager,
+    Field.USERID: lambda letter: letter.descriptor.user_identifier,
+}
+
+
+def _test(condition: Condition) -> Callable[[DeadLetter], bool]:
+    field, wanted = _FIELDS[condition.field], condition.value
+    if isinstance(wanted, int):
+        return lambda letter: field(letter) == wanted
+    alike = like(wanted)
+    return lambda letter: alike(str(field(letter)))
+
+
+def _intent(rule: Rule, letter: DeadLetter) -> Intent:
+    descriptor, header = letter.descriptor, letter.header
+    user = descriptor.user_identifier if rule.put_authority is PutAuthority.CTX else None
+    match rule.action:
+        case Action.RETRY:
+            return Redirect(header.destination_queue, header.destination_queue_manager, alternate_user=user)
+        case Action.FWD:
+            if not (rule.forward_queue.startswith("&") or rule.forward_queue_manager.startswith("&")):
+                return Redirect(
+                    rule.forward_queue, rule.forward_queue_manager, keep_header=rule.keep_header, alternate_user=user
+                )
+            queues = {DESTINATION_QUEUE: header.destination_queue, REPLY_QUEUE: descriptor.reply_to_queue}
+            managers = {
+                DESTINATION_QUEUE_MANAGER: header.destination_queue_manager,
+                REPLY_QUEUE_MANAGER: descriptor.reply_to_queue_manager,
+            }
+            return Redirect(
+                queues.get(rule.forward_queue, rule.forward_queue),
+                managers.get(rule.forward_queue_manager, rule.forward_queue_manager),
+                keep_header=rule.keep_header,
+                alternate_user=user,
+            )
+        case Action.DISCARD:
+            return Discard()
+        case Action.IGNORE:
+            return Ignore()
+
+
+def matchers(rules: Sequence[Rule]) -> tuple[Matcher, ...]:
+    """Return the rules of a table, ready to be asked."""
+    return tuple(matcher(rule) for rule in rules)

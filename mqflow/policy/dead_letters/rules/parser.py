@@ -1,0 +1,296 @@
+"""Understands a rules table: text into records, or every error there is in it with its place.
+
+Pure. Any text gives a table or problems, never an exception, in time linear in its length. One mistake is told once: what
+cannot be judged because of another mistake is not judged.
+Source: IBM q005670, q005680, q005590, q005690; the message numbers as in the facts of the DLQ handler.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from msgspec import Struct
+
+from mqflow.policy.dead_letters.rules.lexer import Entry, Token, TokenKind, entries, source_lines
+from mqflow.policy.dead_letters.rules.records import (
+    RETRY_INTERVAL_S,
+    Action,
+    Condition,
+    Control,
+    Problem,
+    PutAuthority,
+    Rule,
+    RulesTable,
+)
+from mqflow.policy.dead_letters.rules.values import (
+    RefusedValueError,
+    Value,
+    chosen,
+    condition_value,
+    forward_queue,
+    forward_queue_manager,
+    input_name,
+    nearest,
+    shown,
+    whole_number,
+)
+from mqflow.policy.dead_letters.rules.vocabulary import ACTION_KEYWORDS, CONTROL_KEYWORDS, PATTERNS, Field
+
+__all__ = ("parse",)
+
+_PATTERN_KEYWORDS: Final = tuple(each.value for each in PATTERNS)
+_RULE_KEYWORDS: Final = (*_PATTERN_KEYWORDS, *ACTION_KEYWORDS)
+_KEYWORDS: Final = (*CONTROL_KEYWORDS, *_RULE_KEYWORDS)
+_WITH_FWD_ONLY: Final = ("FWDQ", "FWDQM", "HEADER")
+_HINTS_MAX: Final = 20
+"""Guessing what was meant costs more than all the rest; whoever makes more mistakes has not misspelt a word."""
+
+_DUPLICATE: Final = 8753
+_COMBINATION: Final = 8759
+_NO_INPUT: Final = 8750
+
+
+def parse(text: str) -> RulesTable | tuple[Problem, ...]:
+    """Return the table that the text says, or what is wrong with it: all of it, in order, and never nothing."""
+    reading = _Reading(source_lines(text))
+    control: Control | None = None
+    rules: list[Rule] = []
+    count = 0
+    for count, entry in enumerate(entries(reading.lines), start=1):
+        parameters = _Parameters(entry, reading)
+        if not parameters.is_control:
+            rules.append(_rule(parameters))
+        elif count == 1:
+            control = _control(parameters)
+        else:
+            keyword = parameters.first
+            said = f"{shown(keyword.text)} is control data, which only the first entry of a table can be."
+            reading.refuse(keyword, said)
+            _control(parameters)
+    if not rules:
+        said = "There is no rule: a table needs at least one, such as ACTION(RETRY)."
+        last = max(len(reading.lines), 1)
+        reading.refuse(Token(TokenKind.WORD, "", last, 1), said, 0 if count else _NO_INPUT)
+    if reading.problems:
+        return tuple(sorted(reading.problems, key=lambda problem: (problem.line, problem.column)))
+    return RulesTable(tuple(rules), control or Control())
+
+
+class _Reading:
+    """The table's lines, and what is wrong so far."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.problems: list[Problem] = []
+
+    def refuse(self, token: Token, text: str, number: int = 0) -> None:
+        """Note that something is wrong where the token stands."""
+        self.problems.append(Problem(text, token.line, token.column, self.lines[token.line - 1], number))
+
+    def nearest(self, word: str, words: Sequence[str]) -> str:
+        """Return the question whether another word was meant, or nothing."""
+        return nearest(word, words) if len(self.problems) < _HINTS_MAX else ""
+
+
+class _Parameter(Struct, frozen=True):
+    """A keyword and the one value in its brackets."""
+
+    keyword: Token
+    value: Token
+
+    @property
+    def word(self) -> str:
+        return self.keyword.text.upper()
+
+
+class _Parameters:
+    """The keywords of an entry with their values; what is wrong with one is told, and the next is read."""
+
+    def __init__(self, entry: Entry, reading: _Reading) -> None:
+        self.reading = reading
+        self._tokens = entry.tokens
+        self._at = 0
+        #: What it begins with.
+        self.first = entry.tokens[0]
+        #: By keyword, in capitals; None where the value cannot be read.
+        self.found: dict[str, _Parameter | None] = {}
+        #: Whether something in it could not be read at all, so that what is missing may be there.
+        self.unsure = False
+        known = [token.text.upper() for token in self._keywords() if token.text.upper() in _KEYWORDS]
+        self.is_control = bool(known) and known[0] in CONTROL_KEYWORDS
+        self._read()
+
+    def value(self, word: str, read: Value) -> object | None:
+        """Return what the keyword's value says, or None where it is not there or is refused."""
+        parameter = self.found.get(word)
+        if parameter is None:
+            return None
+        try:
+            return read(parameter.keyword.text.upper(), parameter.value)
+        except RefusedValueError as refused:
+            hint = self.reading.nearest(parameter.value.text, refused.hints)
+            self.reading.refuse(parameter.value, refused.text + hint, refused.number)
+            return None
+
+    def _keywords(self) -> list[Token]:
+        """Return what stands before an opening bracket."""
+        pairs = zip(self._tokens, self._tokens[1:], strict=False)
+        return [word for word, bracket in pairs if word.kind is TokenKind.WORD and bracket.kind is TokenKind.OPEN]
+
+    def _peek(self, ahead: int = 0) -> TokenKind | None:
+        at = self._at + ahead
+        return self._tokens[at].kind if at < len(self._tokens) else None
+
+    def _read(self) -> None:
+        while self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            self._at += 1
+            match token.kind:
+                case TokenKind.WORD if self._peek() is TokenKind.OPEN:
+                    self._at += 1
+                    self._keep(token, self._value(token))
+                case TokenKind.WORD if token.text.upper() in _KEYWORDS:
+                    self.unsure = True
+                    self._keep(token, None)
+                    said = f"{token.text.upper()} needs a value in brackets: {token.text.upper()}(...)."
+                    self.reading.refuse(token, said)
+                case TokenKind.QUOTE | TokenKind.MARK:
+                    self._refuse_end(token)
+                case _:
+                    said = f"A keyword with a value in brackets is expected here, not {shown(token.text)}."
+                    self.reading.refuse(token, said + self._hint(token))
+                    self._skip()
+
+    def _skip(self) -> None:
+        """Go on at the next keyword that has a bracket: what is before it is part of the mistake just told."""
+        self.unsure = True
+        while (kind := self._peek()) not in {None, TokenKind.QUOTE, TokenKind.MARK}:
+            known = kind is TokenKind.WORD and self._tokens[self._at].text.upper() in _KEYWORDS
+            if known and self._peek(1) is TokenKind.OPEN:
+                return
+            self._at += 1
+
+    def _hint(self, token: Token) -> str:
+        return self.reading.nearest(token.text, _KEYWORDS) if token.kind is TokenKind.WORD else ""
+
+    def _refuse_end(self, token: Token) -> None:
+        self.unsure = True
+        if token.kind is TokenKind.MARK:
+            said = f"The table ends where '{token.text}' says that the entry goes on."
+        else:
+            said = "The quote is never closed. A quote inside a value is written twice: 'it''s'."
+        self.reading.refuse(token, said)
+
+    def _value(self, keyword: Token) -> Token | None:
+        """Return the one value up to the closing bracket, or None where what stands there is no value."""
+        opening = self._tokens[self._at - 1]
+        values: list[Token] = []
+        while True:
+            match self._peek():
+                case TokenKind.CLOSE:
+                    self._at += 1
+                    return self._only(keyword, opening, values)
+                case TokenKind.STRING:
+                    values.append(self._tokens[self._at])
+                case TokenKind.WORD if self._peek(1) is not TokenKind.OPEN:
+                    values.append(self._tokens[self._at])
+                case TokenKind.QUOTE | TokenKind.MARK:
+                    self._at += 1
+                    self._refuse_end(self._tokens[-1])
+                    return None
+                case _:
+                    self.reading.refuse(opening, f"The bracket of {shown(keyword.text.upper())} is never closed.")
+                    self._skip()
+                    return None
+            self._at += 1
+
+    def _only(self, keyword: Token, opening: Token, values: Sequence[Token]) -> Token | None:
+        if not values or (len(values) == 1 and not values[0].text):
+            said = f"{shown(keyword.text.upper())} needs a value of at least one character; a blank is written ' '."
+            self.reading.refuse(values[0] if values else opening, said)
+            return None
+        if len(values) > 1:
+            said = f"{shown(keyword.text.upper())} takes one value; one with blanks or commas stands in quotes."
+            self.reading.refuse(values[1], said)
+            return None
+        return values[0]
+
+    def _keep(self, keyword: Token, value: Token | None) -> None:
+        word = keyword.text.upper()
+        accepted = CONTROL_KEYWORDS if self.is_control else _RULE_KEYWORDS
+        if word in accepted:
+            if word in self.found:
+                self.reading.refuse(keyword, f"{word} is there already; each keyword can be there once.", _DUPLICATE)
+            else:
+                self.found[word] = None if value is None else _Parameter(keyword, value)
+        elif word in _KEYWORDS:
+            kind = "control data" if self.is_control else "a rule"
+            said = f"{word} cannot be in the same entry as {kind}. {kind.capitalize()} has {', '.join(accepted)}."
+            self.reading.refuse(keyword, said)
+        else:
+            self.unsure = True
+            said = f"There is no keyword {shown(keyword.text)}.{self.reading.nearest(word, accepted)}"
+            self.reading.refuse(keyword, f"{said} The keywords are {', '.join(accepted)}.")
+
+
+def _control(parameters: _Parameters) -> Control:
+    wait_s = parameters.value("WAIT", lambda word, token: whole_number(word, token, 0, ("YES", "NO")))
+    interval_s = parameters.value("RETRYINT", lambda word, token: whole_number(word, token, 1))
+    return Control(
+        input_queue=str(parameters.value("INPUTQ", input_name) or ""),
+        input_queue_manager=str(parameters.value("INPUTQM", input_name) or ""),
+        retry_interval_s=interval_s if isinstance(interval_s, int) else RETRY_INTERVAL_S,
+        wait_s=0 if wait_s == "NO" else wait_s if isinstance(wait_s, int) else None,
+    )
+
+
+def _rule(parameters: _Parameters) -> Rule:
+    conditions: list[Condition] = []
+    for each in Field:
+        value = parameters.value(each.value, partial(condition_value, each))
+        if isinstance(value, str | int) and not _is_any(value):
+            conditions.append(Condition(each, value))
+    action = _action(parameters)
+    attempts = parameters.value("RETRY", lambda word, token: whole_number(word, token, 1))
+    authority = parameters.value("PUTAUT", lambda word, token: chosen(word, token, [each.value for each in PutAuthority]))
+    header = parameters.value("HEADER", lambda word, token: chosen(word, token, ("YES", "NO")))
+    return Rule(
+        conditions=tuple(conditions),
+        action=action or Action.IGNORE,  # where there is none the table is refused
+        forward_queue=str(parameters.value("FWDQ", forward_queue) or ""),
+        forward_queue_manager=str(parameters.value("FWDQM", forward_queue_manager) or ""),
+        keep_header=header != "NO",
+        put_authority=PutAuthority.DEF if authority is None else PutAuthority(authority),
+        attempts_max=attempts if isinstance(attempts, int) else 1,
+        line=parameters.first.line,
+    )
+
+
+def _is_any(value: str | int) -> bool:
+    """Whether every field is like it: nothing but asterisks."""
+    return isinstance(value, str) and bool(value) and not value.strip("*")
+
+
+def _action(parameters: _Parameters) -> Action | None:
+    """Return the action; checked against the keywords that go with FWD only."""
+    accepted = [each.value for each in Action]
+    if "ACTION" not in parameters.found:
+        if not parameters.unsure:
+            said = f"The rule has no ACTION: it needs one of {', '.join(f'ACTION({word})' for word in accepted)}."
+            parameters.reading.refuse(parameters.first, said)
+        return None
+    word = parameters.value("ACTION", lambda keyword, token: chosen(keyword, token, accepted))
+    if word is None:
+        return None
+    action = Action(word)
+    if action is Action.FWD:
+        if "FWDQ" not in parameters.found and not parameters.unsure:
+            said = "ACTION(FWD) needs FWDQ: the name of a queue, &DESTQ or &REPLYQ."
+            parameters.reading.refuse(parameters.first, said, _COMBINATION)
+        return action
+    for keyword in _WITH_FWD_ONLY:
+        parameter = parameters.found.get(keyword)
+        if parameter is not None:
+            said = f"{keyword} goes with ACTION(FWD) only, not with ACTION({action.value})."
+            parameters.reading.refuse(parameter.keyword, said, _COMBINATION)
+    return action

@@ -1,0 +1,172 @@
+"""Reads the values of a rules table: names, numbers, symbols and patterns, and says what would be accepted.
+
+Knows what may stand in a keyword's brackets; knows no table. Every reader raises `RefusedValueError`.
+Source: IBM q005690, q005680, q005590.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from mqflow.mqi.names import is_object_name
+from mqflow.policy.dead_letters.rules.lexer import Token, TokenKind
+from mqflow.policy.dead_letters.rules.records import (
+    DESTINATION_QUEUE,
+    DESTINATION_QUEUE_MANAGER,
+    REPLY_QUEUE,
+    REPLY_QUEUE_MANAGER,
+)
+from mqflow.policy.dead_letters.rules.vocabulary import INTEGER_MAX, NAME_CHARS_MAX, PATTERNS, Field, symbols_of
+from mqflow.policy.did_you_mean import closest
+
+__all__ = (
+    "RefusedValueError",
+    "Value",
+    "chosen",
+    "condition_value",
+    "forward_queue",
+    "forward_queue_manager",
+    "input_name",
+    "nearest",
+    "shown",
+    "whole_number",
+)
+
+Value: TypeAlias = Callable[[str, Token], object]
+
+_SHOWN_CHARS_MAX: Final = 60
+_SLIP_CHARS_MAX: Final = 40
+_NAME: Final = "1 to 48 of A-Z a-z 0-9 . _ / %"
+_UNQUOTED: Final = re.compile(r"[A-Za-z0-9./_%*?&]*")
+_NUMBER_CHARS_MAX: Final = 20
+"""Far more digits than any number that is accepted has."""
+
+_NOT_ACCEPTED: Final = 8747
+_TOO_LONG: Final = 8752
+_OUT_OF_RANGE: Final = 8757
+
+
+class RefusedValueError(Exception):
+    """A value is refused. Never leaves this package: `parse` makes a `Problem` of it."""
+
+    def __init__(self, text: str, number: int = 0, hints: Sequence[str] = ()) -> None:
+        self.text = text
+        #: That of IBM's message; 0 where it is not known.
+        self.number = number
+        #: The words among which one may have been meant.
+        self.hints = hints
+        super().__init__(text, number, hints)
+
+
+def shown(text: str) -> str:
+    """Return the text in quotes, cut where it is long."""
+    return f"'{text}'" if len(text) <= _SHOWN_CHARS_MAX else f"'{text[:_SHOWN_CHARS_MAX]}...'"
+
+
+def nearest(word: str, words: Sequence[str]) -> str:
+    """Return the question whether another word was meant, with a blank before it; nothing where none is alike."""
+    near = closest(word.upper(), words, chars_max=_SLIP_CHARS_MAX)
+    return f" Did you mean {near}?" if near else ""
+
+
+def chosen(word: str, token: Token, accepted: Sequence[str]) -> str:
+    """Return which of the words it is."""
+    text = _text(word, token)
+    if text not in accepted:
+        raise RefusedValueError(
+            f"{word} does not take {shown(token.text)}. It takes {', '.join(accepted)}.", _NOT_ACCEPTED, accepted
+        )
+    return text
+
+
+def whole_number(word: str, token: Token, least: int, words: Sequence[str] = ()) -> int | str:
+    """Return the number, from `least` to 999 999 999, or one of the words."""
+    text = _text(word, token)
+    if text in words:
+        return text
+    accepted = ", ".join((*words, f"a whole number from {least} to {INTEGER_MAX}"))
+    if not _is_number(text):
+        raise RefusedValueError(f"{word} does not take {shown(token.text)}. It takes {accepted}.", _NOT_ACCEPTED, words)
+    return _in_range(word, text, least, accepted)
+
+
+def input_name(word: str, token: Token) -> str:
+    """Return the name of a queue or queue manager; empty for what begins with a blank, which means the default."""
+    text = _text(word, token)
+    return "" if text.startswith(" ") else _name(word, text, token, "' ' for the default")
+
+
+def forward_queue(word: str, token: Token) -> str:
+    """Return the queue to forward to: a name or one of the references."""
+    return _name(word, _text(word, token), token, f"{DESTINATION_QUEUE}, {REPLY_QUEUE}", (DESTINATION_QUEUE, REPLY_QUEUE))
+
+
+def forward_queue_manager(word: str, token: Token) -> str:
+    """Return the queue manager to forward to; empty for the local one."""
+    text = _text(word, token)
+    references = (DESTINATION_QUEUE_MANAGER, REPLY_QUEUE_MANAGER)
+    more = f"{DESTINATION_QUEUE_MANAGER}, {REPLY_QUEUE_MANAGER}, ' ' for the local queue manager"
+    return _name(word, text, token, more, references) if text.strip(" ") else ""
+
+
+def condition_value(field: Field, word: str, token: Token) -> str | int:
+    """Return what the field is compared with: a number, or a pattern without trailing blanks; ``*`` for any value."""
+    pattern = PATTERNS[field]
+    text = _text(word, token)
+    if not pattern.chars_max:
+        return "*" if text == "*" else _number(word, text, token, pattern.prefixes)
+    # Source: q005690, "not counting the asterisks", of which any number may stand for nothing.
+    chars = len(text) - text.count("*")
+    if chars > pattern.chars_max:
+        said = (
+            f"{word} is a field of {pattern.chars_max} characters, and {shown(token.text)} has {chars}, asterisks not counted."
+        )
+        raise RefusedValueError(said, _TOO_LONG)
+    return text.rstrip(" ")
+
+
+def _text(word: str, token: Token) -> str:
+    """Return the value as the handler takes it: in capitals, unless it was quoted."""
+    if token.kind is TokenKind.STRING:
+        return token.text
+    if not _UNQUOTED.fullmatch(token.text):
+        accepted = "letters, digits and . / _ % * ? &"
+        raise RefusedValueError(
+            f"The value of {word}, {shown(token.text)}, must be in quotes: without them it can hold {accepted} only."
+        )
+    return token.text.upper()
+
+
+def _name(word: str, text: str, token: Token, more: str, references: Sequence[str] = ()) -> str:
+    name = text.rstrip(" ")
+    if name in references or is_object_name(name):
+        return name
+    accepted = f"It takes a name ({_NAME}), {more}."
+    if len(name) > NAME_CHARS_MAX:
+        raise RefusedValueError(
+            f"{word} is a field of {NAME_CHARS_MAX} characters, and {shown(token.text)} has {len(name)}.", _TOO_LONG
+        )
+    raise RefusedValueError(f"{word} does not take {shown(token.text)}. {accepted}", _NOT_ACCEPTED, references)
+
+
+def _number(word: str, text: str, token: Token, prefixes: Sequence[str]) -> int:
+    for prefix in prefixes:
+        if text.startswith(prefix):
+            known = symbols_of(prefix)
+            if text in known:
+                return known[text]
+            raise RefusedValueError(f"{word}: there is no {shown(text)}.", _NOT_ACCEPTED, tuple(known))
+    accepted = f"a number from 0 to {INTEGER_MAX}, a symbolic name ({' or '.join(f'{prefix}*' for prefix in prefixes)}), or *"
+    if not _is_number(text):
+        raise RefusedValueError(f"{word} does not take {shown(token.text)}. It takes {accepted}.", _NOT_ACCEPTED)
+    return _in_range(word, text, 0, accepted)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _in_range(word: str, text: str, least: int, accepted: str) -> int:
+    if len(text) > _NUMBER_CHARS_MAX or not least <= int(text) <= INTEGER_MAX:
+        raise RefusedValueError(f"{word} cannot be {shown(text)}. It takes {accepted}.", _OUT_OF_RANGE)
+    return int(text)

@@ -1,0 +1,1 @@
+"""Decisions about a lost connection: whether, when and where to connect again, and what to open there."""

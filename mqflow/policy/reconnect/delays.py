@@ -1,0 +1,59 @@
+"""Decides how long to wait before each attempt to get a connection back, and when to give up.
+
+Knows numbers and the syntax of ReconDelay; clocks and chance are arguments. The default ladder is `reconnection.LADDER`.
+Source: the seed document for the default, IBM, "CHANNELS stanza of the client configuration file" (q016860) for ReconDelay and
+MQReconnectTimeout.
+"""
+
+import re
+from typing import Final
+
+from mqflow.policy.reconnect.reconnection import LADDER, delay_s
+
+__all__ = ("DelaysError", "Ladder", "next_delay_s", "parse_delays")
+
+Ladder = tuple[tuple[float, float], ...]
+"""Before each attempt: seconds that are fixed, and seconds left to chance. The last pair goes on for ever."""
+
+_PAIR: Final = re.compile(r"\s*\(\s*([0-9]{1,9})\s*(?:,\s*([0-9]{1,9})\s*)?\)\s*", re.ASCII)
+_PAIRS_MAX: Final = 100
+
+
+class DelaysError(ValueError):
+    """A text is no ladder of delays; it says what would be one."""
+
+
+def parse_delays(text: str) -> Ladder:
+    """Return the ladder that a ReconDelay says: "(1000,200)(2000,200)(4000,1000)", in milliseconds.
+
+    A pair without its second number leaves nothing to chance. Raises `DelaysError` for another text, and for a ladder that ends
+    in no wait at all: it would try again for ever without a pause.
+    """
+    ladder: list[tuple[float, float]] = []
+    at = 0
+    while (pair := _PAIR.match(text, at)) and len(ladder) < _PAIRS_MAX:
+        ladder.append((int(pair[1]) / 1_000, int(pair[2] or 0) / 1_000))
+        at = pair.end()
+    if not ladder or at < len(text):
+        problem = f"at {text[at : at + 20]!r}" if text.strip() else "it is empty"
+        raise DelaysError(
+            f"{text[:80]!r} is no ReconDelay, {problem}: it takes (delay[,random]) in milliseconds, once or more."
+        )
+    if not any(ladder[-1]):
+        raise DelaysError(f"{text[:80]!r} ends in no wait, which would be repeated for ever: end it in one, as (25000,6250).")
+    return tuple(ladder)
+
+
+def next_delay_s(
+    attempt: int, random: float, *, ladder: Ladder = LADDER, lost_for_s: float = 0.0, limit_s: float | None = None
+) -> float | None:
+    """Return how long to wait, in seconds, before this attempt (1 is the first), or None to give up (2556).
+
+    `random` is in [0, 1). With a limit, in seconds since the connection was lost, the last wait ends at the limit, so that the
+    whole time is used; without one nothing is ever given up.
+    """
+    wait_s = delay_s(attempt, random, ladder)
+    if limit_s is None:
+        return wait_s
+    left_s = limit_s - lost_for_s
+    return min(wait_s, left_s) if left_s > 0 else None

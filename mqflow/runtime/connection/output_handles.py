@@ -1,0 +1,84 @@
+"""The queues that messages of one queue are moved to, open while there is work: an MQPUT1 for each opens and closes one each.
+
+Of the DLQ handler and of a redrive. Knows a connection and where to put; decides nothing.
+"""
+
+from contextlib import suppress
+from typing import Final
+
+from mqflow.many_verbs import leads_back, open_to_put, put_somewhere
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.dead_letters.actions import Redirect
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.verbs import Connection, ObjectHandle
+
+__all__ = ("Targets",)
+
+_TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+_TARGETS_MAX: Final = 32
+
+
+class Targets:
+    """Of one queue, on one connection."""
+
+    def __init__(self, connection: Connection, source: ObjectHandle) -> None:
+        self._connection = connection
+        self._source = source
+        self._handles: dict[tuple[str, str, str | None], ObjectHandle] = {}
+
+    def put(self, to: Redirect, descriptor: MessageDescriptor, data: bytes) -> None:
+        """Put the message there, in the open unit of work, with all the context of what was got last.
+
+        A handle that is of no use any more (2041, 2052) is got anew, once: such a put has had no effect, and the name may lead
+        somewhere again. Raises what `open_to_put` and `put_somewhere` raise, and 2522 (MQRC_INVALID_DESTINATION) where the
+        name leads back to the queue that the messages come from: they would come round for ever.
+        """
+        try:
+            put_somewhere(self._connection, self._open(to), descriptor, data, _PUT, context=self._source)
+        except MQIError as error:
+            if classify(int(error.reason)) is not Class.REOPEN:
+                raise
+            self._forget(to)
+            put_somewhere(self._connection, self._open(to), descriptor, data, _PUT, context=self._source)
+
+    def _open(self, to: Redirect) -> ObjectHandle:
+        key = _key(to)
+        handle = self._handles.get(key)
+        if handle is not None:
+            return handle
+        if len(self._handles) == _TARGETS_MAX:
+            self.close()
+        connection, options = self._connection, _TARGET
+        if to.alternate_user is not None:
+            options |= OpenOption.ALTERNATE_USER_AUTHORITY
+        user = to.alternate_user or ""
+        handle = open_to_put(connection, to.queue, options, queue_manager=to.queue_manager, alternate_user=user)
+        if leads_back(handle, self._source):
+            self._close(handle)
+            said = "The name leads back to the queue that the message is on"
+            raise error_for(Reason.INVALID_DESTINATION, "MQPUT", to.queue, connection.queue_manager_name, said)
+        self._handles[key] = handle
+        return handle
+
+    def _forget(self, to: Redirect) -> None:
+        handle = self._handles.pop(_key(to), None)
+        if handle is not None:
+            self._close(handle)
+
+    def close(self) -> None:
+        """Close them all: an open queue cannot be altered or deleted by those who administer it."""
+        handles, self._handles = list(self._handles.values()), {}
+        for handle in handles:
+            self._close(handle)
+
+    def _close(self, handle: ObjectHandle) -> None:
+        with suppress(MQIError):  # gone with its queue or its connection
+            self._connection.close(handle)
+
+
+def _key(to: Redirect) -> tuple[str, str, str | None]:
+    return to.queue, to.queue_manager, to.alternate_user

@@ -1,0 +1,1 @@
+"""The DLQ handler at work, and redrive."""

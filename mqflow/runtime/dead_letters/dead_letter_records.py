@@ -1,0 +1,99 @@
+"""What is recorded of a DLQ handler's actions: one record for each, of no handler, since no program of the message decided.
+
+A message that was put somewhere is recorded there, as `redriven` by its rule: what becomes of it next tells what the rule is
+good for. One that is discarded, or stays, is recorded on the dead-letter queue. Knows no rules table.
+"""
+
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.mqi.errors import MQIError
+from mqflow.policy.dead_letters.actions import Chosen, DeadLetter, Discard, Ignore, Redirect, redirected
+from mqflow.policy.poison.disposition_record import EXC_MESSAGE_CHARS_MAX, RecordOutcome
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.verbs import Connection
+
+__all__ = ("DeadLetterRecords",)
+
+
+class _Left(Struct, frozen=True):
+    """A message that stays, of which that is still to be recorded."""
+
+    letter: DeadLetter
+    at_us: int
+    said: str
+    #: Where it should have gone; empty where nowhere.
+    target: str
+    #: Why it did not; None where it was left on purpose.
+    reason: int | None
+
+
+class DeadLetterRecords:
+    """Of one handler."""
+
+    def __init__(self, records: ConnectionRecorder, queue: str) -> None:
+        self._records: Final = records
+        self._queue: Final = queue
+        self._left: list[_Left] = []
+
+    def acted(self, connection: Connection, letter: DeadLetter, chosen: Chosen) -> None:
+        """Put, in the unit of work of the action, what became of the message."""
+        match chosen.intent:
+            case Redirect() as to:
+                descriptor, data = redirected(letter, to)
+                self._records.put(
+                    connection,
+                    RecordOutcome.REDRIVEN,
+                    descriptor,
+                    queue=to.queue,
+                    queue_manager=to.queue_manager,
+                    msg_len=len(data),
+                    redrive_id=f"{self._queue} {_rule(chosen)}",
+                    redrive_of=descriptor.message_id,
+                )
+            case Discard():
+                self._records.put(
+                    connection,
+                    RecordOutcome.DISCARDED,
+                    letter.descriptor,
+                    queue=self._queue,
+                    msg_len=len(letter.data),
+                    exc_message=_rule(chosen)[:EXC_MESSAGE_CHARS_MAX],
+                )
+            case Ignore():
+                return
+            case _:
+                assert_never(chosen.intent)
+
+    def stays(self, letter: DeadLetter, chosen: Chosen, failure: MQIError | None = None) -> None:
+        """Remember, for `put_left`, that the message stays: it is ignored, or its action has failed."""
+        target = chosen.intent.queue if isinstance(chosen.intent, Redirect) else ""
+        said = _rule(chosen) if failure is None else f"{_rule(chosen)}: {failure}"
+        reason = None if failure is None else int(failure.reason)
+        self._left.append(_Left(letter, self._records.now_us(), said[:EXC_MESSAGE_CHARS_MAX], target, reason))
+
+    @property
+    def owes(self) -> bool:
+        """Whether there is something to put."""
+        return bool(self._left)
+
+    def put_left(self, connection: Connection) -> None:
+        """Put what is remembered, outside of any unit of work: that of an action that failed was backed out."""
+        left, self._left = self._left, []
+        for each in left:
+            self._records.put(
+                connection,
+                RecordOutcome.LEFT,
+                each.letter.descriptor,
+                queue=self._queue,
+                at_us=each.at_us,
+                in_unit_of_work=False,
+                target_queue=each.target or None,
+                mqrc=each.reason,
+                exc_message=each.said,
+            )
+
+
+def _rule(chosen: Chosen) -> str:
+    return chosen.matcher.name if chosen.matcher else "no rule left"

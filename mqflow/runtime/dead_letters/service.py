@@ -1,0 +1,245 @@
+"""A DLQ handler inside an application: on a session of its own, over outages, until its WAIT or the application ends it.
+
+What is done with a message is `dead_letter_handler`'s business; this waits, settles and connects again.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+from anyio.abc import TaskStatus
+from msgspec.structs import replace
+
+from mqflow.events import Event, InDoubt, Warned
+from mqflow.many_verbs import inquire_queue_manager
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.dead_letters.scan import Look
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.runtime.hooks import Broadcast
+from mqflow.verbs import Got
+from mqflow.world import Clock
+
+__all__ = ("DeadLetterService",)
+
+_PAUSE_S: Final = 5.0
+"""How long to wait before a dead-letter queue that refuses is tried again."""
+_POLL_S: Final = 1.0
+
+
+class DeadLetterService:
+    """One handler on one queue."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        queue: str,
+        supervisor: Supervisor,
+        *,
+        broadcast: Broadcast,
+        clock: Clock,
+        changed: Callable[[], Rules | None] | None = None,
+        records: ConnectionRecorder | None = None,
+    ) -> None:
+        self._rules = rules
+        #: Empty for DEADQ of the queue manager.
+        self._queue = queue
+        self._supervisor = supervisor
+        self._broadcast = broadcast
+        self._told = _Told(broadcast)
+        self._clock = clock
+        #: Asked once a second for new rules; None where they never change.
+        self._changed = changed
+        self._records = records
+        self._polled_at = clock.monotonic()
+        self._stopping = anyio.Event()
+        self._session: Session | None = None
+        #: What the next session takes over.
+        self._lost: Session | None = None
+        self._handler: DeadLetterHandler | None = None
+        self._complained = 0
+
+    @property
+    def name(self) -> str:
+        """What it is, and of which queue."""
+        return f"DLQ handler of {self._queue or 'the dead-letter queue'}"
+
+    def stop(self) -> None:
+        """Look at no more messages; the unit of work under way is settled. `run` returns when it is."""
+        self._stopping.set()
+        if self._session is not None:
+            self._session.interrupt()
+
+    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Return when WAIT ended the handler, or `stop`; started once it has tried its queue.
+
+        Raises the `MQIError` of a queue that cannot be had at the start, and of a connection that cannot be had again.
+        """
+        started = False
+        while not self._stopping.is_set():
+            try:
+                session = await self._connect()
+            except MQIError as error:
+                if not started or self._lost is not None or self._supervisor.away:
+                    raise
+                await self._complain(error)
+                continue
+            if session is None:
+                break
+            self._session, self._lost = session, None
+            try:
+                handler = await self._open(session)
+                if not started:
+                    task_status.started()
+                    started = True
+                await self._handle(session, handler)
+            except MQIError as error:
+                if await self._goes_on_after(error, session, started=started):
+                    continue
+            finally:
+                self._session = None
+                with anyio.CancelScope(shield=True):
+                    await session.close()
+            break
+        self._supervisor.release(self._lost)
+        self._supervisor.readiness.has(self)  # it has done, or the application stops
+        if not started:
+            task_status.started()
+
+    @property
+    def _named(self) -> str:
+        """The queue; empty as long as the queue manager has not said which is its own."""
+        return self._queue if self._handler is None else self._handler.queue
+
+    async def _connect(self) -> Session | None:
+        """Return a session, or None where the application stops while there is none to be had."""
+        try:
+            return await self._supervisor.connect(owner="DLQ handler", before=self._lost)
+        except MQIError:
+            if self._stopping.is_set():
+                return None
+            raise
+
+    async def _open(self, session: Session) -> DeadLetterHandler:
+        handler = self._handler
+        if handler is None:
+            queue = self._queue or await session.call(_dead_letter_queue, session)
+            handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._told, records=self._records)
+            self._handler = handler
+        await session.call(handler.open, session.connection, session.openings.hold)
+        if not self._complained:
+            self._supervisor.readiness.has(self)
+        return handler
+
+    async def _handle(self, session: Session, handler: DeadLetterHandler) -> None:
+        """Handle messages until the end, or until it is to stop."""
+        while not self._stopping.is_set():
+            self._poll(handler)
+            look = handler.look()
+            if look is None:
+                return
+            got = await self._look(session, handler, look)
+            settlement = await session.call(handler.act, look, got)
+            if settlement is not None and got is not None:
+                handler.settled(await self._settle(session, settlement, got))
+            if handler.owes_records:
+                await session.call(handler.record_left)
+            self._told.pass_on()
+        await session.call(handler.rest)
+
+    async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
+        if self._complained:  # is it still refused? Whoever waits for a message would not learn it
+            got = await self._get(session, handler, replace(look, wait_s=0))
+            self._complained = 0
+            self._supervisor.readiness.has(self)
+            if got is not None:
+                return got
+        wait_s = look.wait_s if self._changed is None else min(look.wait_s, _POLL_S)
+        return await self._get(session, handler, replace(look, wait_s=wait_s))
+
+    async def _get(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
+        options = handler.options(look)
+        exchange = await session.exchange(None, handler.handle, options, most=1)
+        if exchange.get_error is not None:
+            raise exchange.get_error
+        return exchange.unit[0] if exchange.unit else None
+
+    async def _settle(self, session: Session, settlement: Settlement, got: Got) -> MQIError | None:
+        """End the unit of work; return 2003, with which a commit says that it is backed out."""
+        try:
+            await session.settle(settlement)
+        except MQIError as error:
+            if leaves_in_doubt(error):
+                ids = (got.descriptor.message_id,)
+                reason = int(error.reason)
+                self._broadcast(InDoubt(queue=self._named, listener="DLQ handler", reason=reason, message_ids=ids))
+            if error.reason != Reason.BACKED_OUT:
+                raise
+            return error
+        return None
+
+    def _poll(self, handler: DeadLetterHandler) -> None:
+        now = self._clock.monotonic()
+        if self._changed is None or now < self._polled_at + _POLL_S:
+            return
+        self._polled_at = now
+        rules = self._changed()
+        if rules is not None:
+            self._rules = rules
+            handler.reload(rules)
+
+    async def _goes_on_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
+        """Whether to go on, once what is in the way may be gone; says what it is, once."""
+        self._supervisor.readiness.lacks(self, self._named or "the dead-letter queue")
+        match classify(int(error.reason)):
+            case Class.RECONNECT:
+                self._lost = session
+                self._supervisor.lost(error, session)
+                return True
+            case Class.CONFIGURATION if not started:
+                raise error
+            case _:
+                if not started and self._handler is None:
+                    raise error
+        await self._complain(error)
+        return True
+
+    async def _complain(self, error: MQIError) -> None:
+        """Say once what is in the way, and wait until it may be gone, or the application stops."""
+        if self._complained != error.reason:
+            self._complained = int(error.reason)
+            self._broadcast(Warned(text=f"The DLQ handler waits. {error}", queue=self._named))
+        with anyio.move_on_after(_PAUSE_S):
+            await self._stopping.wait()
+
+
+class _Told:
+    """Events that wait until the event loop passes them on: the handler may have told them on the session's thread."""
+
+    def __init__(self, broadcast: Broadcast) -> None:
+        self._broadcast = broadcast
+        self._events: list[Event] = []
+        self.wanted: Final = broadcast.wanted
+
+    def __call__(self, event: Event) -> None:
+        self._events.append(event)
+
+    def pass_on(self) -> None:
+        """Tell the hooks."""
+        events, self._events = self._events, []
+        for event in events:
+            self._broadcast(event)
+
+
+def _dead_letter_queue(session: Session) -> str:
+    connection = session.connection
+    queue = inquire_queue_manager(connection).dead_letter_queue
+    if not queue:
+        said = "It has no dead-letter queue: ALTER QMGR DEADQ('...'), or name the queue"
+        raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQINQ", "", connection.queue_manager_name, said)
+    return queue

@@ -1,0 +1,131 @@
+"""Puts records of decisions with the verbs of a connection: for who has one message at a time, and no worker around it.
+
+The consumer, the DLQ handler, the delay processor and the redriver. Makes the record of a descriptor, and of what is told
+besides; whether it is in a unit of work, and in which, is said by whoever calls. Knows no session: it is called on the thread
+that the connection is used on. A record that is refused is warned of, and nothing waits for it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from mqflow.events import Event, Warned
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import PutOption
+from mqflow.policy.poison import disposition_record
+from mqflow.policy.poison.disposition_record import RECORD_VERSION, DispositionRecord, RecordOutcome, put_time_us
+from mqflow.verbs import Connection
+from mqflow.world import Clock, Random
+
+__all__ = ("ConnectionRecorder",)
+
+
+class ConnectionRecorder:
+    """Of one user of connections, one at a time."""
+
+    def __init__(
+        self, queue: str, *, consumer: str, clock: Clock, random: Random, tell: Callable[[Event], None] | None = None
+    ) -> None:
+        self._queue: Final = queue
+        self._consumer: Final = consumer
+        self._clock: Final = clock
+        #: Who is told that records are refused; may be set once, by who knows better.
+        self.tell = tell
+        #: Unlike that of any other recorder: what it names begins with it.
+        self.source: Final = f"{int(random.random() * 2**48):012x}"
+        self._number = 0
+        self._refused = False
+
+    def put(
+        self,
+        connection: Connection,
+        outcome: RecordOutcome,
+        about: MessageDescriptor | None,
+        *,
+        queue: str,
+        queue_manager: str = "",
+        at_us: int | None = None,
+        in_unit_of_work: bool = True,
+        **more: Any,
+    ) -> MQIError | None:
+        """Put that this became of the message, in the open unit of work or in one of its own; return why not.
+
+        `queue`, and of a remote one its queue manager, is where the message is or is put; `about` is None for a heartbeat, and
+        `more` are other fields of the record. Where it is refused, or the connection is lost, that is told once: the message
+        goes first, and the settlement that follows finds a lost connection by itself.
+        """
+        record = self.make(connection, outcome, about, queue=queue, queue_manager=queue_manager, at_us=at_us, **more)
+        return self.put_all(connection, [record], in_unit_of_work=in_unit_of_work)
+
+    def put_all(
+        self, connection: Connection, records: Sequence[DispositionRecord], *, in_unit_of_work: bool = True
+    ) -> MQIError | None:
+        """Put what was made, so many records in a message as fit; as `put`."""
+        how = (PutOption.SYNCPOINT if in_unit_of_work else PutOption.NO_SYNCPOINT) | PutOption.FAIL_IF_QUIESCING
+        try:
+            for data in disposition_record.messages_of(records):
+                connection.put1(self._queue, disposition_record.DESCRIPTOR, data, how)
+        except MQIError as error:
+            self.warn(error)
+            return error
+        self._refused = False
+        return None
+
+    def warn(self, error: MQIError) -> None:
+        """Tell that records are refused, once until one is taken again."""
+        if not self._refused and self.tell is not None:
+            self.tell(Warned(text=f"{self._consumer}: decisions are not recorded. {error}", queue=self._queue))
+        self._refused = True
+
+    def now_us(self) -> int:
+        """Return the time, as records have it."""
+        return round(self._clock.wall() * 1_000_000)
+
+    def make(
+        self,
+        connection: Connection,
+        outcome: RecordOutcome,
+        about: MessageDescriptor | None,
+        *,
+        queue: str,
+        queue_manager: str = "",
+        at_us: int | None = None,
+        **more: Any,
+    ) -> DispositionRecord:
+        """Return the record, of now or of `at_us`, for `put_all`; its parts are those of `put`."""
+        self._number += 1
+        here = connection.queue_manager_name
+        if outcome is RecordOutcome.RELEASED:
+            more["schema_version"] = RECORD_VERSION
+        return DispositionRecord(
+            disp_id=f"{here}/{self.source}/{self._number}",
+            event_ts=self.now_us() if at_us is None else at_us,
+            qmgr=queue_manager or here,
+            queue=queue,
+            consumer=self._consumer,
+            outcome=outcome,
+            **({} if about is None else _described(about)),
+            **more,
+        )
+
+
+def _described(md: MessageDescriptor) -> dict[str, Any]:
+    """Return what the descriptor says, by the names of a record. BackoutCount is of deliveries only: who makes one adds it."""
+    return {
+        "msg_id": md.message_id,
+        "correl_id": md.correlation_id,
+        "group_id": md.group_id,
+        "msg_type": md.message_type,
+        "format": md.format,
+        "ccsid": md.ccsid,
+        "encoding": md.encoding,
+        "persistence": md.persistence,
+        "priority": md.priority,
+        "expiry_left_ms": None if md.expiry_tenths < 0 else md.expiry_tenths * 100,
+        "put_ts": put_time_us(md.put_date, md.put_time),
+        "put_appl_name": md.put_application_name,
+        "put_appl_type": md.put_application_type,
+        "user_id": md.user_identifier,
+        "reply_q": md.reply_to_queue,
+        "reply_qm": md.reply_to_queue_manager,
+    }

@@ -1,0 +1,1 @@
+"""Delayed messages: staging, and delivery when the delay is over."""

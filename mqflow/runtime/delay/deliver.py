@@ -1,0 +1,279 @@
+"""Moves one staged message to where it is for, inside the unit of work that gets it; settles nothing and tells nobody.
+
+The verbs of one move, in one go, so that a session with a thread hands over once. Which way is taken is said by
+`policy.delivery_delay`; what happened is returned as events, true once the unit of work has ended as `Moved` says.
+Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Report messages".
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.events import DelayedDelivered, DelayedRefused, Event, ReportSent
+from mqflow.many_verbs import inquire_queue_manager
+from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers import delay as delay_header
+from mqflow.mqi.headers.delay import DelayHeader
+from mqflow.mqi.options import Feedback, GetOption, MatchOption, PutOption, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.delivery_delay import (
+    Moment,
+    Plan,
+    due_in_ms,
+    has_expired,
+    on_refused,
+    on_report_refused,
+    owes_exception_report,
+    postponed,
+    restored,
+    retry_in_ms,
+)
+from mqflow.policy.poison import moved_message
+from mqflow.policy.poison.backout_count_header import with_count
+from mqflow.policy.poison.disposition import DeadLetter, Discard, Disposition, Return, Settlement
+from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
+from mqflow.policy.poison.report import ReportMessage, exception_report, report
+from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.runtime.delay.stage import moment
+from mqflow.verbs import Connection, GetOptions, ObjectHandle
+from mqflow.world import Clock
+
+__all__ = ("DelayedMove", "Moved")
+
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_PASS: Final = _PUT | PutOption.PASS_ALL_CONTEXT
+_GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED, Reason.NO_SUBSCRIPTION})
+
+
+class Moved(Struct, frozen=True):
+    """How the unit of work is to end, and what has happened then."""
+
+    settlement: Settlement
+    events: tuple[Event, ...] = ()
+    #: How much was put, for who bounds a unit of work.
+    body_bytes: int = 0
+    #: Why its queue refused the message, where it did.
+    reason: int = 0
+    #: To be put before the unit of work is committed.
+    record: DispositionRecord | None = None
+
+
+_NOT_TOGETHER: Final = Moved(Settlement.BACKOUT)
+
+
+class DelayedMove(Struct, frozen=True):
+    """The verbs of one message's move."""
+
+    connection: Connection
+    #: Open for input with SAVE_ALL_CONTEXT.
+    handle: ObjectHandle
+    staging_queue: str
+    clock: Clock
+    application_name: str
+    #: Makes a record of what becomes of each message, for the unit of work of its move; None for none.
+    records: ConnectionRecorder | None = None
+
+    def deliver(self, message_id: bytes, *, alone: bool = True) -> Moved | None:
+        """Get the message and put it where it goes; None where it is gone: another processor has moved it.
+
+        BACKOUT means that nothing took it: `postpone` it. Where it is not `alone` in its unit of work, nothing is done about a
+        refusal, which may be one of the unit (2024): BACKOUT means then that each is to be moved alone. Raises `MQIError` of
+        the get, or of a connection that is lost.
+        """
+        got = self.connection.get(self.handle, _exactly(message_id))
+        if got is None:
+            return None
+        now = moment(self.clock)
+        header = delay_header.parse(got.body)
+        descriptor, body = restored(got.descriptor, header, got.body, now)
+        if has_expired(header, now):
+            owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
+            expired = self._with_report((), descriptor, owed, header, alone=alone)
+            return replace(expired, record=self._record(RecordOutcome.EXPIRED, header, descriptor, body))
+        put, data = descriptor, body
+        if header.subscription_id != NO_ID:
+            # The queue manager knows whether the subscription is still there.
+            put, data = got.descriptor, got.body
+        elif header.backout_count:
+            put, data = with_count(descriptor, body, header.backout_count)
+        try:
+            done = self.connection.put1(
+                header.target, put, data, _PASS, context=self.handle, queue_manager=header.target_queue_manager
+            )
+        except MQIError as error:
+            _raise_if_lost(error)
+            return self._refused(header, descriptor, body, error) if alone else _NOT_TOGETHER
+        # A publication has its MsgId from the queue manager, when it is put.
+        there = descriptor if header.subscription_id == NO_ID else done.descriptor
+        record = self._record(RecordOutcome.RELEASED, header, there, body, now=now)
+        late_ms = max(0, -due_in_ms(header, now))
+        delivered = DelayedDelivered(
+            queue=header.target, message_id=descriptor.message_id, delay_ms=header.delay_ms, late_ms=late_ms
+        )
+        return Moved(Settlement.COMMIT, (delivered,), len(body), record=record)
+
+    def postpone(self, message_id: bytes, *, reason: int = 0) -> bool:
+        """Put it back on the staging queue, due again later; False where it is gone. To be committed.
+
+        `reason` is why its queue refused it.
+        """
+        got = self.connection.get(self.handle, _exactly(message_id))
+        if got is None:
+            return False
+        header = delay_header.parse(got.body)
+        body = postponed(header, got.body, moment(self.clock), retry_ms=retry_in_ms(header))
+        self.connection.put1(self.staging_queue, got.descriptor, body, _PASS | PutOption.NEW_MSG_ID, context=self.handle)
+        if self.records is not None:
+            sent, data = restored(got.descriptor, header, got.body, moment(self.clock))
+            left = self._record(RecordOutcome.LEFT, header, sent, data, mqrc=reason or None, target_queue=header.target)
+            if left is not None:
+                self.records.put_all(self.connection, [left])
+        return True
+
+    def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> Moved:
+        """Deal with a message that its queue refused, as its report options say."""
+        reason = int(error.reason)
+        plan = on_refused(
+            header,
+            reason=reason,
+            dead_letter_queue=inquire_queue_manager(self.connection).dead_letter_queue,
+            subscriber_gone=header.subscription_id != NO_ID and error.reason in _GONE,
+        )
+        done = self._carried_out(plan, header, descriptor, body)
+        told = DelayedRefused(
+            queue=header.target, message_id=descriptor.message_id, disposition=done, reason=reason, detail=str(error)
+        )
+        if isinstance(done, Return) or not owes_exception_report(done):
+            return Moved(Settlement.BACKOUT, (told,), reason=reason)
+        owed = exception_report(descriptor, body, feedback=reason)
+        ended = self._with_report((told,), descriptor, owed, header)
+        outcome, queue = RecordOutcome.DISCARDED, None
+        if isinstance(done, DeadLetter):
+            outcome, queue = RecordOutcome.DEAD_LETTERED, done.queue
+        record = self._record(outcome, header, descriptor, body, mqrc=reason, target_queue=queue)
+        return replace(ended, record=record)
+
+    def _record(
+        self,
+        outcome: RecordOutcome,
+        header: DelayHeader,
+        about: MessageDescriptor,
+        body: bytes,
+        *,
+        now: Moment | None = None,
+        **more: Any,
+    ) -> DispositionRecord | None:
+        """Return the record of a message on the queue that it is for; at `now`, where when it was due counts."""
+        if self.records is None:
+            return None
+        at_us = self.records.now_us() if now is None else now.wall_ms * 1_000
+        if now is not None:
+            # By how much it is later than its sender asked for, whatever it was refused meanwhile.
+            more["due_ts"] = at_us + (due_in_ms(header, now) - header.retry_ms) * 1_000
+        return self.records.make(
+            self.connection,
+            outcome,
+            about,
+            queue=header.target,
+            queue_manager=header.target_queue_manager,
+            at_us=at_us,
+            msg_len=len(body),
+            delay_req_ms=header.delay_ms,
+            **more,
+        )
+
+    def _carried_out(
+        self, plan: Plan, header: DelayHeader, descriptor: MessageDescriptor, body: bytes
+    ) -> DeadLetter | Discard | Return:
+        *puts, last = plan
+        for step in puts:
+            try:
+                self._dead_letter(step, descriptor, body, header.target, _PASS, self.handle)
+            except MQIError as error:
+                _raise_if_lost(error)
+            else:
+                return step
+        return last
+
+    def _dead_letter(
+        self,
+        to: Disposition,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        destination: str,
+        options: PutOption,
+        context: ObjectHandle | None,
+    ) -> None:
+        assert isinstance(to, DeadLetter)  # noqa: S101 - every step of a plan but the last is one
+        dead, data = moved_message.to_dead_letter_queue(
+            descriptor,
+            body,
+            reason=to.reason,
+            queue=destination,
+            queue_manager=self.connection.queue_manager_name,
+            application_name=self.application_name,
+            now=datetime.fromtimestamp(self.clock.wall(), UTC),
+        )
+        self.connection.put1(to.queue, dead, data, options, context=context)
+
+    def _with_report(
+        self,
+        events: tuple[Event, ...],
+        about: MessageDescriptor,
+        owed: ReportMessage | None,
+        header: DelayHeader,
+        *,
+        alone: bool = True,
+    ) -> Moved:
+        """Put the report that is owed, or dead-letter it; one nobody takes undoes the move of a persistent message."""
+        if owed is None:
+            return Moved(Settlement.COMMIT, events)
+        reason = int(Reason.NONE)
+        try:
+            manager = owed.reply_to_queue_manager
+            self.connection.put1(owed.reply_to_queue, owed.descriptor, owed.body, _PUT, queue_manager=manager)
+        except MQIError as error:
+            _raise_if_lost(error)
+            if not alone:
+                return _NOT_TOGETHER
+            reason = int(error.reason)
+            undone = self._dead_letter_report(about, owed, reason)
+            if undone is not None:
+                stays = Return(f"Its report was taken by no queue. {undone}")
+                told = DelayedRefused(queue=header.target, message_id=about.message_id, disposition=stays, reason=reason)
+                return Moved(Settlement.BACKOUT, (told,))
+        sent = ReportSent(
+            queue=header.target,
+            message_id=about.message_id,
+            reply_to_queue=owed.reply_to_queue,
+            feedback=owed.descriptor.feedback,
+            reason=reason,
+        )
+        return Moved(Settlement.COMMIT, (*events, sent))
+
+    def _dead_letter_report(self, about: MessageDescriptor, owed: ReportMessage, reason: int) -> MQIError | None:
+        try:
+            to = DeadLetter(inquire_queue_manager(self.connection).dead_letter_queue, reason)
+            self._dead_letter(to, owed.descriptor, owed.body, owed.reply_to_queue, _PUT, None)
+        except MQIError as error:
+            _raise_if_lost(error)
+            return on_report_refused(about, error)
+        return None
+
+
+def _exactly(message_id: bytes) -> GetOptions:
+    return GetOptions(
+        # A message that is moved keeps its properties, whatever PROPCTL hides.
+        options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2,
+        match=MatchOption.MSG_ID,
+        message_id=message_id,
+    )
+
+
+def _raise_if_lost(error: MQIError) -> None:
+    if classify(int(error.reason)) is Class.RECONNECT:
+        raise error

@@ -1,0 +1,237 @@
+"""Finds which staged message is due next, without taking any: in the queue's own order, or by marks and a heap.
+
+The embedded queue manager keeps its staging queue in the order of due times: the first is the next. IBM MQ keeps every queue
+in the order of arrival: there each message is looked at once (a mark hides it from the next look), and those due first are
+remembered, a bounded number of them. Knows sessions and headers; moves nothing.
+"""
+
+import heapq
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+import anyio
+from msgspec import Struct
+
+from mqflow.mqi.errors import HeaderError
+from mqflow.mqi.headers import delay as delay_header
+from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, DelayHeader
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.policy.delivery_delay import Moment, due_in_ms
+from mqflow.runtime.connection.loop_call import Baton, Handover
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
+from mqflow.verbs import GetOptions, Got, ObjectHandle
+
+__all__ = ("MarkedMessages", "OrderedMessages", "Seen", "StagedMessages", "open_staged")
+
+_LOOK: Final = (
+    GetOption.NO_SYNCPOINT | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+)
+_BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
+_POLL_MS: Final = 50.0
+_SKIPPED_MAX: Final = 1_000
+REMEMBERED_MAX: Final = 100_000
+"""How many messages `MarkedMessages` remembers: about 30 MB. Beyond that, the queue is read again when these are done."""
+
+
+OnStaged: TypeAlias = Callable[[Callable[[], None]], Callable[[], None]]
+"""`StagingQueueManager.on_staged`."""
+
+
+class Seen(Struct, frozen=True, gc=False):
+    """A message on the staging queue."""
+
+    message_id: bytes
+    header: DelayHeader
+
+
+class StagedMessages(Protocol):
+    """What is on the staging queue, by due time."""
+
+    async def soonest(self, now: Moment) -> Seen | None:
+        """Return the message that is due next, None where there is none."""
+        ...
+
+    async def wait(self, longest_ms: float) -> None:
+        """Return when another look may find something else, or the time is over."""
+        ...
+
+    def forget(self, seen: Seen) -> None:
+        """It is not there any more."""
+        ...
+
+    def skip(self, seen: Seen) -> None:
+        """It is there and stays there: return another."""
+        ...
+
+    def interrupt(self) -> None:
+        """Let a `wait` return that the session's own interrupt does not reach."""
+        ...
+
+
+async def open_staged(session: Session, queue: str, on_staged: OnStaged | None = None) -> StagedMessages:
+    """Return a view of the staging queue that suits its order; `on_staged` is the queue manager's, where it has one."""
+    if queue == EMBEDDED_STAGING_QUEUE:
+        return OrderedMessages(session, await session.call(session.openings.hold, queue, _BROWSE), on_staged)
+    return MarkedMessages(session, queue, await session.call(session.connection.open, queue, _BROWSE))
+
+
+class OrderedMessages:
+    """A queue in the order of due times."""
+
+    def __init__(self, session: Session, handle: ObjectHandle, on_staged: OnStaged | None = None) -> None:
+        self._session = session
+        self._handle = handle
+        self._on_staged = on_staged
+        self._handover = Handover() if on_staged else None
+        self._waiting: Baton | None = None
+        self._interrupted = False
+        self._found: bytes | None = None
+        self._first = _look(GetOption.BROWSE_FIRST)
+        self._next = _look(GetOption.BROWSE_NEXT)
+        self._skipped: dict[bytes, None] = {}
+        self._empty = False
+
+    async def soonest(self, now: Moment) -> Seen | None:  # noqa: ARG002 - the queue is in order
+        """As `StagedMessages.soonest`: the first that is to be had."""
+        seen = await self._look_through()
+        self._found = None if seen is None else seen.message_id
+        return seen
+
+    async def _look_through(self) -> Seen | None:
+        get, options = self._session.connection.get, self._first
+        while got := await self._session.call(get, self._handle, options):
+            seen = _seen(got)
+            if seen is not None and seen.message_id not in self._skipped:
+                self._empty = False
+                return seen
+            options = self._next
+        self._empty = True
+        return None
+
+    async def wait(self, longest_ms: float) -> None:
+        """As `StagedMessages.wait`. One that is due sooner may come before the first: who is not told looks again soon."""
+        if self._empty:
+            await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
+        elif self._on_staged is None or self._handover is None:
+            await anyio.sleep(min(longest_ms, _POLL_MS) / 1_000)
+        else:
+            await self._wait_told(self._on_staged, self._handover, longest_ms)
+
+    async def _wait_told(self, on_staged: OnStaged, handover: Handover, longest_ms: float) -> None:
+        self._waiting = Baton(handover)
+        withdraw = on_staged(self._waiting.pass_on)
+        try:
+            seen = await self._look_through()
+            if self._interrupted or seen is None or seen.message_id != self._found:  # it came before the watch began
+                return
+            with anyio.move_on_after(longest_ms / 1_000):
+                await self._waiting.wait()
+        finally:
+            self._waiting = None
+            withdraw()
+
+    def interrupt(self) -> None:
+        """As `StagedMessages.interrupt`."""
+        self._interrupted = True
+        if self._waiting is not None:
+            self._waiting.pass_on()
+
+    def forget(self, seen: Seen) -> None:
+        """As `StagedMessages.forget`."""
+
+    def skip(self, seen: Seen) -> None:
+        """As `StagedMessages.skip`; the oldest of very many is tried again."""
+        self._skipped[seen.message_id] = None
+        if len(self._skipped) > _SKIPPED_MAX:
+            del self._skipped[next(iter(self._skipped))]
+
+
+class MarkedMessages:
+    """A queue in any order."""
+
+    def __init__(self, session: Session, queue: str, handle: ObjectHandle, *, remembered_max: int = REMEMBERED_MAX) -> None:
+        self._session = session
+        self._queue = queue
+        self._handle = handle
+        self._remembered_max = remembered_max
+        #: Monotonic milliseconds when it is due, a number to break ties, the message.
+        self._heap: list[tuple[int, int, Seen]] = []
+        self._number = 0
+        #: When the soonest is due of those that were not remembered.
+        self._beyond: int | None = None
+        self._now = 0
+
+    async def soonest(self, now: Moment) -> Seen | None:
+        """As `StagedMessages.soonest`, after a look at what is new."""
+        self._now = now.monotonic_ms
+        while got := await self._session.call(self._session.connection.get, self._handle, _NEW):
+            self._remember(got, now)
+        if self._beyond is not None and (not self._heap or self._heap[0][0] >= self._beyond):
+            await self._start_again(now)
+        return self._heap[0][2] if self._heap else None
+
+    async def wait(self, longest_ms: float) -> None:
+        """As `StagedMessages.wait`: whatever arrives ends it."""
+        options = _look(GetOption.BROWSE_FIRST | _UNMARKED, wait_ms=longest_ms)
+        await self._session.exchange(None, self._handle, options, most=1)
+
+    def forget(self, seen: Seen) -> None:
+        """As `StagedMessages.forget`."""
+        if self._heap and self._heap[0][2] is seen:
+            heapq.heappop(self._heap)
+
+    def skip(self, seen: Seen) -> None:
+        """As `StagedMessages.skip`: it is marked, so nobody looks at it again before the next start."""
+        self.forget(seen)
+
+    def interrupt(self) -> None:
+        """As `StagedMessages.interrupt`: it waits in the session only."""
+
+    def _remember(self, got: Got, now: Moment) -> None:
+        seen = _seen(got)
+        if seen is None:
+            return
+        self._number += 1
+        due = now.monotonic_ms + due_in_ms(seen.header, now)
+        heapq.heappush(self._heap, (due, self._number, seen))
+        if len(self._heap) > self._remembered_max:
+            self._heap.sort()
+            half = self._remembered_max // 2
+            beyond = self._heap[half][0]
+            self._beyond = beyond if self._beyond is None else min(beyond, self._beyond)
+            del self._heap[half:]
+
+    async def _start_again(self, now: Moment) -> None:
+        """Read the whole queue again: what was remembered is done, and more is there."""
+        connection = self._session.connection
+        await self._session.call(connection.close, self._handle)
+        self._handle = await self._session.call(connection.open, self._queue, _BROWSE)
+        self._heap.clear()
+        self._beyond = None
+        while got := await self._session.call(connection.get, self._handle, _NEW):
+            self._remember(got, now)
+
+
+_UNMARKED: Final = GetOption.UNMARKED_BROWSE_MSG
+
+
+def _look(how: GetOption, *, wait_ms: float = 0) -> GetOptions:
+    """Browse the header and no more."""
+    wait = GetOption.WAIT if wait_ms else GetOption.NO_SYNCPOINT
+    return GetOptions(
+        options=_LOOK | how | wait, wait_ms=max(1, round(wait_ms)) if wait_ms else 0, buffer_bytes_max=DELAY_HEADER_BYTES
+    )
+
+
+_NEW: Final = _look(GetOption.BROWSE_FIRST | _UNMARKED | GetOption.MARK_BROWSE_HANDLE)
+
+
+def _seen(got: Got) -> Seen | None:
+    """Return the message, None for one that nobody staged: it is left where it is."""
+    if got.descriptor.format != delay_header.FORMAT:
+        return None
+    try:
+        return Seen(got.descriptor.message_id, delay_header.parse(got.body))
+    except HeaderError:
+        return None

@@ -1,0 +1,164 @@
+"""Tells the hooks what happened. A hook that raises is named once and left out of nothing else; no hook touches a message.
+
+Knows events and hooks. A hook may say which events it wants (`wants`, a tuple of event classes); an event that nobody
+wants is never made.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from mqflow.events import (
+    DeadLetterActed,
+    Decided,
+    Disposed,
+    Event,
+    HandlerStuck,
+    Hook,
+    HookFailed,
+    InDoubt,
+    ListenerPaused,
+    Reconnected,
+    Reconnecting,
+    ReopenRefused,
+    Warned,
+)
+from mqflow.mqi.reason_codes import reason_name
+from mqflow.policy.poison.disposition import DeadLetter, Discard, Failed, Requeue, Undecodable
+
+__all__ = ("Broadcast", "LogEvents")
+
+_logger: Final = logging.getLogger("mqflow")
+_NAMED_MAX: Final = 20
+
+
+class Broadcast:
+    """The hooks of an application, by the event they want."""
+
+    def __init__(self, hooks: Sequence[Hook]) -> None:
+        self._hooks = tuple(hooks)
+        self._by_event: dict[type, tuple[Hook, ...]] = {}
+        self._failed: set[int] = set()
+
+    def wanted(self, event: type) -> bool:
+        """Whether anybody wants this class of event: look before you build one on a hot path."""
+        return bool(self._listeners(event))
+
+    def __call__(self, event: Event) -> None:
+        """Tell every hook that wants it, in the order the hooks were given."""
+        for hook in self._listeners(type(event)):
+            try:
+                hook(event)
+            except Exception as error:  # noqa: BLE001 - a hook is the user's; the message it was told about goes on
+                self._report(hook, error, event)
+
+    def _listeners(self, event: type) -> tuple[Hook, ...]:
+        found = self._by_event.get(event)
+        if found is None:
+            found = tuple(hook for hook in self._hooks if event in getattr(hook, "wants", (event,)))
+            self._by_event[event] = found
+        return found
+
+    def _report(self, hook: Hook, error: Exception, event: Event) -> None:
+        """Name a failing hook, the first time: a hook that fails on every message must not flood the log."""
+        if id(hook) in self._failed:
+            return
+        self._failed.add(id(hook))
+        name = getattr(hook, "__qualname__", type(hook).__qualname__)
+        failure = HookFailed(hook=name, error=f"{type(error).__name__}: {error}", event=type(event).__name__)
+        _logger.error("Hook %s failed on %s (said once): %s", name, failure.event, failure.error, exc_info=error)
+        for other in self._listeners(HookFailed):
+            if other is not hook:
+                try:
+                    other(failure)
+                except Exception as again:  # noqa: BLE001 - as above; each hook is named once, so this ends
+                    self._report(other, again, failure)
+
+
+class LogEvents:
+    """The hook that writes to the log what an operator must see; never a line per message that went well."""
+
+    wants: Final = (
+        DeadLetterActed,
+        Decided,
+        Disposed,
+        HandlerStuck,
+        InDoubt,
+        ListenerPaused,
+        Reconnected,
+        Reconnecting,
+        ReopenRefused,
+        Warned,
+    )
+
+    def __init__(self, logger: logging.Logger = _logger) -> None:
+        self._log = logger
+        #: A logger of its own, `mqflow.poison`: who has very many bad messages keeps these lines elsewhere, or not at all.
+        self._poison_log = logger.getChild("poison")
+        #: Why it does not come back, as far as that is written: an outage of a weekend is some lines, not thousands.
+        self._cause = 0
+
+    def __call__(self, event: Event) -> None:
+        """Write one line."""
+        match event:
+            case DeadLetterActed() if event.reason and not event.repeated:
+                self._log.warning("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail)
+            case Decided() | Disposed():
+                self._poison(event)
+            case ListenerPaused():
+                self._log.warning("%s: paused for %.3g s: %s", event.listener, event.delay_s, event.why)
+            case InDoubt():
+                self._log.error("%s: commit in doubt, %s; %s", event.listener, reason_name(event.reason), _in_it(event))
+            case HandlerStuck():
+                self._log.error("%s: a handler has run for %.0f s\n%s", event.listener, event.running_s, event.stack)
+            case Reconnecting():
+                self._reconnecting(event)
+            case Reconnected():
+                self._cause = 0
+                back = ", ".join(event.objects[:_NAMED_MAX]) or "nothing"
+                self._log.warning(
+                    "%s: connected again after %d %s and %.1f s; open again: %s%s",
+                    event.queue_manager,
+                    event.attempts,
+                    "attempt" if event.attempts == 1 else "attempts",
+                    event.downtime_ms / 1_000,
+                    back + (", ..." if len(event.objects) > _NAMED_MAX else ""),
+                    f"; gone: {'; '.join(event.gone[:_NAMED_MAX])}" if event.gone else "",
+                )
+            case ReopenRefused():
+                self._log.error("%s: %s is not open again: %s", event.owner, event.object, event.detail)
+            case Warned():
+                self._log.warning("%s", event.text)
+            case _:
+                return
+
+    def _poison(self, event: Decided | Disposed) -> None:
+        """Write that a message could not be handled, and where it is in the end."""
+        of = f"{event.queue}: message {event.message_id.hex()}"
+        match event:
+            case Decided(outcome=Failed() | Undecodable() as outcome):
+                because = f"{outcome.error}: {outcome.text}" if outcome.text else outcome.error
+                most = f" of {event.threshold}" if event.threshold else ""
+                self._poison_log.warning("%s failed, %d%s: %s", of, event.backout_count, most, because)
+            case Disposed(disposition=Requeue(queue=queue) | DeadLetter(queue=queue)):
+                self._poison_log.warning("%s is on %s now", of, queue)
+            case Disposed(disposition=Discard(why=why)):
+                self._poison_log.warning("%s is discarded: %s", of, why)
+            case _:
+                return
+
+    def _reconnecting(self, event: Reconnecting) -> None:
+        """Write that the connection is lost, and each time it cannot be had for another reason than before."""
+        cause = reason_name(event.reason)
+        if not event.attempt:
+            self._log.warning("%s: the connection is lost, %s; getting it back", event.queue_manager, cause)
+        elif event.reason != self._cause:
+            self._log.warning("%s: attempt %d failed, %s", event.queue_manager, event.attempt, cause)
+        self._cause = event.reason
+
+
+def _in_it(event: InDoubt) -> str:
+    """Return what was in the unit of work: what was got, and what was put."""
+    parts = (("messages got", event.message_ids), ("put", event.put_message_ids))
+    said = (f"{what} {', '.join(identifier.hex() for identifier in ids)}" for what, ids in parts if ids)
+    return "; ".join(said) or "nothing was in it"

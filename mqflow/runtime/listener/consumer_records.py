@@ -1,0 +1,150 @@
+"""Records of a synchronous consumer's deliveries and moves: in its open unit of work, or after that was backed out.
+
+What is in the unit of work is remembered until it ends, because only its end says what became of it. Settles nothing but a
+unit of work of records. Decides nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mqflow.events import Event
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.errors import MQIError
+from mqflow.policy.poison.disposition import DeadLetter, Discard, Requeue, Settlement
+from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.runtime.listener.move_poison import Disposal
+from mqflow.runtime.listener.worker_records import HEARTBEAT_S
+from mqflow.verbs import Got
+from mqflow.world import Clock
+
+__all__ = ("ConsumerRecords",)
+
+
+class _InUnit(Struct):
+    """A message that is in the open unit of work."""
+
+    got: Got
+    got_us: int
+    #: Whether the caller has it; what was found to be poison was moved instead.
+    delivered: bool = True
+
+
+class ConsumerRecords:
+    """Of one consumer."""
+
+    def __init__(
+        self, records: ConnectionRecorder, queue: str, name: str, *, clock: Clock, broadcast: Callable[[Event], None]
+    ) -> None:
+        self._records: Final = records
+        self._queue: Final = queue
+        self._name: Final = name
+        self._clock: Final = clock
+        self._broadcast: Final = broadcast
+        #: What is told on the session's thread, until it can be passed on.
+        self._told: list[Event] = []
+        records.tell = self._told.append
+        self._unit = 0
+        self._in_unit: list[_InUnit] = []
+        self._heartbeat_at = clock.monotonic()
+        #: What is known of the queue; who finds it out says so.
+        self.attributes: QueueAttributes | None = None
+
+    def got(self, got: Got) -> None:
+        """Note that the message was got just now."""
+        self._unit += not self._in_unit
+        self._in_unit.append(_InUnit(got, self._records.now_us()))
+
+    async def moved(self, session: Session, disposal: Disposal) -> None:
+        """Put, in the open unit of work, where the message got last was moved to, or that it is thrown away."""
+        disposition = disposal.disposition
+        target: str | None = None
+        match disposition:
+            case Requeue(queue=queue):
+                outcome, target = RecordOutcome.BACKED_OUT, queue
+            case DeadLetter(queue=queue):
+                outcome, target = RecordOutcome.DEAD_LETTERED, queue
+            case Discard():
+                outcome = RecordOutcome.DISCARDED
+            case _:  # it stays, and the caller has it
+                return
+        last = self._in_unit[-1]
+        last.delivered = False
+        refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
+        reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
+        record = self._record(session, last, outcome, target_queue=target, mqrc=reason)
+        await self._put(session, [record])
+
+    async def committing(self, session: Session) -> None:
+        """Put, in the unit of work that is about to be committed, that what the caller has was handled."""
+        made = [self._record(session, each, RecordOutcome.COMMITTED) for each in self._in_unit if each.delivered]
+        if made:
+            await self._put(session, made)
+
+    async def backed_out(self, session: Session) -> None:
+        """Put, in a unit of work of its own, that what was in the last one is on its queue again. Ends that."""
+        made = [
+            self._record(session, each, RecordOutcome.ROLLED_BACK if each.delivered else RecordOutcome.LEFT)
+            for each in self._in_unit
+        ]
+        self.ended()
+        if made and await self._put(session, made) is None:
+            await self._commit(session)
+
+    def ended(self) -> None:
+        """Note that the unit of work has ended."""
+        self._in_unit.clear()
+
+    @property
+    def open(self) -> bool:
+        """Whether there is something in the unit of work."""
+        return bool(self._in_unit)
+
+    async def heartbeat(self, session: Session) -> None:
+        """Say once a minute that this consumer is there; only where no unit of work is open."""
+        now = self._clock.monotonic()
+        if now < self._heartbeat_at:
+            return
+        self._heartbeat_at = now + HEARTBEAT_S
+        beat = self._records.make(session.connection, RecordOutcome.HEARTBEAT, None, queue=self._queue)
+        await self._put(session, [beat], in_unit_of_work=False)
+
+    def _record(self, session: Session, each: _InUnit, outcome: RecordOutcome, **more: Any) -> DispositionRecord:
+        got, known = each.got, self.attributes
+        return self._records.make(
+            session.connection,
+            outcome,
+            got.descriptor,
+            queue=self._queue,
+            handler=self._name,
+            uow_id=f"{self._records.source}/{self._unit}",
+            msg_len=got.data_bytes,
+            get_ts=each.got_us,
+            done_ts=self._records.now_us() if each.delivered else None,
+            backout_count=got.descriptor.backout_count,
+            bothresh=None if known is None else known.backout_threshold,
+            boqname=None if known is None else known.backout_requeue_queue,
+            **more,
+        )
+
+    async def _put(
+        self, session: Session, made: Sequence[DispositionRecord], *, in_unit_of_work: bool = True
+    ) -> MQIError | None:
+        put = self._records.put_all
+        error = await session.call(put, session.connection, made, in_unit_of_work=in_unit_of_work)
+        self._pass_on()
+        return error
+
+    def _pass_on(self) -> None:
+        while self._told:
+            self._broadcast(self._told.pop(0))
+
+    async def _commit(self, session: Session) -> None:
+        try:
+            await session.settle(Settlement.COMMIT)
+        except MQIError as error:  # records only, and silver finds what is missing
+            self._records.warn(error)
+            self._pass_on()

@@ -1,0 +1,100 @@
+"""Has a message that failed wait for its next delivery on the staging queue, where its handler asked for a longer pause.
+
+The verbs of it: stage what is held, in the unit of work that holds it, or get what was backed out and stage that. Settles
+nothing. Which messages may wait there is said by `policy.poison.backout_count_header`.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.delivery_delay import staged
+from mqflow.policy.poison.backout_count_header import counted, may_wait
+from mqflow.runtime.delay.stage import moment
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+from mqflow.world import Clock
+
+__all__ = ("Retries", "get_again", "with_all_backouts")
+
+_STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
+_GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
+# Which fields a get may match can depend on the queue.
+_NO_TOKENS: Final = frozenset({Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERROR})
+
+
+def with_all_backouts(got: Got) -> Got:
+    """Return the message with every backout in its BackoutCount, those of before it waited on the staging queue too."""
+    descriptor, body = counted(got.descriptor, got.body)
+    if descriptor is got.descriptor:
+        return got
+    return replace(got, descriptor=descriptor, body=body, data_bytes=got.data_bytes - len(got.body) + len(body))
+
+
+def get_again(
+    connection: Connection, handle: ObjectHandle, message_id: bytes, correlation_id: bytes, token: bytes
+) -> Got | None:
+    """Get a message that was backed out, in a unit of work of its own; None where it is gone.
+
+    By its token, which tells it from others with the same identifiers; by those where the token is zeros, says nothing any
+    more (it dies with its queue manager), or cannot be asked for on this queue (2247, 2331).
+    """
+    if any(token):
+        got = _by_token(connection, handle, token)
+        if got is not None:
+            if (got.descriptor.message_id, got.descriptor.correlation_id) == (message_id, correlation_id):
+                return got
+            connection.backout()
+    alike = MatchOption.MSG_ID | MatchOption.CORREL_ID
+    return connection.get(handle, GetOptions(options=_GET, match=alike, message_id=message_id, correlation_id=correlation_id))
+
+
+def _by_token(connection: Connection, handle: ObjectHandle, token: bytes) -> Got | None:
+    try:
+        return connection.get(handle, GetOptions(options=_GET, match=MatchOption.MSG_TOKEN, message_token=token))
+    except MQIError as error:
+        if error.reason not in _NO_TOKENS:
+            raise
+        return None
+
+
+class Retries(Struct, frozen=True):
+    """Where messages wait, of an application whose delayed messages somebody delivers."""
+
+    staging_queue: str
+    clock: Clock
+    #: A pause up to this, in seconds, is waited out by the worker.
+    in_worker_s: float
+    #: Whether whoever delivers has this application's authorities, so that it has to be looked at whether they suffice.
+    checks_target: bool
+
+    def takes(self, got: Got, pause_s: float) -> bool:
+        """Return whether the message is to wait that long on the staging queue."""
+        return pause_s > self.in_worker_s and may_wait(got.descriptor)
+
+    def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
+        """Put the message, just got on this handle, to be delivered to the queue later, with that BackoutCount.
+
+        Raises the `MQIError` of the queue, which has to take it back, or of the staging queue.
+        """
+        if self.checks_target:
+            connection.close(connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING))
+        now, delay_ms = moment(self.clock), max(1, round(after_s * 1_000))
+        descriptor, body = staged(got.descriptor, got.body, target=queue, delay_ms=delay_ms, now=now, backout_count=count)
+        connection.put1(self.staging_queue, descriptor, body, _STAGE, context=handle)
+
+    def stage_again(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, after_s: float) -> int:
+        """Get a message that was backed out, and stage it as `stage` does; return its count, 0 where it is gone.
+
+        Another may have got it meanwhile, and delivers it early.
+        """
+        descriptor = got.descriptor
+        held = get_again(connection, handle, descriptor.message_id, descriptor.correlation_id, got.message_token)
+        if held is None:
+            return 0
+        held = with_all_backouts(held)
+        self.stage(connection, handle, held, queue, held.descriptor.backout_count, after_s)
+        return held.descriptor.backout_count

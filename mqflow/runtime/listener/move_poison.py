@@ -1,0 +1,178 @@
+"""Carries out a plan for a poison message: one destination after the other, inside the unit of work that holds the message.
+
+Puts and nothing else: the caller has got the message under syncpoint on this session, and settles afterwards. What is put and
+why is said by `policy.poison.moved_message`; which destinations, by `policy.poison.backout`.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from mqflow.events import Attempt, ReportSent
+from mqflow.many_verbs import inquire_queue_manager, leads_back, open_to_put, put_somewhere
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison import backout, moved_message, report
+from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
+from mqflow.policy.reconnect import reconnection
+from mqflow.runtime.connection.session import Session
+from mqflow.verbs import Got, ObjectHandle
+from mqflow.world import Clock
+
+__all__ = ("Disposal", "Mover")
+
+_TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+_TOO_BIG: Final = frozenset({Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR})
+_MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
+
+
+class Disposal(Struct, frozen=True):
+    """What carrying out a plan came to."""
+
+    #: In the order tried; the last one held. A `Return` means: back the unit of work out.
+    attempts: tuple[Attempt, ...]
+    reports: tuple[ReportSent, ...] = ()
+
+    @property
+    def disposition(self) -> Disposition:
+        """What becomes of the message."""
+        return self.attempts[-1].disposition
+
+
+class Mover(Struct, frozen=True):
+    """Carries out plans on one session."""
+
+    session: Session
+    #: Open for input with SAVE_ALL_CONTEXT; the message was got on it.
+    handle: ObjectHandle
+    #: The queue the messages come from.
+    queue: str
+    behaviour: Behaviour
+    application_name: str
+    clock: Clock
+
+    async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:
+        """Return what held. A put that is refused is an attempt with its reason; a lost connection is raised."""
+        attempts: list[Attempt] = []
+        while True:
+            disposition = plan[0]
+            try:
+                await self._try(got, disposition, why)
+            except MQIError as error:
+                if len(plan) == 1 or _lost(error):
+                    raise
+                attempts.append(Attempt(disposition, int(error.reason), str(error)))
+                plan = backout.refused(plan, int(error.reason))
+                continue
+            attempts.append(Attempt(disposition))
+            return Disposal(tuple(attempts), await self._reports(got, attempts))
+
+    async def _try(self, got: Got, disposition: Disposition, why: moved_message.Why) -> None:
+        match disposition:
+            case Requeue(queue=queue):
+                await self._requeue(got, queue, why)
+            case DeadLetter(queue=queue, reason=reason):
+                await self._put(got, queue, *self._dead_letter(got.descriptor, got.body, reason, self.queue))
+            case Deliver() | Discard() | Return():
+                return
+            case _:
+                assert_never(disposition)
+
+    async def _requeue(self, got: Got, queue: str, why: moved_message.Why) -> None:
+        """Put it there; without a header of ours where there is no room for that: it would hold up its queue for good."""
+        descriptor, body = moved_message.to_backout_queue(got.descriptor, got.body, folders=(moved_message.folder(why),))
+        try:
+            await self._put(got, queue, descriptor, body)
+        except MQIError as error:
+            if error.reason not in _TOO_BIG or len(body) == len(got.body):
+                raise
+            await self._put(got, queue, *moved_message.as_it_is(got.descriptor, got.body))
+
+    async def _put(self, got: Got, queue: str, descriptor: MessageDescriptor, body: bytes) -> None:
+        """Put it there, unless the name leads back to the queue it came from: it would return with a count of 0, for ever."""
+        connection, call = self.session.connection, self.session.call
+        target = await call(open_to_put, connection, queue, _TARGET)
+        try:
+            if leads_back(target, self.handle, got.resolved_queue):
+                said = f"The name leads back to {got.resolved_queue}, where the message came from"
+                raise error_for(Reason.INVALID_DESTINATION, "MQPUT", queue, connection.queue_manager_name, said)
+            await call(put_somewhere, connection, target, descriptor, body, _MOVE, context=self.handle)
+        finally:
+            try:
+                await call(connection.close, target)
+            except MQIError as error:
+                if _lost(error):
+                    raise
+                # The put is done, or refused for reasons of its own. Taken for its refusal, this would put a second copy.
+
+    async def _reports(self, got: Got, attempts: Sequence[Attempt]) -> tuple[ReportSent, ...]:
+        """Send the exception report that is owed, in the same unit of work; to the dead-letter queue where it cannot go home.
+
+        Source: IBM q032680: a message that missed the backout requeue queue owes its sender the report it asked for.
+        """
+        if not report.is_exception_report_owed(got.descriptor, attempts[-1].disposition, self.behaviour):
+            return ()
+        owed = report.exception_report(got.descriptor, got.body, feedback=_feedback(attempts))
+        if owed is None:
+            return ()
+        reason = await self._put_report(owed)
+        sent = ReportSent(
+            queue=self.queue,
+            message_id=got.descriptor.message_id,
+            reply_to_queue=owed.reply_to_queue,
+            feedback=owed.descriptor.feedback,
+            reason=reason,
+        )
+        return (sent,)
+
+    async def _put_report(self, owed: report.ReportMessage) -> int:
+        """Return 0, or why the reply queue refused the report: then it is on the dead-letter queue, where there is one."""
+        connection = self.session.connection
+        put1 = connection.put1
+        put = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+        manager = owed.reply_to_queue_manager
+        try:
+            await self.session.call(put1, owed.reply_to_queue, owed.descriptor, owed.body, put, queue_manager=manager)
+        except MQIError as error:
+            if _lost(error):
+                raise
+            # Asked for now: the plan of a message that its sender wants discarded names no dead-letter queue.
+            queue = (await self.session.call(inquire_queue_manager, connection)).dead_letter_queue
+            if queue:
+                descriptor, body = self._dead_letter(owed.descriptor, owed.body, int(error.reason), owed.reply_to_queue)
+                await self.session.call(put1, queue, descriptor, body, put)
+            return int(error.reason)
+        return Reason.NONE
+
+    def _dead_letter(
+        self, descriptor: MessageDescriptor, body: bytes, reason: int, destination: str
+    ) -> tuple[MessageDescriptor, bytes]:
+        return moved_message.to_dead_letter_queue(
+            descriptor,
+            body,
+            reason=reason,
+            queue=destination,
+            queue_manager=self.session.connection.queue_manager_name,
+            application_name=self.application_name,
+            now=self._now(),
+        )
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock.wall(), UTC)
+
+
+def _lost(error: MQIError) -> bool:
+    return reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT
+
+
+def _feedback(attempts: Sequence[Attempt]) -> int:
+    """Return why the message missed the backout requeue queue: the refused put's reason, else what the MQDLH says."""
+    refusals = [attempt.reason for attempt in attempts if attempt.reason]
+    if refusals:
+        return refusals[0]
+    last = attempts[-1].disposition
+    return last.reason if isinstance(last, DeadLetter) else Reason.BACKOUT_THRESHOLD_REACHED

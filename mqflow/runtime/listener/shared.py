@@ -1,0 +1,151 @@
+"""What the workers of one listener share: its declaration, its settings, its requeuer, and what it remembers about messages.
+
+What is remembered is bounded and dies with the process; nothing correct depends on it, only fairness (who is to blame for a
+backout) and calm (a listener that rests, rests as a whole).
+"""
+
+from collections import OrderedDict
+from typing import Final, TypeVar
+
+import anyio
+
+from mqflow.events import ListenerPaused, ListenerResumed
+from mqflow.policy.poison import redelivery_delay
+from mqflow.policy.poison.disposition import Outcome
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.hooks import Broadcast
+from mqflow.runtime.listener.backout_settings import SettingsCache
+from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
+from mqflow.runtime.listener.long_retries import Retries
+from mqflow.runtime.listener.requeuer import Requeuer
+from mqflow.runtime.listener.subscriber import Subscriber
+from mqflow.world import Clock, Random
+
+__all__ = ("ListenerState",)
+
+T = TypeVar("T")
+
+_REMEMBERED_MAX: Final = 10_000
+
+
+class ListenerState:
+    """Of one listener, for as long as it runs."""
+
+    def __init__(
+        self,
+        spec: ListenerSpec,
+        supervisor: Supervisor,
+        *,
+        broadcast: Broadcast,
+        clock: Clock,
+        random: Random,
+        application_name: str,
+        retries: Retries | None = None,
+        disposition_queue: str = "",
+    ) -> None:
+        self.spec: Final = spec
+        self.supervisor: Final = supervisor
+        self.broadcast: Final = broadcast
+        self.clock: Final = clock
+        self.random: Final = random
+        self.application_name: Final = application_name
+        #: Where messages wait whose handlers asked for a long pause; None lets the workers wait.
+        self.retries: Final = retries
+        #: Where a record of each decision goes; empty for none.
+        self.disposition_queue: Final = disposition_queue
+        self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
+        self.requeuer: Final = Requeuer(
+            spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=clock
+        )
+        self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
+        self.stopping: Final = anyio.Event()
+        #: What each worker handles just now, and since when (monotonic seconds), by the worker's number.
+        self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
+        self._forgiven: OrderedDict[bytes, int] = OrderedDict()
+        self._failures: OrderedDict[bytes, Outcome] = OrderedDict()
+        self._refusals = 0
+        self._rest_until = 0.0
+
+    async def queue(self) -> str:
+        """Return the name of the queue to get from. Raises the `MQIError` of a subscription that cannot be had now."""
+        if self.subscriber is None:
+            return self.spec.queue
+        name = await self.subscriber.queue()
+        if name != self.settings.queue:
+            self.settings.queue = name
+            self.settings.forget()
+            self.requeuer.queue = name
+            await self.requeuer.close()
+        return name
+
+    def forgive(self, message_id: bytes) -> None:
+        """Note that a backout of this message was not its own fault: a neighbour failed, or the handling was cut off."""
+        _remember(self._forgiven, message_id, self._forgiven.get(message_id, 0) + 1)
+
+    def blamed(self, message_id: bytes, backout_count: int) -> int:
+        """Return how many of the backouts the message itself is to blame for, as far as this process knows."""
+        return max(backout_count - self._forgiven.get(message_id, 0), 0) if self._forgiven else backout_count
+
+    def note_failure(self, message_id: bytes, outcome: Outcome) -> None:
+        """Remember how the message failed, for whoever finds it poison later."""
+        _remember(self._failures, message_id, outcome)
+
+    def last_failure(self, message_id: bytes) -> Outcome | None:
+        """Return how the message failed last in this process, if it did."""
+        return self._failures.get(message_id)
+
+    def forget(self, message_id: bytes) -> None:
+        """Drop what is remembered about a message that is gone."""
+        self._forgiven.pop(message_id, None)
+        self._failures.pop(message_id, None)
+
+    async def pause(self, delay_s: float) -> None:
+        """Wait that long, or until the listener stops."""
+        with anyio.move_on_after(delay_s):
+            await self.stopping.wait()
+
+    async def rest(self) -> None:
+        """Wait while the listener rests."""
+        left_s = self._rest_until - anyio.current_time()
+        if left_s > 0:
+            await self.pause(left_s)
+
+    @property
+    def refused(self) -> bool:
+        """Whether something was refused, and nothing has gone well since."""
+        return self._refusals > 0
+
+    @property
+    def resting(self) -> bool:
+        """Whether something refuses the messages, so that getting more would only back them out again."""
+        return self._rest_until > 0 and self._rest_until > anyio.current_time()
+
+    def refuse(self, why: str, reason: int, message_id: bytes = b"", *, stop_delivery: bool = False) -> None:
+        """Let the whole listener rest, longer each time in a row, and say so.
+
+        With `stop_delivery` the rest is as long as it gets from the first time on: until somebody has mended what refuses,
+        a look a minute is all there is.
+        """
+        self._refusals += 1
+        delay_s = redelivery_delay.pause_s(redelivery_delay.REFUSED, self._refusals, self.random.random())
+        if stop_delivery:
+            delay_s = redelivery_delay.REFUSED.max_s
+        self._rest_until = anyio.current_time() + delay_s
+        spec = self.spec
+        self.broadcast(
+            ListenerPaused(queue=spec.queue, listener=spec.name, why=why, delay_s=delay_s, message_id=message_id, reason=reason)
+        )
+
+    def accept(self) -> None:
+        """Note that things go on again."""
+        if self._refusals:
+            self._refusals = 0
+            self._rest_until = 0.0
+            self.broadcast(ListenerResumed(queue=self.spec.queue, listener=self.spec.name))
+
+
+def _remember(memory: OrderedDict[bytes, T], key: bytes, value: T) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > _REMEMBERED_MAX:
+        memory.popitem(last=False)

@@ -1,0 +1,147 @@
+"""The subscription of a listener: one for all its workers, held on a session of its own, made again when it is gone.
+
+Each worker gets from the subscription's managed queue by its name, so a publication is handled once, whatever the concurrency.
+A durable subscription waits while the application is away; one that another process holds is waited for (2429).
+"""
+
+from typing import Final
+
+import anyio
+from msgspec import Struct
+
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import CloseOption, SubscribeOption
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.policy.reconnect.ledger import unreplayable
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.verbs import Connection, Subscribed
+
+__all__ = ("Subscriber", "TopicSubscription", "end_subscription")
+
+_QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
+
+
+class TopicSubscription(Struct, frozen=True, kw_only=True):
+    """What a listener subscribes to."""
+
+    topic: str
+    #: SubName of a durable subscription; empty for one that lasts as long as the listener.
+    durable: str = ""
+    #: A selector; empty for every publication.
+    selector: str = ""
+    #: Wildcards of characters (`*`, `?`) instead of levels (`#`, `+`).
+    character_wildcards: bool = False
+
+    def descriptor(self) -> SubscriptionDescriptor:
+        """Return what MQSUB is asked for."""
+        options = SubscribeOption.CREATE | SubscribeOption.MANAGED | SubscribeOption.FAIL_IF_QUIESCING
+        options |= SubscribeOption.WILDCARD_CHAR if self.character_wildcards else SubscribeOption.WILDCARD_TOPIC
+        if self.durable:
+            options |= SubscribeOption.DURABLE | SubscribeOption.RESUME
+        return SubscriptionDescriptor(object_string=self.topic, name=self.durable, selection=self.selector, options=options)
+
+
+class Subscriber:
+    """Holds the subscription of one listener."""
+
+    def __init__(self, wanted: TopicSubscription, supervisor: Supervisor) -> None:
+        self._wanted: Final = wanted
+        self._supervisor: Final = supervisor
+        self._turn = anyio.Lock()
+        self._session: Session | None = None
+        #: What the next session takes over.
+        self._lost: Session | None = None
+        self._subscribed: Subscribed | None = None
+        #: What may be lost as well, since a worker lost its connection.
+        self._suspected: Session | None = None
+        supervisor.rests(self._rest)
+
+    def suspect(self) -> None:
+        """Note that a worker lost its connection, and so perhaps this one: an outage is not over before that is known."""
+        if self._session is not None and self._suspected is None:
+            self._suspected = self._session
+            self._supervisor.expects(self._session)
+
+    async def queue(self) -> str:
+        """Return the name of the queue where the publications come, subscribing where that is due.
+
+        Raises the `MQIError` of MQSUB: 2429 while another process holds the durable subscription, 2555 where the next
+        connection may be to another queue manager.
+        """
+        async with self._turn:
+            try:
+                return await self._queue()
+            finally:
+                self._known_by_now()
+
+    async def _queue(self) -> str:
+        if self._session is not None and self._subscribed is not None:
+            try:
+                # It may have died while the workers' sessions live: then the subscription, or its queue, is gone.
+                return await _name(self._session, self._subscribed)
+            except MQIError as error:
+                lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
+                await self._let_go()
+                self._lost = lost
+        owner = f"subscription to {self._wanted.topic}"
+        self._session = await self._supervisor.connect_now(owner=owner, before=self._lost)
+        self._lost = None
+        try:
+            self._check()
+            openings = self._session.openings
+            self._subscribed = await self._session.call(openings.subscribe, self._wanted.descriptor())
+            return await _name(self._session, self._subscribed)
+        except BaseException:
+            await self._let_go()
+            raise
+
+    async def close(self) -> None:
+        """Let go of the subscription: a durable one goes on without its application, another one ends."""
+        async with self._turn:
+            await self._let_go()
+            self._known_by_now()
+
+    async def _rest(self) -> None:
+        """Be without a session until the subscription is asked for again."""
+        if not self._turn.locked():
+            async with self._turn:
+                session = self._session
+                await self._let_go()
+                self._lost = session or self._lost
+
+    def _known_by_now(self) -> None:
+        suspected, self._suspected = self._suspected, None
+        self._supervisor.release(suspected)
+
+    def _check(self) -> None:
+        """Raise 2555 where the next connection may be to another queue manager, which has no such subscription."""
+        descriptor = self._wanted.descriptor()
+        reason = unreplayable(self._supervisor.mode, descriptor.options)
+        if reason:
+            said = "reconnect.mode lets any queue manager answer, and a subscription and its queue belong to one: set QMGR"
+            name = self._wanted.durable or self._wanted.topic
+            raise error_for(reason, "MQSUB", name, self._supervisor.queue_manager_name, detail=said)
+
+    async def _let_go(self) -> None:
+        session, self._session, self._subscribed = self._session, None, None
+        if session is not None:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+
+
+def end_subscription(connection: Connection, durable: str) -> None:
+    """End a durable subscription for good, with what waits on its managed queue.
+
+    Raises `MQIError` 2428 where there is none, 2429 while an application holds it, 2434 where it is another
+    user's, 2035 without RESUME.
+    """
+    subscribed = connection.subscribe(SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME))
+    connection.close(subscribed.queue)
+    connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
+
+
+async def _name(session: Session, subscribed: Subscribed) -> str:
+    answer = await session.call(session.connection.inquire, subscribed.queue, (_QUEUE_NAME,))
+    return str(answer.values[_QUEUE_NAME]).rstrip()

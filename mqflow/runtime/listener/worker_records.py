@@ -1,0 +1,254 @@
+"""Puts a record of each decision on a queue, in the unit of work of the decision: it exists if and only if the decision does.
+
+A rollback cannot be told that way, its record would roll back with it: that one is put after the backout, and a crash between
+the two loses it; the next delivery's BackoutCount says so. Of one worker. A record that is refused is warned of, and nothing
+waits for it. What is told at one time goes in one message, as far as it may.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mqflow.events import Warned
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import PutOption
+from mqflow.policy.poison import disposition_record
+from mqflow.policy.poison.disposition import (
+    Completed,
+    DeadLetter,
+    Deliver,
+    Discard,
+    Disposition,
+    Failed,
+    Interrupted,
+    Outcome,
+    Requeue,
+    Return,
+    Settlement,
+    Undecodable,
+)
+from mqflow.policy.poison.disposition_record import EXC_MESSAGE_CHARS_MAX, DispositionRecord, RecordOutcome, put_time_us
+from mqflow.runtime.connection.session import Session
+from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.move_poison import Disposal
+from mqflow.runtime.listener.record_queue import put_kept_open
+from mqflow.runtime.listener.shared import ListenerState
+
+__all__ = ("HEARTBEAT_S", "Recorder")
+
+HEARTBEAT_S: Final = 60.0
+"""How often an idle worker says that it is there: what moves the watermarks of whoever reads the records."""
+_PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
+_OUTCOMES: Final[dict[type[Disposition], RecordOutcome]] = {
+    Requeue: RecordOutcome.BACKED_OUT,
+    DeadLetter: RecordOutcome.DEAD_LETTERED,
+    Discard: RecordOutcome.DISCARDED,
+    Return: RecordOutcome.LEFT,
+    Deliver: RecordOutcome.LEFT,
+}
+
+
+class _Trouble(Struct, frozen=True):
+    """What went wrong with a handling, as a record says it."""
+
+    exc_class: str | None = None
+    exc_message: str | None = None
+    exc_fingerprint: str | None = None
+
+
+_NO_TROUBLE: Final = _Trouble()
+
+
+class Recorder:
+    """Makes the records of one worker, and puts them."""
+
+    def __init__(self, state: ListenerState, session: Session, queue: str, number: int) -> None:
+        self._state: Final = state
+        self._session: Final = session
+        self._queue: Final = queue
+        self._consumer: Final = f"{state.application_name}/{state.spec.name}#{number}"
+        self._connection: Final = f"{int(state.random.random() * 2**48):012x}"
+        self._unit = 0
+        self._ordinal = 0
+        self._got_us = 0
+        self._heartbeat_at = state.clock.monotonic()
+        self._refused = False
+
+    def got(self) -> None:
+        """Note that a unit was got just now."""
+        self._unit += 1
+        self._ordinal = 0
+        self._got_us = self._now_us()
+
+    async def committed(self, deliveries: Sequence[Delivery]) -> None:
+        """Put, in the unit of work that is about to be committed, that these were handled."""
+        await self._put(self._session, self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_TROUBLE))
+
+    async def rolled_back(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome | None) -> None:
+        """Put, in a unit of work of its own, that these were rolled back; `culprit` is the one that the outcome is of."""
+        if not deliveries:
+            return
+        said = _trouble(outcome)
+
+        def said_of(delivery: Delivery) -> _Trouble:
+            return said if culprit is None or delivery is culprit else _NO_TROUBLE
+
+        await self._put(self._session, self._records(deliveries, RecordOutcome.ROLLED_BACK, said_of))
+        await self._commit(self._session)
+
+    async def deferred(
+        self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float, alone: bool
+    ) -> None:
+        """Put, in the unit of work that stages it, that the message comes again later: so many seconds after it was staged.
+
+        `since` is the wall clock just before that, and what is staged counts whole milliseconds: nothing on time looks early.
+        `alone` where it was delivered in that unit; otherwise it was rolled back first, and that record tells of the handling.
+        """
+        due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
+        record = self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome))
+        record = replace(record, delay_req_ms=round(after_s * 1_000), due_ts=due_us, target_queue=target_queue)
+        await self._put(self._session, [record if alone else replace(record, done_ts=None)])
+
+    async def disposed(
+        self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal, *, handled: bool
+    ) -> None:
+        """Put what became of a poison message: in the unit of work of its move, or of its own where it stays.
+
+        `handled` where this delivery failed; otherwise it was found to be poison before, and `outcome` is of an earlier one.
+        """
+        disposition = disposal.disposition
+        refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
+        reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
+        target = disposition.queue if isinstance(disposition, Requeue | DeadLetter) else None
+        record = self._record(delivery, _OUTCOMES[type(disposition)], _trouble(outcome))
+        record = replace(record, target_queue=target, mqrc=reason, done_ts=record.done_ts if handled else None)
+        await self._put(session, [record])
+        if record.outcome is RecordOutcome.LEFT:
+            await self._commit(session)
+
+    async def heartbeat(self, *, alone: bool) -> None:
+        """Say once a minute that this worker is there; `alone` where no unit of work is open that will be committed."""
+        now = self._state.clock.monotonic()
+        if now < self._heartbeat_at:
+            return
+        self._heartbeat_at = now + HEARTBEAT_S
+        self._ordinal += 1
+        manager = self._state.supervisor.queue_manager_name
+        beat = DispositionRecord(
+            disp_id=f"{manager}/{self._connection}/{self._unit}/{self._ordinal}",
+            event_ts=self._now_us(),
+            qmgr=manager,
+            queue=self._state.spec.queue,
+            consumer=self._consumer,
+            outcome=RecordOutcome.HEARTBEAT,
+        )
+        await self._put(self._session, [beat])
+        if alone:
+            await self._commit(self._session)
+
+    # -- making
+
+    def _record(self, delivery: Delivery, outcome: RecordOutcome, said: _Trouble) -> DispositionRecord:
+        return self._records((delivery,), outcome, lambda _: said)[0]
+
+    def _records(
+        self, deliveries: Sequence[Delivery], outcome: RecordOutcome, said_of: Callable[[Delivery], _Trouble]
+    ) -> Sequence[DispositionRecord]:
+        """Return the records of deliveries that ended now. In one go: a listener makes one for each message."""
+        state, now_us = self._state, self._now_us()
+        spec, known = state.spec, state.settings.known
+        settings = known.attributes if known else None
+        threshold, backout_queue = (settings.backout_threshold, settings.backout_requeue_queue) if settings else (None, None)
+        manager = state.supervisor.queue_manager_name
+        unit = f"{self._connection}/{self._unit}"
+        made = []
+        for delivery in deliveries:
+            got, said = delivery.got, said_of(delivery)
+            md = got.descriptor
+            self._ordinal += 1
+            record = DispositionRecord(
+                disp_id=f"{manager}/{unit}/{self._ordinal}",
+                event_ts=now_us,
+                qmgr=manager,
+                queue=spec.queue,
+                handler=spec.name,
+                consumer=self._consumer,
+                uow_id=unit,
+                msg_id=md.message_id,
+                correl_id=md.correlation_id,
+                group_id=md.group_id,
+                msg_type=md.message_type,
+                format=md.format,
+                ccsid=md.ccsid,
+                encoding=md.encoding,
+                persistence=md.persistence,
+                priority=md.priority,
+                expiry_left_ms=None if md.expiry_tenths < 0 else md.expiry_tenths * 100,
+                msg_len=got.data_bytes,
+                put_ts=put_time_us(md.put_date, md.put_time),
+                put_appl_name=md.put_application_name,
+                put_appl_type=md.put_application_type,
+                user_id=md.user_identifier,
+                reply_q=md.reply_to_queue,
+                reply_qm=md.reply_to_queue_manager,
+                get_ts=self._got_us,
+                done_ts=now_us,
+                backout_count=md.backout_count,
+                bothresh=threshold,
+                boqname=backout_queue,
+                outcome=outcome,
+                exc_class=said.exc_class,
+                exc_fingerprint=said.exc_fingerprint,
+                exc_message=said.exc_message,
+                trace_id=delivery.trace_id or None,
+            )
+            made.append(record)
+        return made
+
+    def _now_us(self) -> int:
+        return round(self._state.clock.wall() * 1_000_000)
+
+    # -- putting
+
+    async def _put(self, session: Session, records: Sequence[DispositionRecord]) -> None:
+        try:
+            for data in disposition_record.messages_of(records):
+                await put_kept_open(session, self._queue, disposition_record.DESCRIPTOR, data, _PUT)
+        except MQIError as error:
+            # A lost connection is found by the settlement that follows; whatever else it is, the message goes first.
+            if not self._refused:
+                text = f"{self._state.spec.name}: decisions are not recorded. {error}"
+                self._state.broadcast(Warned(text=text, queue=self._queue))
+            self._refused = True
+        else:
+            self._refused = False
+
+    async def _commit(self, session: Session) -> None:
+        try:
+            await session.settle(Settlement.COMMIT)
+        except MQIError as error:
+            # Records only, and silver finds what is missing; the connection's end is found by the next call.
+            self._state.broadcast(Warned(text=f"{self._state.spec.name}: a record may be missing. {error}", queue=self._queue))
+
+
+def _trouble(outcome: Outcome | None) -> _Trouble:
+    match outcome:
+        case Failed(error=error, text=text) | Undecodable(error=error, text=text):
+            return _Trouble(error, text[:EXC_MESSAGE_CHARS_MAX], _fingerprint(error, text))
+        case Interrupted(why=why):
+            return _Trouble("Interrupted", why, _fingerprint("Interrupted", why))
+        case None | Completed():
+            return _NO_TROUBLE
+        case _:
+            assert_never(outcome)
+
+
+def _fingerprint(error: str, text: str) -> str:
+    """Return what the same trouble has in common: the class, and the text without what changes from message to message."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few record failures
+
+    normal = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+|'[^']*'|\"[^\"]*\"", "#", text)
+    return hashlib.sha256(f"{error}\0{normal}".encode(errors="replace")).hexdigest()

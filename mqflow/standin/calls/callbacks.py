@@ -1,0 +1,366 @@
+"""MQCB and MQCTL: the callbacks of a connection, and the thread that calls them.
+
+One thread for each connection takes messages for its consumers in turn and calls them one at a time; MQCTL STOP waits for the
+call under way. Needs a connection that says when a message may be there (`InlineConnection`); 2298 for any other.
+Source: IBM, MQCB, MQCTL, MQCBD and MQCBC; rc2444, rc2446, rc2448, rc2486, rc2488, rc2500.
+"""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from enum import IntEnum, IntFlag
+from typing import Final
+
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.standin.calls.connect import Hconn, Host
+from mqflow.standin.calls.messages import TRUNCATED, Request, deliver, next_message, request_from
+from mqflow.standin.memory.layouts import MQCBC, MQCBD, MQCTLO, MQGMO
+from mqflow.standin.memory.structures import Structure, read, structure_at
+from mqflow.verbs import Got, InlineConnection
+
+__all__ = ("Consumers", "control", "register")
+
+_MESSAGE_CONSUMER, _EVENT_HANDLER = 1, 2
+_FULL_LENGTH: Final = -1
+_NO_OBJECT: Final = 0
+_MD_BYTES: Final = 364
+_RETRY_S: Final = 1.0
+"""How long a consumer that cannot get now, because its queue is inhibited, stays suspended."""
+
+_LOST: Final = frozenset(
+    {Reason.CONNECTION_BROKEN, Reason.Q_MGR_STOPPING, Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING, Reason.HCONN_ERROR}
+)
+_BROWSES: Final = GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT | GetOption.BROWSE_MSG_UNDER_CURSOR
+
+_Callback = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Operation(IntFlag):
+    """MQOP_*."""
+
+    START = 0x1
+    START_WAIT = 0x2
+    STOP = 0x4
+    REGISTER = 0x100
+    DEREGISTER = 0x200
+    SUSPEND = 0x10000
+    RESUME = 0x20000
+
+
+class CallType(IntEnum):
+    """MQCBCT_*: why a callback is called."""
+
+    START = 1
+    STOP = 2
+    REGISTER = 3
+    DEREGISTER = 4
+    EVENT = 5
+    MSG_REMOVED = 6
+    MSG_NOT_REMOVED = 7
+
+
+class State(IntEnum):
+    """MQCS_*: how a consumer stands when it is called."""
+
+    NONE = 0
+    SUSPENDED_TEMPORARY = 1
+    SUSPENDED_USER_ACTION = 2
+
+
+_WANTED_CALLS: Final = {CallType.START: 0x1, CallType.STOP: 0x4, CallType.REGISTER: 0x100, CallType.DEREGISTER: 0x200}
+"""The MQCBDO_* bit that asks for each of the calls that are not about a message."""
+
+
+class Consumer:
+    """A registered callback: of an object, or of the connection (an event handler)."""
+
+    def __init__(self, hobj: int, cbd: Structure, md: bytes, gmo: bytes, request: Request | None) -> None:
+        self.hobj = hobj
+        self.area = cbd.number("CallbackArea")
+        self.options = cbd.number("Options")
+        self.function: Callable[..., None] = _Callback(cbd.number("CallbackFunction"))
+        #: MQMD and MQGMO as they were when it was registered; each call gets a copy.
+        self.md = md
+        self.gmo = gmo
+        #: What to get; None for an event handler.
+        self.request = request
+        self.suspended = False
+        #: Monotonic time: not to be tried before; and when to say 2033, if ever.
+        self.not_before = 0.0
+        self.waits_until: float | None = None
+
+    def wait_from(self, now: float) -> None:
+        """Let the interval of MQGMO_WAIT begin."""
+        options = None if self.request is None else self.request.options
+        bounded = options is not None and options.options & GetOption.WAIT and options.wait_ms > 0
+        self.waits_until = now + options.wait_ms / 1000 if options is not None and bounded else None
+
+
+class Consumers:
+    """The callbacks of one connection."""
+
+    def __init__(self, host: Host, hconn: Hconn, connection: InlineConnection) -> None:
+        self._host = host
+        self._hconn = hconn
+        self._connection = connection
+        self._registered: dict[int, Consumer] = {}
+        self._suspended = False
+        self._stopping = False
+        self._woken = threading.Event()
+        self._over = threading.Event()
+        self._over.set()
+        self._thread: int | None = None
+        self._area = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether they are started."""
+        return not self._over.is_set()
+
+    def runs_in(self, thread: int) -> bool:
+        """Whether this is the thread that calls the callbacks."""
+        return self._thread == thread
+
+    def add(self, consumer: Consumer) -> None:
+        """Register the callback, in the place of an earlier one of the same object."""
+        self._registered[consumer.hobj] = consumer
+        consumer.wait_from(self._host.clock.monotonic())
+        self._notify(consumer, CallType.REGISTER)
+        self._woken.set()
+
+    def remove(self, hobj: int) -> bool:
+        """Deregister the callback; return whether there was one."""
+        consumer = self._registered.pop(hobj, None)
+        if consumer is not None:
+            self._notify(consumer, CallType.DEREGISTER)
+        return consumer is not None
+
+    def suspend(self, hobj: int, *, suspended: bool) -> bool:
+        """Let one callback rest, or go on; return whether there is one."""
+        consumer = self._registered.get(hobj)
+        if consumer is None:
+            return False
+        consumer.suspended = suspended
+        self._woken.set()
+        return True
+
+    def suspend_all(self, *, suspended: bool) -> None:
+        """Let all rest, or go on."""
+        self._suspended = suspended
+        self._woken.set()
+
+    def start(self, area: int, *, wait: bool) -> None:
+        """Call the callbacks from now on, in a thread of their own, or in this one until one of them stops it."""
+        if not any(consumer.request is not None for consumer in self._registered.values()):
+            raise error_for(Reason.NO_CALLBACKS_ACTIVE, "MQCTL", detail="No message consumer is registered")
+        self._area = area
+        self._stopping = self._suspended = False
+        self._over.clear()
+        if wait:
+            self._run()
+        else:
+            self._host.runner.start(self._run, f"mqflow-standin-callbacks-{self._hconn.number}")
+
+    def stop(self) -> None:
+        """Call no callback any more; when this returns, none is being called, unless it is called by one."""
+        self._stopping = True
+        self._woken.set()
+        if not self.runs_in(threading.get_ident()):
+            self._over.wait()
+
+    def _run(self) -> None:
+        self._thread = threading.get_ident()
+        try:
+            self._begin()
+            while not self._stopping:
+                self._woken.clear()
+                ready = [] if self._suspended else [each for each in list(self._registered.values()) if self._is_ready(each)]
+                called = [self._offer(consumer) for consumer in ready if not self._stopping]
+                if not any(called) and not self._stopping:
+                    self._wait(ready)
+            for consumer in list(self._registered.values()):
+                self._notify(consumer, CallType.STOP)
+        finally:
+            self._thread = None
+            self._over.set()  # whatever happens: MQCTL STOP waits for it
+
+    def _begin(self) -> None:
+        for consumer in list(self._registered.values()):
+            consumer.wait_from(self._host.clock.monotonic())
+            self._notify(consumer, CallType.START)
+
+    def _is_ready(self, consumer: Consumer) -> bool:
+        return not consumer.suspended and consumer.request is not None and self._host.clock.monotonic() >= consumer.not_before
+
+    def _offer(self, consumer: Consumer) -> bool:
+        """Give the consumer the next message, or what went wrong; return whether it was called."""
+        request = consumer.request
+        handle = self._hconn.objects.get(consumer.hobj)
+        if request is None or handle is None:
+            return False
+        try:
+            got = next_message(self._connection, handle, request, wait=False)
+        except MQIError as error:
+            self._failed(consumer, error.reason)
+            return True
+        now = self._host.clock.monotonic()
+        if got is not None:
+            consumer.wait_from(now)
+            self._deliver(consumer, request, got)
+            return True
+        if consumer.waits_until is not None and now >= consumer.waits_until:
+            consumer.wait_from(now)
+            self._call(consumer, CallType.EVENT, CompletionCode.FAILED, Reason.NO_MSG_AVAILABLE)
+            return True
+        return False
+
+    def _failed(self, consumer: Consumer, reason: int) -> None:
+        """Say why there can be no message. A lost connection ends the calls; any other consumer is tried again later."""
+        if reason not in _LOST:
+            consumer.not_before = self._host.clock.monotonic() + _RETRY_S
+            self._call(consumer, CallType.EVENT, CompletionCode.FAILED, reason, State.SUSPENDED_TEMPORARY)
+            return
+        self._stopping = True
+        for each in list(self._registered.values()):
+            self._call(each, CallType.EVENT, CompletionCode.FAILED, reason, State.SUSPENDED_USER_ACTION)
+
+    def _deliver(self, consumer: Consumer, request: Request, got: Got) -> None:
+        stays = bool(request.options.options & _BROWSES) or got.reason == Reason.TRUNCATED_MSG_FAILED
+        if got.reason == Reason.TRUNCATED_MSG_FAILED:
+            consumer.suspended = True  # it would be called with the same message for ever
+        kind = CallType.MSG_NOT_REMOVED if stays else CallType.MSG_REMOVED
+        state = State.SUSPENDED_USER_ACTION if consumer.suspended else State.NONE
+        completion = CompletionCode.WARNING if got.reason else CompletionCode.OK
+        self._call(consumer, kind, completion, got.reason, state, (request, got))
+
+    def _notify(self, consumer: Consumer, kind: CallType) -> None:
+        if consumer.options & _WANTED_CALLS[kind]:
+            self._call(consumer, kind, CompletionCode.OK, Reason.NONE)
+
+    def _call(
+        self,
+        consumer: Consumer,
+        kind: CallType,
+        completion: CompletionCode,
+        reason: int,
+        state: State = State.NONE,
+        message: tuple[Request, Got] | None = None,
+    ) -> None:
+        md = ctypes.create_string_buffer(consumer.md, _MD_BYTES) if consumer.md else None
+        gmo = ctypes.create_string_buffer(consumer.gmo, max(MQGMO.lengths.values())) if consumer.gmo else None
+        context = ctypes.create_string_buffer(MQCBC.identifier + b"\2\0\0\0", max(MQCBC.lengths.values()))
+        cbc = structure_at(MQCBC, ctypes.addressof(context), "MQCB")
+        body = b""
+        data_bytes = 0
+        if message is not None and md is not None and gmo is not None:
+            request, got = message
+            _, body = deliver(got, request, ctypes.addressof(md), structure_at(MQGMO, ctypes.addressof(gmo), "MQCB"))
+            data_bytes = got.data_bytes if got.reason in TRUNCATED else len(body)
+        cbc.set(
+            CallType=kind,
+            Hobj=consumer.hobj,
+            CallbackArea=consumer.area,
+            ConnectionArea=self._area,
+            CompCode=completion,
+            Reason=reason,
+            State=state,
+            DataLength=data_bytes,
+            BufferLength=len(body),
+        )
+        consumer.function(self._hconn.number, md, gmo, ctypes.create_string_buffer(body, len(body) + 1), context)
+
+    def _wait(self, ready: list[Consumer]) -> None:
+        """Wait until there may be a message, or somebody wants something, or a wait is over."""
+        withdrawals: list[Callable[[], None]] = []
+        try:
+            for consumer in ready:
+                handle = self._hconn.objects.get(consumer.hobj)
+                if handle is None or consumer.request is None or consumer.hobj not in self._registered:
+                    continue
+                withdraw = self._connection.on_arrival(handle, consumer.request.options, self._woken.set)
+                if withdraw is None:
+                    return
+                withdrawals.append(withdraw)
+            self._woken.wait(self._patience_s())
+        finally:
+            for withdraw in withdrawals:
+                withdraw()
+
+    def _patience_s(self) -> float | None:
+        now = self._host.clock.monotonic()
+        times = [each.waits_until for each in list(self._registered.values()) if each.waits_until is not None]
+        times += [each.not_before for each in list(self._registered.values()) if each.not_before > now]
+        return max(0.0, min(times) - now) if times else None
+
+
+def register(host: Host, number: int, operation: int, cbd_at: int, hobj: int, md_at: int, gmo_at: int) -> int:
+    """MQCB: the callback of an object is registered, gone, suspended or resumed."""
+    hconn = host.hconn(number, "MQCB")
+    wanted = Operation(operation)
+    with hconn.used("MQCB"):
+        consumers = _consumers(host, hconn)
+        if wanted & Operation.REGISTER:
+            consumers.add(_consumer(host, hconn, cbd_at, hobj, md_at, gmo_at))
+        elif wanted & Operation.DEREGISTER:
+            _check_registered(consumers.remove(hobj), hobj)
+            return Reason.NONE
+        if wanted & (Operation.SUSPEND | Operation.RESUME):
+            _check_registered(consumers.suspend(hobj, suspended=bool(wanted & Operation.SUSPEND)), hobj)
+        elif not wanted & Operation.REGISTER:
+            raise error_for(Reason.OPERATION_ERROR, "MQCB", detail=f"Operation 0x{operation:x}")
+    return Reason.NONE
+
+
+def control(host: Host, number: int, operation: int, options_at: int) -> int:
+    """MQCTL: the callbacks of the connection are started, stopped, suspended or resumed."""
+    hconn = host.hconn(number, "MQCTL")
+    area = structure_at(MQCTLO, options_at, "MQCTL").number("ConnectionArea") if options_at else 0
+    with hconn.used("MQCTL", controls=True):
+        consumers = _consumers(host, hconn)
+        match operation:
+            case Operation.START | Operation.START_WAIT:
+                if consumers.running:
+                    raise error_for(Reason.HCONN_ASYNC_ACTIVE, "MQCTL", detail="Its callbacks are started already")
+                consumers.start(area, wait=operation == Operation.START_WAIT)
+            case Operation.STOP:
+                consumers.stop()
+            case Operation.SUSPEND | Operation.RESUME:
+                consumers.suspend_all(suspended=operation == Operation.SUSPEND)
+            case _:
+                raise error_for(Reason.OPERATION_ERROR, "MQCTL", detail=f"Operation 0x{operation:x}")
+    return Reason.NONE
+
+
+def _consumers(host: Host, hconn: Hconn) -> Consumers:
+    if hconn.consumers is None:
+        if not isinstance(hconn.connection, InlineConnection):
+            raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQCB", detail="This queue manager is served: it has no callbacks")
+        hconn.consumers = Consumers(host, hconn, hconn.connection)
+    return hconn.consumers
+
+
+def _consumer(host: Host, hconn: Hconn, cbd_at: int, hobj: int, md_at: int, gmo_at: int) -> Consumer:
+    cbd = structure_at(MQCBD, cbd_at, "MQCB")
+    if not cbd.number("CallbackFunction"):
+        raise error_for(
+            Reason.CALLBACK_ROUTINE_ERROR, "MQCB", detail="No CallbackFunction; one by CallbackName cannot be loaded"
+        )
+    kind, length = cbd.number("CallbackType"), cbd.number("MaxMsgLength")
+    if kind == _EVENT_HANDLER:
+        return Consumer(_NO_OBJECT, cbd, b"", b"", None)
+    if kind != _MESSAGE_CONSUMER:
+        raise error_for(Reason.CALLBACK_TYPE_ERROR, "MQCB", detail=f"CallbackType {kind}")
+    if length < _FULL_LENGTH:
+        raise error_for(Reason.MAX_MSG_LENGTH_ERROR, "MQCB", detail=f"MaxMsgLength {length}")
+    hconn.object_of(hobj, "MQCB")
+    gmo = structure_at(MQGMO, gmo_at, "MQCB")
+    request = request_from(host, hconn.number, md_at, gmo, None if length == _FULL_LENGTH else length)
+    md = read(md_at, 324 if request.version == 1 else _MD_BYTES)
+    return Consumer(hobj, cbd, md, read(gmo_at, MQGMO.lengths[gmo.version]), request)
+
+
+def _check_registered(registered: bool, hobj: int) -> None:  # noqa: FBT001 - what `remove` and `suspend` say
+    if not registered:
+        raise error_for(Reason.CALLBACK_NOT_REGISTERED, "MQCB", detail=f"No callback is registered for the object {hobj}")

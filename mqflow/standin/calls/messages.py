@@ -1,0 +1,268 @@
+"""MQPUT, MQPUT1 and MQGET on a caller's structures and buffers.
+
+Source: IBM, MQPUT, MQPUT1, MQGET, MQGMO and MQPMO; rc2079, rc2080, rc2256, rc2460.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from msgspec.structs import replace
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption
+from mqflow.mqi.properties.in_rfh2 import from_header, with_properties
+from mqflow.mqi.properties.set import Action, Properties, carried
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.standin.calls.connect import Hconn, Host
+from mqflow.standin.calls.message_handles import MessageHandle, handle_of
+from mqflow.standin.calls.objects import check_offered, count_put, object_type
+from mqflow.standin.calls.subscribe import topic_text
+from mqflow.standin.memory.descriptors import read_descriptor, with_extension, without_extension, write_descriptor
+from mqflow.standin.memory.layouts import MQGMO, MQOD, MQPMO
+from mqflow.standin.memory.structures import Structure, read, structure_at, write, write_number
+from mqflow.verbs import Connection, GetOptions, Got, Put
+
+__all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put_one", "request_from")
+
+_DEFAULT_MATCH: Final = int(MatchOption.MSG_ID | MatchOption.CORREL_ID)
+_HANDLE_IGNORED: Final = GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY
+TRUNCATED: Final = frozenset({Reason.TRUNCATED_MSG_ACCEPTED, Reason.TRUNCATED_MSG_FAILED})
+"""The warnings that come with less data than there are."""
+_ASYNC: Final = int(PutOption.ASYNC_RESPONSE)
+_ASYNC_UNDER_SYNCPOINT: Final = int(PutOption.ASYNC_RESPONSE | PutOption.SYNCPOINT)
+_TOLD_LATER: Final = frozenset(
+    {
+        Reason.PUT_INHIBITED,
+        Reason.Q_FULL,
+        Reason.Q_DELETED,
+        Reason.MSG_TOO_BIG_FOR_Q,
+        Reason.MSG_TOO_BIG_FOR_Q_MGR,
+        Reason.STORAGE_MEDIUM_FULL,
+    }
+)
+"""What only the queue manager knows: a client that does not wait for its answer cannot tell it."""
+
+_IN_GROUP: Final = int(MessageFlag.MSG_IN_GROUP)
+_SEGMENT: Final = int(MessageFlag.SEGMENT)
+
+
+class Request:
+    """An MQGET, understood: the options for the seam, and where the properties go."""
+
+    __slots__ = ("handle", "options", "version")
+
+    def __init__(self, options: GetOptions, version: int, handle: MessageHandle | None) -> None:
+        self.options = options
+        #: Of the MQMD.
+        self.version = version
+        #: Holds the properties that do not stay in the data.
+        self.handle = handle
+
+
+def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:
+    """MQPUT: the message is on the queue; MQMD and MQPMO say what it became."""
+    hconn = host.hconn(number, "MQPUT")
+    pmo = structure_at(MQPMO, pmo_at, "MQPUT")
+    with hconn.used("MQPUT"):
+        handle = hconn.object_of(hobj, "MQPUT")
+
+        def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: object) -> Put:
+            return hconn.connection.put(handle, descriptor, body, options, context=context)
+
+        return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT"), put_it, handle.name)
+
+
+def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length: int, buffer_at: int) -> int:
+    """MQPUT1: open, put, close."""
+    hconn = host.hconn(number, "MQPUT1")
+    od = structure_at(MQOD, od_at, "MQPUT1")
+    check_offered(od, "MQPUT1")
+    pmo = structure_at(MQPMO, pmo_at, "MQPUT1")
+    name = od.text("ObjectName")
+
+    def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: object) -> Put:
+        return hconn.connection.put1(
+            name,
+            descriptor,
+            body,
+            options,
+            context=context,
+            queue_manager=od.text("ObjectQMgrName"),
+            alternate_user=od.text("AlternateUserId"),
+            object_type=object_type(od, "MQPUT1"),
+            object_string=topic_text(od, "ObjectString"),
+        )
+
+    with hconn.used("MQPUT1"):
+        return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT1"), put_it, name)
+
+
+def get(host: Host, number: int, hobj: int, md_at: int, gmo_at: int, length: int, buffer_at: int, data_length_at: int) -> int:
+    """MQGET: MQMD, MQGMO and buffer hold the message. Raises 2033 where there is none."""
+    _check_buffer(length, buffer_at, "MQGET")
+    hconn = host.hconn(number, "MQGET")
+    gmo = structure_at(MQGMO, gmo_at, "MQGET")
+    request = request_from(host, number, md_at, gmo, length)
+    with hconn.used("MQGET"):
+        handle = hconn.object_of(hobj, "MQGET")
+        got = next_message(hconn.connection, handle, request)
+    if got is None:
+        if request.options.options & GetOption.UNLOCK:
+            return Reason.NONE
+        raise error_for(Reason.NO_MSG_AVAILABLE, "MQGET", handle.name, hconn.connection.queue_manager_name)
+    reason, body = deliver(got, request, md_at, gmo)
+    write(buffer_at, body)
+    write_number(data_length_at, got.data_bytes if got.reason in TRUNCATED else len(body))
+    return reason
+
+
+def request_from(host: Host, number: int, md_at: int, gmo: Structure, bytes_max: int | None) -> Request:
+    """Return what MQMD and MQGMO ask for. Raises 2256, 2460 or what the MQMD is refused with."""
+    descriptor, version = read_descriptor(md_at, "MQGET")
+    options = gmo.number("Options")
+    hmsg = gmo.number("MsgHandle")
+    if options & GetOption.PROPERTIES_IN_HANDLE and gmo.version < MQGMO.fields["MsgHandle"].since:
+        detail = f"MQGMO_PROPERTIES_IN_HANDLE needs an MQGMO of version 4, not {gmo.version}"
+        raise error_for(Reason.WRONG_GMO_VERSION, "MQGET", detail=detail)
+    # Where properties stay in the data, or are not wanted, a message handle is not looked at.
+    handle = handle_of(host, number, hmsg, "MQGET") if hmsg and not options & _HANDLE_IGNORED else None
+    return Request(
+        _get_options(
+            options,
+            gmo.number("WaitInterval"),
+            gmo.number("MatchOptions", _DEFAULT_MATCH),
+            descriptor,
+            gmo.raw("MsgToken"),
+            bytes_max,
+            message_handle=handle is not None,
+        ),
+        version,
+        handle,
+    )
+
+
+def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int, bytes]:
+    """Fill in MQMD and MQGMO, and the message handle if there is one; return the reason of a warning, and the data."""
+    descriptor, body, reason = got.descriptor, got.body, got.reason
+    if request.handle is not None:
+        request.handle.hold(from_header(got.properties), descriptor)
+    if request.version == 1 and not reason and request.options.buffer_bytes_max is not None:
+        descriptor, body = with_extension(descriptor, body, request.options.buffer_bytes_max)
+    write_descriptor(md_at, descriptor, 1 if request.version == 1 else 2)
+    flags = descriptor.message_flags
+    gmo.set(
+        ResolvedQName=got.resolved_queue,
+        GroupStatus=_letter(flags, _IN_GROUP, MessageFlag.LAST_MSG_IN_GROUP, b"G"),
+        SegmentStatus=_letter(flags, _SEGMENT, MessageFlag.LAST_SEGMENT, b"S"),
+        Segmentation=b"A" if flags & MessageFlag.SEGMENTATION_ALLOWED else b" ",
+        MsgToken=got.message_token,
+        ReturnedLength=len(body),
+    )
+    return reason, body
+
+
+def next_message(connection: Connection, handle: object, request: Request, *, wait: bool = True) -> Got | None:
+    """Get, and where it is not to wait, whatever the request says, at once."""
+    return connection.get(handle, request.options if wait else _at_once(request.options))
+
+
+def _put(
+    host: Host,
+    hconn: Hconn,
+    md_at: int,
+    pmo: Structure,
+    body: bytes,
+    put_it: Callable[[MessageDescriptor, bytes, PutOption, object], Put],
+    name: str,
+) -> int:
+    given, version = read_descriptor(md_at, "MQPUT")
+    descriptor, data = without_extension(given, body) if version == 1 else (given, body)
+    options = pmo.number("Options")
+    context = hconn.objects.get(pmo.number("Context"))
+    described, data = with_properties(descriptor, data, _properties(host, hconn, pmo))
+    try:
+        done = put_it(described, data, PutOption(options), context)
+    except MQIError as error:
+        if not _answers_early(hconn, options) or error.reason not in _TOLD_LATER:
+            raise
+        count_put(hconn.puts, name, CompletionCode.FAILED, error.reason)
+        return Reason.NONE
+    if _answers_early(hconn, options):
+        count_put(hconn.puts, name, CompletionCode.WARNING if done.reason else CompletionCode.OK, done.reason)
+    # The message keeps its properties in a header; what the program put keeps the format that it has.
+    said = replace(done.descriptor, format=given.format, encoding=given.encoding)
+    write_descriptor(md_at, said, version)
+    pmo.set(ResolvedQName=done.resolved_queue, ResolvedQMgrName=done.resolved_queue_manager)
+    return done.reason
+
+
+def _answers_early(hconn: Hconn, options: int) -> bool:
+    """Whether MQSTAT tells how the put went: only a client's asynchronous put outside a unit of work is ended so here."""
+    return not hconn.local and options & _ASYNC_UNDER_SYNCPOINT == _ASYNC
+
+
+def _properties(host: Host, hconn: Hconn, pmo: Structure) -> Properties:
+    original, new = pmo.number("OriginalMsgHandle"), pmo.number("NewMsgHandle")
+    if not original and not new:
+        return ()
+    try:
+        action = Action(pmo.number("Action"))
+    except ValueError:
+        raise error_for(Reason.ACTION_ERROR, "MQPUT", detail=f"MQPMO.Action {pmo.number('Action')}") from None
+    of_original = handle_of(host, hconn.number, original, "MQPUT").used() if original else ()
+    return carried(of_original, handle_of(host, hconn.number, new, "MQPUT").used() if new else (), action)
+
+
+def _body(length: int, buffer_at: int, verb: str) -> bytes:
+    _check_buffer(length, buffer_at, verb)
+    return read(buffer_at, length) if length else b""
+
+
+def _check_buffer(length: int, buffer_at: int, verb: str) -> None:
+    if length < 0:
+        raise error_for(Reason.BUFFER_LENGTH_ERROR, verb, detail=f"BufferLength {length}")
+    if length and not buffer_at:
+        raise error_for(Reason.BUFFER_ERROR, verb, detail=f"BufferLength {length} and no buffer")
+
+
+def _letter(flags: int, bit: int, last: int, letter: bytes) -> bytes:
+    if flags & last:
+        return b"L"
+    return letter if flags & bit else b" "
+
+
+@lru_cache(maxsize=256)
+def _at_once(options: GetOptions) -> GetOptions:
+    """Return the same without a wait; the same record for the same options, as below."""
+    return replace(options, options=options.options & ~GetOption.WAIT, wait_ms=0)
+
+
+@lru_cache(maxsize=256)
+def _get_options(
+    options: int,
+    wait_ms: int,
+    match: int,
+    descriptor: MessageDescriptor,
+    token: bytes,
+    bytes_max: int | None,
+    *,
+    message_handle: bool,
+) -> GetOptions:
+    """Return the same record for the same request: the queue manager works out a record once."""
+    return GetOptions(
+        options=GetOption(options),
+        wait_ms=wait_ms,
+        match=MatchOption(match),
+        message_id=descriptor.message_id,
+        correlation_id=descriptor.correlation_id,
+        group_id=descriptor.group_id,
+        sequence_number=descriptor.sequence_number,
+        offset=descriptor.offset,
+        message_token=token,
+        buffer_bytes_max=bytes_max,
+        ccsid=descriptor.ccsid,
+        encoding=descriptor.encoding,
+        message_handle=message_handle,
+    )

@@ -1,0 +1,172 @@
+"""The calls of the library: for each symbol what C passes, and the function that does it.
+
+Every MQI call ends in two addresses, for the completion code and the reason: the boundary here fills them in, whatever happens.
+Knows signatures; what a call does is in the modules of the verbs.
+"""
+
+import ctypes
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import CompletionCode, Reason
+from mqflow.standin.calls import callbacks as consuming
+from mqflow.standin.calls import connect, message_handles, messages, objects, properties, subscribe
+from mqflow.standin.calls.connect import Host
+from mqflow.standin.memory.structures import number_at, write_number
+
+__all__ = ("BAGS", "SIGNATURES", "SYMBOLS", "callbacks")
+
+_log: Final = logging.getLogger(__name__)
+
+# What an argument is to C: a number by value, a number of eight bytes by value, an address.
+_KINDS: Final = {"i": ctypes.c_int, "q": ctypes.c_longlong, "p": ctypes.c_void_p}
+
+SIGNATURES: Final = {
+    "MQBACK": "i",
+    "MQBEGIN": "ip",
+    "MQCB": "iipipp",
+    "MQCLOSE": "ipi",
+    "MQCMIT": "i",
+    "MQCONN": "pp",
+    "MQCONNX": "ppp",
+    "MQCRTMH": "ipp",
+    "MQCTL": "iip",
+    "MQDISC": "p",
+    "MQDLTMH": "ipp",
+    "MQDLTMP": "iqpp",
+    "MQGET": "iippipp",
+    "MQINQ": "iiipipip",
+    "MQINQMP": "iqppppipp",
+    "MQOPEN": "ipip",
+    "MQPUT": "iippip",
+    "MQPUT1": "ipppip",
+    "MQSET": "iiipipip",
+    "MQSETMP": "iqpppiip",
+    "MQSTAT": "iip",
+    "MQSUB": "ippp",
+    "MQSUBRQ": "iiip",
+}
+"""What each call takes before the two addresses at its end."""
+
+BAGS: Final = {
+    "mqAddByteString": 4,
+    "mqAddInquiry": 2,
+    "mqAddInteger": 3,
+    "mqAddIntegerFilter": 4,
+    "mqAddString": 4,
+    "mqAddStringFilter": 5,
+    "mqCountItems": 3,
+    "mqCreateBag": 2,
+    "mqDeleteBag": 1,
+    "mqExecute": 7,
+    "mqInquireBag": 4,
+    "mqInquireByteString": 6,
+    "mqInquireInteger": 4,
+    "mqInquireItemInfo": 5,
+    "mqInquireString": 7,
+}
+"""The administration interface on bags, which pymqi links to and never calls: how many arguments before the two addresses."""
+
+SYMBOLS: Final = (*SIGNATURES, *BAGS)
+
+Verb = Callable[..., int]
+
+
+def callbacks(host: Callable[[], Host], *, client: bool) -> list[Any]:
+    """Return a C function for each symbol, in order; `host` says what they work on at the time of the call.
+
+    In a client library (libmqic) every connection is a client's.
+    """
+    verbs = _verbs(client=client)
+    found = [_c_function(_boundary(host, name, verbs[name]), signature) for name, signature in SIGNATURES.items()]
+    return found + [_c_function(_boundary(host, name, partial(_refused, name)), "p" * count) for name, count in BAGS.items()]
+
+
+def _verbs(*, client: bool) -> Mapping[str, Verb]:
+    return {
+        "MQBACK": _back_out,
+        "MQBEGIN": partial(_begin, client=client),
+        "MQCB": consuming.register,
+        "MQCLOSE": objects.close,
+        "MQCMIT": _commit,
+        "MQCONN": partial(connect.connect, client=client),
+        "MQCONNX": partial(connect.connect_with_options, client=client),
+        "MQCRTMH": message_handles.create_handle,
+        "MQCTL": consuming.control,
+        "MQDISC": _disconnect,
+        "MQDLTMH": message_handles.delete_handle,
+        "MQDLTMP": properties.delete_property,
+        "MQGET": messages.get,
+        "MQINQ": objects.inquire,
+        "MQINQMP": properties.inquire_property,
+        "MQOPEN": objects.open_object,
+        "MQPUT": messages.put,
+        "MQPUT1": messages.put_one,
+        "MQSET": objects.set_attributes,
+        "MQSETMP": properties.set_property,
+        "MQSTAT": objects.status,
+        "MQSUB": subscribe.subscribe,
+        "MQSUBRQ": subscribe.request_publications,
+    }
+
+
+def _c_function(function: Callable[..., None], signature: str) -> Any:
+    return ctypes.CFUNCTYPE(None, *(_KINDS[kind] for kind in signature), ctypes.c_void_p, ctypes.c_void_p)(function)
+
+
+def _boundary(host: Callable[[], Host], name: str, verb: Verb) -> Callable[..., None]:
+    """Return the call as C makes it. The one place of the library where every exception ends, because none may cross into C."""
+
+    def called(*arguments: int | None) -> None:
+        *given, completion_at, reason_at = _addresses(arguments)
+        completion, reason = CompletionCode.OK, 0
+        try:
+            reason = verb(host(), *given)
+            completion = CompletionCode.WARNING if reason else CompletionCode.OK
+        except MQIError as error:
+            completion, reason = error.completion, error.reason
+        except Exception:  # noqa: BLE001 - see above
+            _log.exception("%s failed in the stand-in library; the program is told MQRC_UNEXPECTED_ERROR (2195)", name)
+            completion, reason = CompletionCode.FAILED, Reason.UNEXPECTED_ERROR
+        write_number(completion_at, completion)
+        write_number(reason_at, reason)
+
+    return called
+
+
+def _addresses(arguments: Sequence[int | None]) -> list[int]:
+    """A null pointer is None to ctypes, and 0 here."""
+    return [argument or 0 for argument in arguments]
+
+
+def _disconnect(host: Host, hconn_at: int) -> int:
+    return connect.disconnect(host, hconn_at, number_at(hconn_at))
+
+
+def _commit(host: Host, number: int) -> int:
+    hconn = host.hconn(number, "MQCMIT")
+    with hconn.used("MQCMIT"):
+        hconn.connection.commit()
+    return Reason.NONE
+
+
+def _back_out(host: Host, number: int) -> int:
+    hconn = host.hconn(number, "MQBACK")
+    with hconn.used("MQBACK"):
+        hconn.connection.backout()
+    return Reason.NONE
+
+
+def _begin(host: Host, number: int, _options_at: int, *, client: bool) -> int:
+    """MQBEGIN: nobody takes part in a global unit of work but the queue manager; a client cannot begin one at all."""
+    hconn = host.hconn(number, "MQBEGIN")
+    if client or not hconn.local:
+        raise error_for(Reason.ENVIRONMENT_ERROR, "MQBEGIN", detail="A client connection has no global units of work")
+    return Reason.NO_EXTERNAL_PARTICIPANTS
+
+
+def _refused(name: str, *_arguments: object) -> int:
+    raise error_for(Reason.FUNCTION_NOT_SUPPORTED, name, detail="The embedded queue manager has no bags")

@@ -1,0 +1,1 @@
+"""The shared library itself: made, loaded, and the C headers beside it."""

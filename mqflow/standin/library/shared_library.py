@@ -1,0 +1,74 @@
+"""The shared libraries that the packages link to, made and loaded in this process.
+
+`libmqm_r.so` is what ibmmq asks for, `libmqic_r.so` what pymqi does. The dynamic linker goes by the SONAME of what is loaded
+already, whatever its file is called: so they are loaded from memory, and no file is left behind.
+"""
+
+import ctypes
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mqflow.standin.calls.connect import Host
+from mqflow.standin.calls.table import SYMBOLS, callbacks
+from mqflow.standin.library.elf import TABLE, shared_library
+
+__all__ = ("SONAMES", "Library", "can_load", "load", "mapped_clients", "write_for_linker")
+
+SONAMES: Final = ("libmqm_r.so", "libmqic_r.so")
+_CLIENTS: Final = ("libmqm", "libmqic", "libmqe_")
+_MEMORY_FILE: Final = "mqflow-standin-"
+
+
+class Library(Struct, frozen=True):
+    """A loaded library. What it holds must live as long as the process."""
+
+    soname: str
+    loaded: ctypes.CDLL
+    #: The C functions in its table.
+    functions: tuple[Any, ...]
+
+
+def can_load() -> str:
+    """Return why there can be no such library here, in a sentence; empty where there can."""
+    where = f"{sys.platform} on {platform.machine()}"
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return f"The stand-in library is written for Linux on x86_64, and this is {where}."
+    if platform.libc_ver()[0] != "glibc":
+        return "The stand-in library needs glibc, which finds a library that is loaded already by its SONAME."
+    return ""
+
+
+def mapped_clients() -> tuple[str, ...]:
+    """Return the files of IBM MQ client libraries that this process has mapped already."""
+    found: set[str] = set()
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        name = line.split(maxsplit=5)[-1]
+        base = name.rpartition("/")[2]
+        if base.startswith(_CLIENTS) and _MEMORY_FILE not in name:
+            found.add(name)
+    return tuple(sorted(found))
+
+
+def load(soname: str, host: Callable[[], Host]) -> Library:
+    """Return the library of this SONAME, loaded, every slot of its table filled."""
+    # Never closed: the dynamic linker would take the next library under the same number for this one.
+    descriptor = os.memfd_create(f"{_MEMORY_FILE}{soname}")
+    os.write(descriptor, shared_library(soname, SYMBOLS))
+    loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    functions = tuple(callbacks(host, client="mqic" in soname))
+    table = (ctypes.c_void_p * len(SYMBOLS)).in_dll(loaded, TABLE)
+    for index, function in enumerate(functions):
+        table[index] = ctypes.cast(function, ctypes.c_void_p).value
+    return Library(soname, loaded, functions)
+
+
+def write_for_linker(folder: Path) -> None:
+    """Write both libraries into the folder, for a linker; nobody fills the table of these."""
+    for soname in SONAMES:
+        (folder / soname).write_bytes(shared_library(soname, SYMBOLS))

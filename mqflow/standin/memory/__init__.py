@@ -1,0 +1,1 @@
+"""The structures of the MQI in a caller's memory: layouts, reading and writing."""

@@ -1,0 +1,210 @@
+"""Where settings come from, which of two wins, and what is said about one that cannot be used."""
+
+from pathlib import Path
+
+import pytest
+
+from mqflow.app.config.settings import ListenerSettings, Secret, Settings, SettingsError, load, mistyped_listeners
+from mqflow.policy.reconnect.reconnection import LADDER
+
+
+def test_nothing_given_is_the_defaults_with_no_sources(tmp_path: Path) -> None:
+    assert Settings() == load(environment={}, folder=tmp_path)
+
+
+def test_an_argument_wins_over_the_environment_and_the_environment_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "mqflow.toml"
+    file.write_text('url = "embedded:./file"\ndrain_s = 1\nlog_level = "error"\n')
+
+    settings = load(
+        {"url": "embedded:./argument"},
+        environment={"MQFLOW_URL": "embedded:./environment", "MQFLOW_DRAIN_S": "2.5"},
+        folder=tmp_path,
+    )
+
+    assert ("embedded:./argument", 2.5, "error") == (settings.url, settings.drain_s, settings.log_level)
+    assert {"url": "an argument", "drain_s": "environment (MQFLOW_DRAIN_S)", "log_level": str(file)} == settings.sources
+
+
+def test_an_argument_that_is_none_is_not_given(tmp_path: Path) -> None:
+    assert "embedded:./x" == load({"url": None}, environment={"MQFLOW_URL": "embedded:./x"}, folder=tmp_path).url
+
+
+def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.mqflow]\ndrain_s = 3\n")
+
+    assert 3.0 == load(environment={}, folder=tmp_path).drain_s
+
+
+def test_the_nearest_file_above_the_folder_is_read(tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text("drain_s = 4\n")
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    (below.parent / "pyproject.toml").write_text('[project]\nname = "says nothing about mqflow"\n')
+
+    assert 4.0 == load(environment={}, folder=below).drain_s
+
+
+def test_mqflow_config_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text("drain_s = 4\n")
+    other = tmp_path / "other.toml"
+    other.write_text("drain_s = 5\n")
+
+    assert 5.0 == load(environment={"MQFLOW_CONFIG": str(other)}, folder=tmp_path).drain_s
+
+
+def test_a_listener_is_found_by_its_queue_and_its_name_says_more(tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text(
+        '[listeners."ORDERS.IN"]\nconcurrency = 8\nbackout_threshold = "queue"\n[listeners.book]\nconcurrency = 2\n'
+    )
+
+    settings = load(environment={}, folder=tmp_path)
+
+    assert ListenerSettings(concurrency=2, backout_threshold="queue") == settings.listener("book", "ORDERS.IN")
+    assert ListenerSettings() == settings.listener("other", "OTHER.IN")
+
+
+def test_a_variable_names_a_queue_with_underscores_for_dots(tmp_path: Path) -> None:
+    settings = load(environment={"MQFLOW_LISTENERS_ORDERS_IN_BACKOUT_THRESHOLD": "5"}, folder=tmp_path)
+
+    assert ListenerSettings(backout_threshold=5) == settings.listener("book", "ORDERS.IN")
+
+
+def test_a_listener_is_called_as_its_user_wrote_it(tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text(
+        '[listeners."ORDERS.IN"]\nconcurrency = 8\nunit_of_work = 4\n[listeners.book]\nconcurrency = 1\n'
+    )
+    variables = {"MQFLOW_LISTENERS_ORDERS_IN_CONCURRENCY": "2", "MQFLOW_LISTENERS_OTHER_IN_CONCURRENCY": "3"}
+
+    settings = load(environment=variables, folder=tmp_path)
+
+    assert [
+        'listeners."ORDERS.IN".concurrency',
+        'listeners."ORDERS.IN".unit_of_work',
+        "listeners.book.concurrency",
+        "listeners.OTHER_IN.concurrency",
+    ] == list(settings.sources)
+    assert ["ORDERS.IN", "book", "OTHER_IN"] == list(settings.listeners)
+    assert ListenerSettings(concurrency=2, unit_of_work=4) == settings.listener("handle", "ORDERS.IN")
+    assert ListenerSettings(concurrency=3) == settings.listener("handle", "OTHER.IN")
+
+
+def test_settings_made_in_the_source_find_a_listener_by_its_queue() -> None:
+    settings = Settings(listeners={"ORDERS.IN": ListenerSettings(concurrency=8)})
+
+    assert 8 == settings.listener("book", "ORDERS.IN").concurrency
+
+
+def test_a_listener_that_is_mistyped_is_told_and_one_of_another_application_is_not() -> None:
+    said = {
+        "ODERS.IN": ListenerSettings(),
+        "bok": ListenerSettings(),
+        "ORDERS.IN": ListenerSettings(),
+        "RATES": ListenerSettings(),
+    }
+
+    assert [
+        "The settings of the listener 'ODERS.IN' are for nobody here. Did you mean 'ORDERS.IN'?",
+        "The settings of the listener 'bok' are for nobody here. Did you mean 'book'?",
+    ] == list(mistyped_listeners(Settings(listeners=said), ["book", "ORDERS.IN"]))
+
+
+REFUSED = [
+    pytest.param("drain = 5", "drain from", "Did you mean drain_s?", id="a misspelt key"),
+    pytest.param("zzzqqq = 5", "zzzqqq", "There are url, user, password", id="a key like none there is"),
+    pytest.param("drain_s = -1", "drain_s", "takes a number from 0", id="out of range"),
+    pytest.param('drain_s = "soon"', "drain_s", "'soon' is not accepted", id="of the wrong kind"),
+    pytest.param('log_level = "loud"', "log_level", '"debug" or "error" or "info" or "warning"', id="not one of the words"),
+    pytest.param("ledger.record = 5", "ledger.record", '"all" or "nothing" or "troubled"', id="in a group"),
+    pytest.param("telemetry = 1", "telemetry", "true or false", id="a number for a truth value"),
+    pytest.param("listeners.X.speed = 1", "listeners.X.speed", "A listener takes concurrency", id="of a listener"),
+    pytest.param("listeners.X.time_limit_s = 0", "listeners.X.time_limit_s", "takes a number above 0", id="no time at all"),
+    pytest.param("listeners = 5", "listeners", "there is no such setting", id="a value where a table belongs"),
+    pytest.param('password = "hunter2"', "password", "use password_file, or MQFLOW_PASSWORD", id="a password in a file"),
+    pytest.param("x = [", "(all)", "cannot be read as TOML", id="no TOML"),
+    pytest.param('sources = "x"', "sources", "there is no such setting", id="what only load may set"),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "said"), REFUSED)
+def test_a_setting_that_cannot_be_used_is_refused_by_key_source_and_accepted_values(
+    tmp_path: Path, text: str, key: str, said: str
+) -> None:
+    file = tmp_path / "mqflow.toml"
+    file.write_text(text)
+
+    with pytest.raises(SettingsError) as refused:
+        load(environment={}, folder=tmp_path)
+
+    assert f"Setting {key}" in str(refused.value)
+    assert str(file) in str(refused.value)
+    assert said in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_variable_with_a_wrong_value_is_refused_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"drain_s from environment \(MQFLOW_DRAIN_S\): 'soon' is not accepted"):
+        load(environment={"MQFLOW_DRAIN_S": "soon"}, folder=tmp_path)
+
+
+def test_an_unknown_variable_is_a_warning_because_orchestrators_invent_such(tmp_path: Path) -> None:
+    settings = load(environment={"MQFLOW_DRAINS": "1", "OTHER": "x"}, folder=tmp_path)
+
+    assert ("MQFLOW_DRAINS is no setting and is ignored. Did you mean MQFLOW_DRAIN_S?",) == settings.warnings
+
+
+def test_a_variable_of_mqflow_that_is_no_applications_is_no_warning(tmp_path: Path) -> None:
+    """`mqflow standin run -- mqflow run app` would warn of what the first told the second."""
+    assert () == load(environment={"MQFLOW_STANDIN_URL": "embedded::memory:", "MQFLOW_TEST_URL": "x"}, folder=tmp_path).warnings
+
+
+def test_a_password_comes_from_its_file_and_is_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("hunter2\n")
+
+    settings = load(environment={"MQFLOW_PASSWORD_FILE": str(file)}, folder=tmp_path)
+
+    assert Secret("hunter2") == settings.password
+    assert "hunter2" not in f"{settings} {settings!r}"
+
+
+def test_a_password_from_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    settings = load(environment={"MQFLOW_PASSWORD": "a", "MQFLOW_PASSWORD_FILE": "/does/not/exist"}, folder=tmp_path)
+
+    assert Secret("a") == settings.password
+
+
+def test_a_password_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"password_file from environment .* cannot be read"):
+        load(environment={"MQFLOW_PASSWORD_FILE": "/does/not/exist"}, folder=tmp_path)
+
+
+def test_a_number_is_text_where_text_is_taken(tmp_path: Path) -> None:
+    assert "123" == load(environment={"MQFLOW_USER": "123"}, folder=tmp_path).user
+
+
+def test_a_url_set_from_outside_is_stronger_than_the_one_in_the_source(tmp_path: Path) -> None:
+    outside = load(environment={"MQFLOW_URL": "embedded:./outside"}, folder=tmp_path)
+
+    assert "embedded:./outside" == outside.url_over("embedded:./source")
+    assert "embedded:./source" == Settings().url_over("embedded:./source")
+    assert Settings().url == Settings().url_over(None)
+
+
+def test_delays_between_attempts_to_reconnect_are_written_as_mqclient_ini_does(tmp_path: Path) -> None:
+    settings = load(
+        environment={"MQFLOW_RECONNECT_DELAYS": "(500,100)(2000)", "MQFLOW_RECONNECT_LIMIT_S": "60"}, folder=tmp_path
+    )
+
+    assert (((0.5, 0.1), (2.0, 0.0)), 60.0) == (settings.reconnect.ladder, settings.reconnect.limit_s)
+
+
+def test_without_a_word_about_delays_they_are_those_of_jms_for_ever(tmp_path: Path) -> None:
+    settings = load(environment={}, folder=tmp_path)
+
+    assert (LADDER, None) == (settings.reconnect.ladder, settings.reconnect.limit_s)
+
+
+def test_delays_that_are_none_are_refused_with_their_place(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"Setting reconnect\.delays from environment \(MQFLOW_RECONNECT_DELAYS\): 'soon'"):
+        load(environment={"MQFLOW_RECONNECT_DELAYS": "soon"}, folder=tmp_path)

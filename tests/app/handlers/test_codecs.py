@@ -1,0 +1,159 @@
+"""From body to payload, whatever character set and headers it came with, and back."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqflow.app.handlers.codecs import decoder_for, encode
+from mqflow.app.handlers.message import Message
+from mqflow.app.handlers.outgoing import outgoing
+from mqflow.mqi import ccsid
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.headers import chain as headers
+from mqflow.mqi.headers import dead_letter, rfh2
+from mqflow.policy.poison.outcomes import UndecodableError
+
+
+class Order(msgspec.Struct):
+    number: int
+    customer: str
+
+
+ORDER = Order(7, "Grüße")
+
+
+def message(body: bytes, **descriptor: str | int) -> Message:
+    return Message(MessageDescriptor(**descriptor), body, "Q")  # type: ignore[arg-type]  # fields by name, of both types
+
+
+@pytest.mark.parametrize("character_set", [1208, 0, 819, 850, 37, 500, 1047, 1140, 1200, 13488])
+def test_json_decodes_from_every_character_set(character_set: int) -> None:
+    text = msgspec.json.encode(ORDER).decode()
+    body = text.encode() if character_set == 0 else ccsid.encode(text, character_set, big_endian=False)
+
+    decoded = decoder_for(Order)(message(body, format="MQSTR", ccsid=character_set, encoding=546))
+
+    assert ORDER == decoded
+
+
+def test_json_decodes_behind_a_chain_of_headers() -> None:
+    chain = (
+        dead_letter.DeadLetterHeader(reason=2053, destination_queue="IN"),
+        rfh2.RFH2(folders=(rfh2.Folder("usr", (rfh2.Property("tenant", "blue"),)),)),
+    )
+    start = MessageDescriptor(format="MQSTR", ccsid=1208)
+    descriptor, data = headers.join(start, chain, msgspec.json.encode(ORDER))
+
+    got = Message(descriptor, data, "Q")
+
+    assert (ORDER, {"tenant": "blue"}) == (decoder_for(Order)(got), got.properties)
+
+
+@pytest.mark.parametrize(
+    ("payload_type", "body", "descriptor"),
+    [
+        (Order, b"{", {}),
+        (Order, b'{"number":"x","customer":""}', {}),
+        (Order, b"\xff\xfe", {}),
+        (Order, b"[" * 100_000, {}),
+        (str, b"\xff\xff", {"format": "MQSTR", "ccsid": 1208}),
+        (str, b"abc", {"format": "MQSTR", "ccsid": 4711}),
+        (bytes, b"RFH no header", {"format": "MQHRF2"}),
+        (dict, b"short", {"format": "MQDEAD"}),
+    ],
+)
+def test_what_does_not_decode_is_one_kind_of_error_with_a_cause(
+    payload_type: type, body: bytes, descriptor: dict[str, str | int]
+) -> None:
+    with pytest.raises(UndecodableError) as refused:
+        decoder_for(payload_type)(message(body, **descriptor))
+
+    assert refused.value.__cause__ is not None
+    assert str(refused.value)
+
+
+class QuotingError(ValueError):
+    """Says its problems as the errors of pydantic do, which quote what stands in the body unless they are asked not to."""
+
+    def errors(self, *, include_url: bool, include_context: bool, include_input: bool) -> list[dict[str, Any]]:
+        quoted = {"input": "4111 1111 1111 1111"} if include_url or include_context or include_input else {}
+        return [{"loc": ("card", 0), "msg": "Input should be a valid integer", **quoted}, {"loc": (), "msg": "Too long"}]
+
+    def __str__(self) -> str:
+        return "card: Input should be a valid integer, input_value='4111 1111 1111 1111'"
+
+
+class Payment:
+    """A model as those of pydantic."""
+
+    @staticmethod
+    def model_validate_json(_: bytes) -> "Payment":
+        raise QuotingError
+
+
+def test_a_model_says_what_is_wrong_and_quotes_nothing_of_the_body() -> None:
+    with pytest.raises(UndecodableError) as refused:
+        decoder_for(Payment)(message(b'{"card":["4111 1111 1111 1111"]}'))
+
+    assert "card.0: Input should be a valid integer; the body: Too long" == str(refused.value)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["", "MQSTR", "MQHRF2", "MQDEAD", "MQHMDE", "MQIMS"]), st.integers(-4, 2000))
+def test_no_body_whatever_raises_anything_else(body: bytes, message_format: str, character_set: int) -> None:
+    for payload_type in (bytes, str, dict, Order):
+        try:
+            decoder_for(payload_type)(message(body, format=message_format, ccsid=character_set))
+        except UndecodableError:
+            continue
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (b"\x00", (b"\x00", "", 0)),
+        (bytearray(b"ab"), (b"ab", "", 0)),
+        ("Grüße", ("Grüße".encode(), "MQSTR", 1208)),
+        (Order(1, "A"), (b'{"number":1,"customer":"A"}', "MQSTR", 1208)),
+        ({"a": [1]}, (b'{"a":[1]}', "MQSTR", 1208)),
+    ],
+)
+def test_a_payload_becomes_body_format_and_character_set(payload: object, expected: tuple[bytes, str, int]) -> None:
+    assert expected == encode(payload)
+
+
+def test_what_bytes_are_is_said_by_the_descriptor_that_comes_with_them() -> None:
+    said = MessageDescriptor(format="MQSTR", ccsid=37, encoding=785)
+
+    of_bytes, of_text = (outgoing("Q", payload, descriptor=said).descriptor for payload in (b"\xc1", "A"))
+
+    assert said == of_bytes
+    assert ("MQSTR", 1208) == (of_text.format, of_text.ccsid)
+
+
+def test_what_is_not_wished_for_is_left_to_the_queue() -> None:
+    made = outgoing("Q", b"x").descriptor
+
+    assert (2, -1, -1, 8) == (made.persistence, made.priority, made.expiry_tenths, made.message_type)
+
+
+def test_wishes_become_fields_of_the_descriptor() -> None:
+    made = outgoing("Q", b"x", persistent=True, priority=3, expiry=1.25, reply_to="R", correlation_id=b"c" * 24).descriptor
+
+    assert (1, 3, 13, "R", 1, b"c" * 24) == (
+        made.persistence,
+        made.priority,
+        made.expiry_tenths,
+        made.reply_to_queue,
+        made.message_type,
+        made.correlation_id,
+    )
+
+
+@pytest.mark.parametrize("expiry", [0, -1, float("inf"), float("nan"), 10**9])
+def test_an_expiry_that_is_none_is_refused_before_anything_is_put(expiry: float) -> None:
+    with pytest.raises(MQIError, match=r"MQPUT on Q failed: MQRC_EXPIRY_ERROR \(2013\)"):
+        outgoing("Q", b"x", expiry=expiry)

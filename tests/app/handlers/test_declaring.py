@@ -1,0 +1,217 @@
+"""What an application may declare, and what it is told about what it may not."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mqflow import App, Backout, Batch, ConfigurationError, Context, Message, Reject, Retry
+from mqflow.app.channels.locate import locate
+from mqflow.testing.kit import QueueManagerKit
+
+
+async def plain(order: bytes) -> None:
+    """Handle nothing."""
+
+
+def declare(handler: Callable[..., Any], **options: Any) -> App:
+    app = App()
+    app.listener("IN", **options)(handler)
+    return app
+
+
+async def two_payloads(first: bytes, second: str) -> None:
+    """Take one too many."""
+
+
+async def no_annotation(order) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - the mistake that is tested
+    """Do not say what is wanted."""
+
+
+async def starred(*orders: bytes) -> None:
+    """Take any number."""
+
+
+async def unreadable(order: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821 - the mistake that is tested
+    """Name what is not there."""
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (two_payloads, "both 'first' and 'second' would be the payload; a handler takes one"),
+        (no_annotation, "parameter 'order' has no annotation. Annotate the payload"),
+        (starred, "a handler's parameters are plain names"),
+        (unreadable, "an annotation cannot be read: name 'Nowhere' is not defined"),
+    ],
+)
+def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handler: Callable[..., Any], said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        declare(handler)
+
+    assert handler.__qualname__ in str(refused.value)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"concurrency": 0}, "concurrency=0: it is 1 or more"),
+        ({"unit_of_work": -1}, "unit_of_work=-1: it is 1 or more"),
+        ({"time_limit_s": 0}, "time_limit_s=0: it is more than 0 seconds"),
+        ({"backout": 3}, "backout=3: it is a Backout, backout=Backout(...)"),
+        ({"batch": 10}, "batch=10: it is a Batch, batch=Batch(...)"),
+        ({"concurrency": "4"}, "concurrency='4': it is 1 or more"),
+        ({"strict_order": True, "concurrency": 2}, "strict_order means one message in flight"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused_with_what_would(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        declare(plain, **options)
+
+    assert said in str(refused.value)
+    assert "IN" in str(refused.value)
+
+
+def test_a_handler_behind_one_that_takes_everything_is_refused() -> None:
+    app = declare(plain)
+
+    with pytest.raises(ConfigurationError, match="takes every message of IN"):
+        app.listener("IN", where=lambda _: True)(plain)
+
+
+def test_two_handlers_of_one_queue_agree_on_its_options() -> None:
+    app = declare(plain, where=lambda _: True, concurrency=2)
+
+    with pytest.raises(ConfigurationError, match="IN has other options"):
+        app.listener("IN", concurrency=3)(plain)
+    app.listener("IN")(plain)
+
+    [listener] = app.listeners
+    assert (2, 2) == (listener.options.concurrency, len(listener.handlers))
+
+
+def test_a_batch_handler_is_alone_on_its_queue() -> None:
+    async def batch(orders: list[bytes]) -> None:
+        """Handle nothing."""
+
+    app = declare(batch)
+
+    with pytest.raises(ConfigurationError, match="the only one on its queue"):
+        app.listener("IN")(plain)
+
+
+def test_a_batch_is_not_filtered_message_by_message() -> None:
+    async def batch(orders: list[bytes]) -> None:
+        """Handle nothing."""
+
+    with pytest.raises(ConfigurationError, match="a batch is taken as it comes"):
+        declare(batch, where=lambda _: True)
+
+
+def mistaken(make: Callable[..., object], **values: object) -> Callable[[], object]:
+    """Return what makes it, whatever a type checker says of the values: not everybody asks one."""
+    return functools.partial(make, **values)
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (mistaken(Backout, threshold=-1), "'queue' (BOTHRESH), 0 for never, or a number above"),
+        (mistaken(Backout, threshold="3"), "threshold='3'): it takes 'queue' (BOTHRESH)"),
+        (mistaken(Backout, queue=None), "the name of a queue, or '' for none"),
+        (mistaken(Backout, pace=5), "pace=5): it takes a Pace"),
+        (mistaken(Backout, never_retry=[KeyError]), "it takes a tuple of exception classes"),
+        (mistaken(Backout, never_retry=KeyError), "it takes a tuple of exception classes"),
+        (mistaken(Backout, never_retry=(KeyError(),)), "it takes a tuple of exception classes"),
+        (mistaken(Backout, undecodable="requeue"), "it takes 'at-once' or 'redeliver'"),
+        (mistaken(Backout, behaviour="jms-listener"), "it takes a Behaviour"),
+        (mistaken(Batch, max=0), "max=0): it takes 1 or more messages"),
+        (mistaken(Batch, max="9"), "max='9'): it takes 1 or more messages"),
+        (mistaken(Batch, wait_ms=-1), "it takes 0 or more milliseconds"),
+        (mistaken(Retry, after=-1), "a timedelta or seconds, from 0 to 3162240000 (a century)"),
+        (mistaken(Retry, after=1e18), "Retry(after=1e+18): the pause is a timedelta or seconds, from 0 to"),
+        (mistaken(Retry, after=float("nan")), "a timedelta or seconds, from 0 to 3162240000 (a century)"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable[[], object], said: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the text is what is tested
+        build()
+
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("kafka://somewhere", "leads nowhere. A URL is embedded:FOLDER"),
+        ("ibmmq://host:1414/QM1", "a host needs a channel"),
+        ("embedded:./data?qmgr=no%20name", "cannot be the name of a queue manager"),
+        ("embedded:./data?queue=QM1", "queue is not known in a URL; only qmgr=NAME is"),
+        ("", "leads nowhere"),
+        ("embedded:?qmgr=QM1", "embedded::memory:?qmgr=NAME (in memory)"),
+    ],
+)
+def test_a_url_that_leads_nowhere_says_which_ones_lead_somewhere(url: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        locate(url)
+
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "path", "name"),
+    [
+        ("embedded:./data?qmgr=QM7", "embedded", "data", "QM7"),
+        ("embedded:/var/lib/qm", "embedded", "/var/lib/qm", "QM1"),
+        ("embedded::memory:?qmgr=T", "memory", None, "T"),
+        ("embedded+unix:/run/qm.sock?qmgr=QM1", "served", "/run/qm.sock", "QM1"),
+    ],
+)
+def test_a_url_says_what_kind_of_queue_manager_where_and_which(url: str, kind: str, path: str | None, name: str) -> None:
+    found = locate(url)
+
+    assert (kind, path, name) == (found.kind, None if found.path is None else str(found.path), found.queue_manager)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mq://app:hunter2@mq.example/QM1",
+        "embedded:./data?password=hunter2",
+        "embedded+tls://mq.example:1414/QM1?user=app&token=hunter2",
+        "ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/ccdt.json&chanel=X",
+        "ibmmq:///QM1?ccdt=https://app:hunter2@mq.example/ccdt.json&channel=X",
+    ],
+)
+def test_a_url_that_is_refused_shows_no_password(url: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        locate(url)
+
+    assert "hunter2" not in str(refused.value)
+
+
+async def test_an_application_runs_once_at_a_time_and_again_afterwards(mq: QueueManagerKit) -> None:
+    mq.define("IN")
+    app = declare(plain)
+
+    async with mq.run(app):
+        with pytest.raises(ConfigurationError, match="is running already"):
+            async with mq.run(app):
+                pass
+    async with mq.run(app):
+        assert 1 == len(app.listeners)
+
+
+@pytest.mark.anyio
+async def test_the_function_below_a_decorator_stays_what_it_was() -> None:
+    app = App()
+
+    @app.listener("IN")
+    @app.publisher("OUT")
+    async def handler(order: bytes, message: Message, ctx: Context) -> bytes:
+        raise Reject("called by hand")
+
+    with pytest.raises(Reject, match="called by hand"):
+        await handler(b"", None, None)

@@ -1,0 +1,225 @@
+"""A put that its caller gives up before it has ended: what is told is true, and the next unit of work has nothing of it.
+
+On a session with a thread the verb goes on. anyio's cancellation waits for its end; asyncio's own goes through every shield.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
+
+from mqflow import App, Context
+from mqflow.app.errors import DeliveryOverError
+from mqflow.app.handlers.outgoing import Outgoing, Send
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.events import Disposed, Event, InDoubt, Settled
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.policy.poison.disposition import Completed, Failed, Settlement
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import Connection, GetOptions, Got, Put
+
+WAIT_S = 10
+
+
+class Told(list[Event]):
+    """What an application told."""
+
+    def __call__(self, event: Event) -> None:
+        self.append(event)
+
+
+class Slow:
+    """A connection on which a put of "slow", or the commit after it, ends when it is told to."""
+
+    def __init__(self, behind: Connection, manager: "SlowQueueManager") -> None:
+        self._behind = behind
+        self._manager = manager
+        self._put_slow = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+        put = self._behind.put(handle, descriptor, body, options, context=context)
+        self._put_slow = body == b"slow"
+        self._dawdle("put")
+        return put
+
+    def get(self, handle: Any, options: GetOptions) -> Got | None:
+        return self._behind.get(handle, replace(options, wait_ms=min(options.wait_ms, 20)))  # so that a stop is heard soon
+
+    def commit(self) -> None:
+        self._dawdle("commit")
+        self._put_slow = False
+        self._behind.commit()
+
+    def _dawdle(self, verb: str) -> None:
+        if self._put_slow and self._manager.dawdles_in == verb:
+            self._manager.under_way.set()
+            self._manager.may_end.wait(WAIT_S)
+
+
+class SlowQueueManager:
+    """The embedded queue manager, as one that makes its callers wait."""
+
+    name = "QM1"
+
+    def __init__(self, dawdles_in: str) -> None:
+        self.behind = EmbeddedQueueManager("QM1")
+        self.dawdles_in = dawdles_in
+        self.under_way, self.may_end = threading.Event(), threading.Event()
+        for queue in ("IN", "OUT", "BOQ"):
+            attributes = QueueAttributes(name=queue, backout_threshold=1, backout_requeue_queue="BOQ")
+            self.behind.administration.define(attributes)
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        return cast("Connection", Slow(self.behind.connect(application_name=application_name, user=user), self))
+
+    async def give_up(self, cancel: Callable[[], object]) -> None:
+        """Cancel once the verb is under way, and let that end afterwards."""
+        await anyio.to_thread.run_sync(self.under_way.wait, WAIT_S)
+        cancel()
+        await checkpoint()
+        self.may_end.set()
+
+    def on(self, queue: str) -> list[bytes]:
+        """Take what is on the queue."""
+        connection = self.behind.connect()
+        handle = connection.open(queue, OpenOption.INPUT_SHARED)
+        return [got.body for got in iter(lambda: connection.get(handle, GetOptions()), None)]
+
+
+async def _until(true: Callable[[], object]) -> None:
+    with anyio.fail_after(WAIT_S):
+        while not true():  # noqa: ASYNC110 - of a thread
+            await anyio.sleep(0.005)
+
+
+async def _run(app: App, manager: SlowQueueManager, *bodies: str, units: int) -> list[Event]:
+    """Give the application these messages, and stop when so many units of work have ended."""
+    told: list[Event] = []
+    app.hooks.append(lambda event: told.append(event))  # noqa: PLW0108 - a hook is called by keyword too
+    async with app.running(manager):
+        for body in bodies:
+            await app.put("IN", body)
+        await _until(lambda: sum(isinstance(event, Settled) for event in told) >= units)
+    return told
+
+
+def test_a_put_that_asyncio_gave_up_fails_its_handler_and_is_in_nobodys_unit_of_work() -> None:
+    app, manager = App(), SlowQueueManager("put")
+
+    @app.listener("IN")
+    async def handle(body: str, ctx: Context) -> None:
+        if body == "first":
+            putting = asyncio.create_task(ctx.put("OUT", b"slow"))
+            await manager.give_up(putting.cancel)
+            try:
+                await putting
+            except asyncio.CancelledError:
+                return  # as `asyncio.timeout` with a handler that goes on without its put
+        await ctx.put("OUT", b"second")
+
+    told = asyncio.run(_run(app, manager, "first", "second", units=2))
+
+    assert [b"second"] == manager.on("OUT")
+    assert [b"first"] == [body.rpartition(b">")[2] for body in manager.on("BOQ")]
+    [moved] = [event for event in told if isinstance(event, Disposed)]
+    assert isinstance(moved.outcome, Failed)
+    assert "nobody knows whether it took effect" in moved.outcome.text
+    outcomes = [(event.settlement, type(event.outcome)) for event in told if isinstance(event, Settled)]
+    assert [(Settlement.BACKOUT, Failed), (Settlement.COMMIT, Completed)] == outcomes
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_put_in_a_cancel_scope_has_ended_when_the_scope_has_and_counts(backend: str) -> None:
+    app, manager = App(), SlowQueueManager("put")
+    came_back: list[bool] = []
+
+    @app.listener("IN")
+    async def handle(body: str, ctx: Context) -> None:
+        async with anyio.create_task_group() as group:
+            with anyio.CancelScope() as scope:
+                group.start_soon(manager.give_up, scope.cancel)
+                await ctx.put("OUT", b"slow")
+                came_back.append(True)
+
+    told = anyio.run(lambda: _run(app, manager, "first", units=1), backend=backend)
+
+    assert [True] == came_back
+    assert [b"slow"] == manager.on("OUT")
+    assert [Settlement.COMMIT] == [event.settlement for event in told if isinstance(event, Settled)]
+
+
+@pytest.mark.parametrize("verb", ["put", "commit"])
+def test_an_application_s_put_that_asyncio_gave_up_is_not_in_the_next_and_a_commit_is_told_in_doubt(verb: str) -> None:
+    told = Told()
+    app, manager = App(hooks=[told]), SlowQueueManager(verb)
+
+    async def main() -> None:
+        async with app.running(manager, listen=False):
+            putting = asyncio.create_task(app.put("OUT", b"slow"))
+            await manager.give_up(putting.cancel)
+            with pytest.raises(asyncio.CancelledError):
+                await putting
+            await app.put("OUT", b"next")
+
+    asyncio.run(main())
+
+    assert ([b"next"] if verb == "put" else [b"slow", b"next"]) == sorted(manager.on("OUT"), reverse=True)
+    doubts = [event for event in told if isinstance(event, InDoubt)]
+    assert (0 if verb == "put" else 1) == len(doubts)
+    assert all(len(doubt.put_message_ids) == 1 for doubt in doubts)
+
+
+class Dawdling:
+    """Publish middleware that takes its time over some messages."""
+
+    def __init__(self) -> None:
+        self.may_end = anyio.Event()
+
+    async def publish(self, message: Outgoing, call_next: Send) -> Put:
+        if message.body == b"ghost":
+            await self.may_end.wait()
+        return await call_next(message)
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+async def test_what_middleware_holds_back_until_its_delivery_is_over_is_not_put(mq: QueueManagerKit) -> None:
+    for queue in ("OUT", "IN"):
+        mq.define(queue)
+    middleware, refused = Dawdling(), list[BaseException]()
+    app = App(middleware=[middleware])
+
+    async def left_behind(put: Callable[..., Awaitable[Put]]) -> None:
+        try:
+            await put("OUT", b"ghost")
+        except DeliveryOverError as error:
+            refused.append(error)
+
+    async with anyio.create_task_group() as group:
+
+        @app.listener("IN")
+        async def handle(body: bytes, ctx: Context) -> None:
+            if body == b"first":
+                group.start_soon(left_behind, ctx.put)
+                await anyio.sleep(1)  # it has begun
+                return
+            middleware.may_end.set()
+            await anyio.sleep(1)
+
+        async with mq.run(app):
+            await mq.put("IN", b"first")
+            await anyio.sleep(2)
+            await mq.put("IN", b"second")
+            await anyio.sleep(5)
+
+    assert [] == mq.browse("OUT")
+    assert 1 == len(refused)

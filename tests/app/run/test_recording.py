@@ -1,0 +1,289 @@
+"""Records of decisions: one for each, there if and only if the decision is, and none at all where nobody asked for them."""
+
+import anyio
+import pytest
+
+from mqflow import App, Reject, Retry
+from mqflow.app.config.settings import Settings
+from mqflow.events import Warned
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition_record import (
+    DISPOSITION_QUEUE,
+    FORMAT,
+    RECORDS_MAX,
+    DispositionRecord,
+    RecordOutcome,
+    many_from_bytes,
+)
+from mqflow.runtime.listener.worker_records import HEARTBEAT_S
+from mqflow.testing.faults import Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import GetOptions
+
+pytestmark = pytest.mark.mq_backend("asyncio", "trio")
+
+ON = Settings(disposition_queue=DISPOSITION_QUEUE)
+COMMITTED, ROLLED_BACK, BACKED_OUT = RecordOutcome.COMMITTED, RecordOutcome.ROLLED_BACK, RecordOutcome.BACKED_OUT
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.define("BOQ")
+    mq.define("IN", bothresh=3, boqname="BOQ")
+    mq.define(DISPOSITION_QUEUE)
+
+
+def failing(*bad: str, settings: Settings = ON, **options: int) -> App:
+    """An application that fails on these payloads."""
+    app = App(name="orders", settings=settings)
+
+    @app.listener("IN", **options)  # type: ignore[arg-type]  # those that are numbers
+    def on_order(payload: str) -> None:
+        if payload in bad:
+            raise ValueError(f"order {payload} of customer 4711 is no good")
+
+    return app
+
+
+async def recorded(mq: QueueManagerKit, app: App, seconds: float = 30.0) -> list[DispositionRecord]:
+    async with mq.run(app):
+        await anyio.sleep(seconds)
+    return [each for found in await mq.drain(DISPOSITION_QUEUE, at_least=0) for each in many_from_bytes(found.data)]
+
+
+def decisions(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int | None]]:
+    return [(each.outcome, each.backout_count) for each in records if each.outcome is not RecordOutcome.HEARTBEAT]
+
+
+async def test_nothing_is_recorded_where_nobody_asked(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "good")
+
+    assert [] == await recorded(mq, failing(settings=Settings()))
+
+
+async def test_a_message_that_was_handled_has_one_record(mq: QueueManagerKit) -> None:
+    put = await mq.put("IN", "good", persistent=True, correlation_id=b"c" * 24)
+
+    found = [each for each in await recorded(mq, failing()) if each.outcome is COMMITTED]
+
+    [record] = found
+    assert (put.descriptor.message_id, b"c" * 24) == (record.msg_id, record.correl_id)
+    assert ("QM1", "IN", "on_order", 0, 4) == (record.qmgr, record.queue, record.handler, record.backout_count, record.msg_len)
+    assert record.put_ts is not None
+    assert record.get_ts is not None
+    assert record.done_ts is not None
+    assert record.put_ts <= record.get_ts + 10_000  # PutTime is cut to hundredths
+    assert record.get_ts <= record.done_ts
+    assert record.exc_class is None
+
+
+async def test_a_poison_message_has_a_record_for_each_of_its_deliveries(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "bad")
+
+    found = await recorded(mq, failing("bad"))
+
+    assert [(ROLLED_BACK, 0), (ROLLED_BACK, 1), (BACKED_OUT, 2)] == decisions(found)
+    last = found[[each.outcome for each in found].index(BACKED_OUT)]
+    assert ("BOQ", 3, "BOQ", "ValueError") == (last.target_queue, last.bothresh, last.boqname, last.exc_class)
+    assert "order bad of customer 4711 is no good" == last.exc_message
+    assert 1 == mq.depth("BOQ")
+
+
+async def test_a_text_that_is_no_unicode_is_told_as_far_as_it_is(mq: QueueManagerKit) -> None:
+    """A file name in another encoding, say. Once it ended the whole application."""
+    await mq.put("IN", "bad")
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN")
+    def on_order(payload: str) -> None:
+        raise FileNotFoundError(f"{payload}: caf\udce9")
+
+    found = await recorded(mq, app)
+
+    assert {"bad: caf\\udce9"} == {each.exc_message for each in found if each.exc_class}
+    assert (0, 1) == (mq.depth("IN"), mq.depth("BOQ"))
+
+
+async def test_the_same_trouble_has_the_same_print_and_no_two_records_the_same_name(mq: QueueManagerKit) -> None:
+    for number in range(3):
+        await mq.put("IN", f"bad{number}")
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN")
+    def on_order(payload: str) -> None:
+        raise ValueError(f"no customer {len(payload) * 1_000 + int(payload[-1])}")
+
+    found = await recorded(mq, app)
+
+    assert 1 == len({each.exc_fingerprint for each in found if each.exc_class})
+    assert 9 == len(decisions(found))
+    assert len(found) == len({each.disp_id for each in found})
+
+
+async def test_in_a_longer_unit_only_the_culprit_is_said_to_have_failed(mq: QueueManagerKit) -> None:
+    for body in ("one", "bad", "three"):
+        await mq.put("IN", body)
+
+    found = await recorded(mq, failing("bad", unit_of_work=3))
+
+    assert {"ValueError"} == {each.exc_class for each in found if each.exc_class}
+    assert 2 == sum(each.outcome is COMMITTED for each in found)
+    assert 1 == sum(each.outcome is BACKED_OUT for each in found)
+
+
+@pytest.mark.parametrize(
+    ("boq", "expected", "reason"),
+    [("NOT.THERE", RecordOutcome.DEAD_LETTERED, Reason.BACKOUT_THRESHOLD_REACHED), ("BOQ", BACKED_OUT, None)],
+)
+async def test_the_record_says_where_the_message_went_and_why(
+    mq: QueueManagerKit, boq: str, expected: RecordOutcome, reason: int | None
+) -> None:
+    mq.mqsc(f"ALTER QLOCAL(IN) BOQNAME({boq})", "DEFINE QLOCAL(DLQ)", "ALTER QMGR DEADQ(DLQ)")
+    await mq.put("IN", "bad")
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN")
+    def on_order(payload: str) -> None:
+        raise Reject(payload)
+
+    found = await recorded(mq, app)
+
+    [last] = [each for each in found if each.outcome is expected]
+    assert last.target_queue == ("DLQ" if reason else "BOQ")
+    assert bool(reason) == bool(last.mqrc)
+
+
+@pytest.mark.parametrize("moment", Moment)
+@pytest.mark.parametrize("unit_of_work", [1, 2, 4])
+async def test_a_record_is_there_if_and_only_if_its_decision_is(mq: QueueManagerKit, unit_of_work: int, moment: Moment) -> None:
+    for number in range(6):
+        await mq.put("IN", f"{number}", persistent=True)
+    mq.faults.add(Fault(verb="MQCMIT", nth=3 if unit_of_work == 1 else 2, moment=moment))
+
+    found = await recorded(mq, failing(unit_of_work=unit_of_work), seconds=60)
+
+    committed = [each.msg_id for each in found if each.outcome is COMMITTED]
+    assert 6 == len(committed)
+    assert 6 == len(set(committed))
+    assert 0 == mq.depth("IN")
+
+
+@pytest.mark.parametrize(("count", "expected"), [(3, [3]), (RECORDS_MAX + 1, [RECORDS_MAX, 1])])
+async def test_the_records_of_a_unit_of_work_share_messages(mq: QueueManagerKit, count: int, expected: list[int]) -> None:
+    for number in range(count):
+        await mq.put("IN", f"{number}")
+    async with mq.run(failing(unit_of_work=count)):
+        await anyio.sleep(1)
+
+    messages = [many_from_bytes(found.data) for found in await mq.drain(DISPOSITION_QUEUE)]
+
+    assert expected == [len(records) for records in messages if records[0].outcome is COMMITTED]
+    assert count + 1 == len({each.disp_id for records in messages for each in records})  # and the heartbeat
+
+
+async def test_a_queue_that_refuses_records_holds_no_message_up(mq: QueueManagerKit) -> None:
+    mq.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) PUT(DISABLED)")
+    for _ in range(3):
+        await mq.put("IN", "good")
+    await mq.put("IN", "bad")
+
+    found = await recorded(mq, failing("bad"))
+
+    assert [] == found
+    assert (0, 1) == (mq.depth("IN"), mq.depth("BOQ"))
+    assert 1 == sum("decisions are not recorded" in event.text for event in mq.told(Warned))
+
+
+async def test_an_idle_worker_says_once_a_minute_that_it_is_there(mq: QueueManagerKit) -> None:
+    found = await recorded(mq, failing(), seconds=HEARTBEAT_S * 3.5)
+
+    beats = [each.event_ts for each in found if each.outcome is RecordOutcome.HEARTBEAT]
+    assert 4 == len(beats)
+    assert all(each.msg_id is None for each in found)
+    assert {"orders/on_order#0"} == {each.consumer for each in found}
+
+
+async def test_the_format_tells_a_record(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "good")
+    async with mq.run(failing()):
+        await anyio.sleep(1)
+
+    assert {FORMAT} == {found.descriptor.format for found in await mq.drain(DISPOSITION_QUEUE)}
+
+
+async def test_a_message_that_no_queue_takes_is_left_and_said_to_be(mq: QueueManagerKit) -> None:
+    mq.mqsc("ALTER QLOCAL(IN) BOQNAME(NOT.THERE)", "ALTER QMGR DEADQ(' ')")
+    await mq.put("IN", "bad")
+
+    found = await recorded(mq, failing("bad"))
+
+    assert RecordOutcome.LEFT in {each.outcome for each in found}
+    assert 1 == mq.depth("IN")
+
+
+async def test_a_message_that_waits_on_the_staging_queue_is_deferred(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "later", persistent=True)
+    app = App(name="orders", settings=ON)
+    seen: list[str] = []
+
+    @app.listener("IN")
+    def on_order(payload: str) -> None:
+        seen.append(payload)
+        if len(seen) == 1:
+            raise Retry("not yet", after=20)
+
+    found = await recorded(mq, app, seconds=60)
+
+    [deferred] = [each for each in found if each.outcome is RecordOutcome.DEFERRED]
+    assert (20_000, "Retry") == (deferred.delay_req_ms, deferred.exc_class)
+    assert deferred.due_ts is not None
+    assert deferred.done_ts is not None
+    assert 20_000_000 == deferred.due_ts - deferred.done_ts
+    assert 1 == sum(each.outcome is COMMITTED for each in found)
+
+
+def handlings(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, bool]]:
+    """What was recorded of which delivery, and whether it says that a handler had it."""
+    return [(each.outcome, each.done_ts is not None) for each in records if each.outcome is not RecordOutcome.HEARTBEAT]
+
+
+async def test_a_message_found_to_be_poison_was_not_handled_by_that_delivery(mq: QueueManagerKit) -> None:
+    """So that attempts are counted, and not guessed from BOTHRESH: what its neighbours cost a message is in no threshold."""
+    mq.mqsc("ALTER QLOCAL(IN) BOTHRESH(1)")
+    await mq.put("IN", "bad")
+    connection = mq.queue_manager.connect()
+    handle = connection.open("IN", OpenOption.INPUT_SHARED)
+    assert connection.get(handle, GetOptions(options=GetOption.SYNCPOINT)) is not None
+    connection.backout()
+    connection.disconnect()
+
+    assert [(BACKED_OUT, False)] == handlings(await recorded(mq, failing("bad")))
+
+
+async def test_a_message_rejected_at_once_was_handled(mq: QueueManagerKit) -> None:
+    await mq.put("IN", "bad")
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN")
+    def on_order(payload: str) -> None:
+        raise Reject(payload)
+
+    assert [(BACKED_OUT, True)] == handlings(await recorded(mq, app))
+
+
+@pytest.mark.parametrize(("unit_of_work", "expected"), [(1, [True]), (2, [True, False])])
+async def test_a_deferred_delivery_is_told_of_once(mq: QueueManagerKit, unit_of_work: int, expected: list[bool]) -> None:
+    for body in ("good", "bad")[-unit_of_work:]:
+        await mq.put("IN", body, persistent=True)
+    app = App(name="orders", settings=ON)
+
+    @app.listener("IN", unit_of_work=unit_of_work)
+    def on_order(payload: str) -> None:
+        if payload == "bad":
+            raise Retry("later", after=3_600)
+
+    found = [each for each in await recorded(mq, app) if each.exc_class]
+
+    assert expected == [each.done_ts is not None for each in found]
+    assert RecordOutcome.DEFERRED is found[-1].outcome

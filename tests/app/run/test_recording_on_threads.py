@@ -1,0 +1,102 @@
+"""Records where sessions have threads, of a queue manager that blocks or is served: put there, told of on the event loop."""
+
+import threading
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mqflow import App
+from mqflow.app.config.settings import Settings
+from mqflow.cli.processes.queue_manager_process import Hosting, host
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.events import Event, Warned
+from mqflow.mqi.options import OpenOption
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, many_from_bytes
+from mqflow.testing.defining import carry_out
+from mqflow.verbs import GetOptions
+
+ON = Settings(disposition_queue=DISPOSITION_QUEUE)
+
+
+class Plain:
+    """The same queue manager, as one that blocks: it gets sessions with threads."""
+
+    def __init__(self, inner: EmbeddedQueueManager) -> None:
+        self.name = inner.name
+        self.connect = inner.connect
+
+
+def define(queue_manager: EmbeddedQueueManager, *queues: str) -> None:
+    carry_out(queue_manager.administration, [f"DEFINE QLOCAL('{queue}') DEFPSIST(YES)" for queue in queues])
+
+
+def recorded(queue_manager: EmbeddedQueueManager) -> Sequence[DispositionRecord]:
+    connection = queue_manager.connect()
+    handle = connection.open(DISPOSITION_QUEUE, OpenOption.INPUT_SHARED)
+    unit = iter(lambda: connection.get(handle, GetOptions()), None)
+    read = list(chain.from_iterable(many_from_bytes(got.body) for got in unit))
+    return [each for each in read if each.outcome is not RecordOutcome.HEARTBEAT]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("queues", [("IN", DISPOSITION_QUEUE), ("IN",)], ids=["recorded", "refused"])
+def test_a_consumer_records_on_its_thread_and_hooks_stay_on_the_loop(backend: str, queues: Sequence[str]) -> None:
+    threads: list[int] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Warned):
+            threads.append(threading.get_ident())
+
+    app = App(name="orders", settings=ON, hooks=[note])
+
+    async def main(queue_manager: EmbeddedQueueManager) -> None:
+        async with app.running(Plain(queue_manager)):
+            await app.put("IN", b"one")
+            async with app.consumer("IN") as consumer:
+                await consumer.receive()
+                await consumer.backout()
+                await consumer.receive()
+                await consumer.commit()
+
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        define(queue_manager, *queues)
+        anyio.run(main, queue_manager, backend=backend)
+
+        if DISPOSITION_QUEUE in queues:
+            told = [(each.outcome, each.backout_count) for each in recorded(queue_manager)]
+            assert [(RecordOutcome.ROLLED_BACK, 0), (RecordOutcome.COMMITTED, 1)] == told
+            assert [] == threads
+        else:
+            assert [threading.get_ident()] == threads
+
+
+def test_who_serves_a_queue_manager_records_what_it_releases(tmp_path: Path) -> None:
+    """Of the applications that send with a delay none is there when it is over."""
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as queue_manager:
+        define(queue_manager, "LATER", DISPOSITION_QUEUE)
+    users = UsersFile(tmp_path / "users", bytes)
+    wanted = Hosting(name="QM1", folder=tmp_path, addresses=(), users=users, disposition_queue=DISPOSITION_QUEUE)
+    app = App(f"embedded+unix:{tmp_path / 'served.sock'}?qmgr=QM1", settings=Settings())
+    active = anyio.Event()
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(host, wanted, lambda said: active.set() if "is active" in said else None)
+            await active.wait()
+            async with app.running():
+                await app.put("LATER", b"x", delay=0.01)
+                async with app.consumer("LATER") as consumer:
+                    assert await consumer.receive(wait_ms=60_000) is not None
+                    await consumer.commit()
+            group.cancel_scope.cancel()
+
+    anyio.run(main)
+
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path)) as queue_manager:
+        [record] = recorded(queue_manager)
+    assert (RecordOutcome.RELEASED, "LATER", "mqflow qmgr/delay processor") == (record.outcome, record.queue, record.consumer)

@@ -1,0 +1,155 @@
+"""How an application ends that is told to, once, twice, a third time; and what it does not wait for."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.abc import TaskStatus
+
+from mqflow import App
+from mqflow.app.config.settings import Settings
+from mqflow.app.run.signals import EXIT_CUT_OFF, run_until_signal
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.events import Event, Warned
+from mqflow.runtime.application import Runtime
+from mqflow.runtime.hooks import Broadcast
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@pytest.fixture
+def _signals_as_they_were() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def again() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("stuck_in", ["on_start", "on_stop"])
+@pytest.mark.usefixtures("_signals_as_they_were")
+def test_a_second_signal_cuts_off_what_an_application_waits_for_at_its_start_and_end(
+    backend: str, stuck_in: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "mqflow")
+    app, third = App("embedded::memory:", settings=Settings()), []
+    told = threading.Event()
+
+    def stop() -> None:
+        told.set()
+        app.stop()
+
+    async def waits_for_ever() -> None:
+        again()
+        try:
+            while stuck_in == "on_start" and not told.is_set():  # noqa: ASYNC110 - two at once would be one
+                await anyio.sleep(0.001)
+            if stuck_in == "on_start":
+                again()
+            await anyio.sleep_forever()
+        finally:
+            third.append(signal.getsignal(signal.SIGTERM))
+
+    if stuck_in == "on_start":
+        app.on_start(waits_for_ever)
+    else:
+        app.on_start(again)
+        app.on_stop(waits_for_ever)
+
+    assert EXIT_CUT_OFF == anyio.run(run_until_signal, app.running, stop, backend=backend)
+
+    assert "functions of on_start or on_stop, or the lifespan, are cut off" in caplog.text
+    assert [signal.SIG_DFL] == third  # so the next one ends the process where it stands
+
+
+class Stubborn:
+    """A service that is in the midst of something when it is to stop."""
+
+    def __init__(self) -> None:
+        self.name = "stubborn service"
+        self.stopping = anyio.Event()
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        task_status.started()
+        await anyio.sleep_forever()
+
+    def stop(self) -> None:
+        self.stopping.set()
+
+
+class Brief(Stubborn):
+    """A service that ends at once, as a DLQ handler whose WAIT is over."""
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        task_status.started()
+
+
+@pytest.mark.parametrize("how", ["told twice", "drained"])
+@pytest.mark.anyio
+async def test_a_service_that_does_not_end_is_cut_off_and_named(how: str) -> None:
+    stubborn, said = Stubborn(), list[str]()
+
+    def note(event: Event) -> None:
+        if isinstance(event, Warned):
+            said.append(event.text)
+
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        runtime = Runtime(
+            queue_manager,
+            [],
+            broadcast=Broadcast([note]),
+            clock=SYSTEM_CLOCK,
+            random=SYSTEM_RANDOM,
+            runner=THREADS,
+            application_name="orders",
+            services=[lambda _: Brief(), lambda _: stubborn],
+        )
+
+        async def tell_again() -> None:
+            await stubborn.stopping.wait()
+            assert runtime.cancel()
+
+        drain_s = 0.01 if how == "drained" else 3_600
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group, runtime.running(drain_s=drain_s):
+                if how == "told twice":
+                    group.start_soon(tell_again)
+
+    assert runtime.cut_off
+    assert ["Cut off before the end: stubborn service. What is not committed is on its queue again."] == said
+    assert not runtime.cancel()
+
+
+def test_a_plain_handler_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import os, signal, time\n"
+        "from mqflow import App\n"
+        "from mqflow.mqi.attributes.queue import QueueAttributes\n"
+        "app = App('embedded::memory:?qmgr=QM1')\n"
+        "@app.on_start\n"
+        "async def put():\n"
+        "    app.queue_manager.administration.define(QueueAttributes(name='IN'))\n"
+        "    await app.put('IN', 'one')\n"
+        "@app.listener('IN')\n"
+        "def handle(body: str) -> None:\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    time.sleep(3600)\n"
+    )
+    words = [sys.executable, "-m", "mqflow", "run", "app:app", "--drain", "0"]
+
+    ended = subprocess.run(words, cwd=tmp_path, timeout=60, capture_output=True, text=True, check=False)
+
+    assert EXIT_CUT_OFF == ended.returncode, ended.stderr
+    assert "Cut off before the end: listener handle" in ended.stderr

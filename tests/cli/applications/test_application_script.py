@@ -1,0 +1,291 @@
+"""What `mqflow mqsc module:app` prints: with it the application runs as a user that may do nothing else, and not with less."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mqflow import App
+from mqflow.app.errors import RequestTimeoutError
+from mqflow.cli.main import main
+from mqflow.events import Warned
+from mqflow.mqi.errors import MQIError
+from mqflow.testing.kit import QueueManagerKit
+
+NAME = "app_that_needs_little"
+OPTIONS = (
+    *("--user", "orders", "--put", "LATER", "--put", "ASK", "--get", "PULLED", "--request", "--delay"),
+    *("--publish", "News/Today", "--publish", "Prices/Oil"),
+)
+DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
+APPLICATION = """
+from mqflow import App, Backout, Pace
+
+CALM = Pace(first_s=1, factor=1, max_s=1, jitter=0)
+app = App(name="orders")
+confirm = app.publisher("ORDERS.OUT")
+
+
+@app.listener("ORDERS.IN", backout=Backout(threshold=2, queue="ORDERS.BOQ", pace=CALM))
+@confirm
+async def handle(body: bytes) -> bytes:
+    if body == b"poison":
+        raise ValueError("bad data")
+    return body
+
+
+@app.listener("ASK", backout=Backout(threshold=1, queue="", pace=CALM))
+async def answer(body: bytes) -> bytes:
+    return body.upper()
+
+
+@app.listener(topic="Prices/#", durable="desk-1", backout=Backout(threshold=1, queue="PRICES.BOQ", pace=CALM))
+async def price(body: bytes) -> None:
+    if body == b"poison":
+        raise ValueError("bad data")
+    await app.put("LATER", body, delay=1)
+
+
+@app.listener(topic="News/Today", backout=Backout(threshold=1, pace=CALM))
+async def news(body: bytes) -> None:
+    await app.put("LATER", body, delay=1)
+"""
+
+Printed = Callable[..., Result]
+
+
+@pytest.fixture
+def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Printed]:
+    """Run `mqflow mqsc` on the application, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("MQFLOW_URL", "embedded::memory:?qmgr=QM1")
+    (tmp_path / f"{NAME}.py").write_text(APPLICATION)
+
+    def run(*options: str) -> Result:
+        return CliRunner().invoke(main, ["mqsc", f"{NAME}:app", *options])
+
+    yield run
+    sys.modules.pop(NAME, None)
+
+
+def commands(result: Result) -> list[str]:
+    assert 0 == result.exit_code, result.output
+    return [line for line in result.stdout.splitlines() if not line.startswith("*")]
+
+
+def test_the_commands_are_those_the_application_needs(printed: Printed) -> None:
+    assert [
+        "DEFINE QLOCAL('ORDERS.IN') BOTHRESH(2) BOQNAME('ORDERS.BOQ')",
+        "DEFINE QLOCAL('ORDERS.BOQ')",
+        "DEFINE QLOCAL('ASK') BOTHRESH(1)",
+        "DEFINE QLOCAL('PRICES.BOQ')",
+        "DEFINE QLOCAL('ORDERS.OUT')",
+        "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(CONNECT,INQ)",
+        "SET AUTHREC PROFILE('ORDERS.IN') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET,INQ)",
+        "SET AUTHREC PROFILE('ORDERS.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)",
+        "SET AUTHREC PROFILE('ASK') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(GET,INQ)",
+        "SET AUTHREC PROFILE('SYSTEM.BASE.TOPIC') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(RESUME,SUB)",
+        "SET AUTHREC PROFILE('PRICES.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)",
+        "SET AUTHREC PROFILE('ORDERS.OUT') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PUT)",
+    ] == commands(printed("--user", "orders"))
+
+
+def test_a_group_may_be_allowed_instead_of_a_user(printed: Printed) -> None:
+    assert "SET AUTHREC OBJTYPE(QMGR) GROUP('desk') AUTHADD(CONNECT,INQ)" in commands(printed("--group", "desk"))
+    assert 2 == printed("--group", "desk", "--user", "orders").exit_code
+
+
+def test_settings_are_stronger_than_what_is_declared(printed: Printed, tmp_path: Path) -> None:
+    (tmp_path / "mqflow.toml").write_text(
+        'user = "setter"\n[listeners."ORDERS.IN"]\nbackout_threshold = 7\nbackout_requeue_queue = "OTHER.BOQ"\n'
+    )
+
+    lines = commands(printed())
+
+    assert "DEFINE QLOCAL('ORDERS.IN') BOTHRESH(7) BOQNAME('OTHER.BOQ')" == lines[0]
+    assert "SET AUTHREC PROFILE('OTHER.BOQ') OBJTYPE(QUEUE) PRINCIPAL('setter') AUTHADD(PASSALL,PUT)" in lines
+    assert not [line for line in lines if "ORDERS.BOQ" in line]
+
+
+def test_what_is_there_already_is_looked_up_and_not_defined(printed: Printed, tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path / 'data'}?qmgr=QM1"
+    script = (
+        "DEFINE QLOCAL('BASE') BOTHRESH(3) BOQNAME('BASE.BOQ')\nDEFINE QLOCAL('BASE.BOQ')\n"
+        f"DEFINE QALIAS('PULLED') TARGET('BASE')\nALTER QMGR DEADQ({DLQ})"
+    )
+    assert 0 == CliRunner().invoke(main, ["mqsc", "--url", url], input=script).exit_code
+
+    lines = commands(printed("--user", "orders", "--get", "PULLED", "--url", url))
+
+    of_orders = "OBJTYPE(QUEUE) PRINCIPAL('orders')"
+    assert not [line for line in lines if line.startswith("DEFINE") and ("BASE" in line or "PULLED" in line)]
+    assert {
+        f"SET AUTHREC PROFILE('PULLED') {of_orders} AUTHADD(GET,INQ)",
+        f"SET AUTHREC PROFILE('BASE') {of_orders} AUTHADD(INQ)",
+        f"SET AUTHREC PROFILE('BASE.BOQ') {of_orders} AUTHADD(PASSALL,PUT)",
+        f"SET AUTHREC PROFILE('{DLQ}') {of_orders} AUTHADD(PASSALL,PUT)",
+    } <= set(lines)
+
+
+@pytest.mark.parametrize("arguments", [("queues.mqsc",), ("--user", "orders"), ("nothing.mqsc", "--put", "Q")])
+def test_what_is_neither_a_file_nor_an_application_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert 2 == CliRunner().invoke(main, ["mqsc", *arguments], input="").exit_code
+
+
+def test_topic_objects_that_are_there_are_used_with_the_models_they_name(printed: Printed, tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path / 'data'}?qmgr=QM1"
+    script = (
+        "DEFINE QMODEL('NEWS.MODEL') DEFTYPE(TEMPDYN) BOTHRESH(2) BOQNAME('NEWS.BOQ')\n"
+        "DEFINE TOPIC('PRICES') TOPICSTR('Prices')\nDEFINE TOPIC('NEWS') TOPICSTR('News') MNDURMDL('NEWS.MODEL')"
+    )
+    assert 0 == CliRunner().invoke(main, ["mqsc", "--url", url], input=script).exit_code
+
+    result = printed("--user", "orders", "--publish", "Sports", "--url", url)
+
+    assert [
+        "SET AUTHREC PROFILE('PRICES') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(RESUME,SUB)",
+        "SET AUTHREC PROFILE('NEWS') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(SUB)",
+        "SET AUTHREC PROFILE('SYSTEM.BASE.TOPIC') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(PUB)",
+    ] == [line for line in commands(result) if "OBJTYPE(TOPIC)" in line]
+    assert "SET AUTHREC PROFILE('NEWS.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)" in commands(result)
+    assert "SYSTEM.BASE.TOPIC stands above every topic" in result.stdout
+
+
+# -- it is enough, and not too much
+
+
+def prepared(mq: QueueManagerKit, script: str) -> App:
+    """Define what the script says, on a queue manager that has nothing yet but a dead-letter queue."""
+    mq.mqsc(f"ALTER QMGR DEADQ({DLQ})", *script.splitlines())
+    app = importlib.import_module(NAME).app
+    assert isinstance(app, App)
+    return app
+
+
+async def everything_it_does(mq: QueueManagerKit, app: App) -> None:
+    """Use each authority once; raises where one is missing."""
+    async with mq.run(app, user="orders"):
+        await mq.put("ORDERS.IN", b"good")
+        [out] = await mq.drain("ORDERS.OUT", within_s=10)
+        assert b"good" == out.data
+        await mq.put("ORDERS.IN", b"poison")
+        await mq.drain("ORDERS.BOQ", within_s=20)
+        assert b"WHO" == await app.request("ASK", b"who", reply=bytes, timeout_s=10)
+        await everything_about_topics(mq, app)
+        await app.put("LATER", b"x", delay=5)
+        await mq.drain("LATER", within_s=20)
+        await mq.put("PULLED", b"y")
+        async with app.consumer("PULLED") as consumer:
+            assert await consumer.receive(wait_ms=5_000) is not None
+            await consumer.backout()
+            assert await consumer.receive(wait_ms=5_000) is not None
+        mq.mqsc("ALTER QLOCAL('ORDERS.BOQ') PUT(DISABLED)")
+        await mq.put("ORDERS.IN", b"poison")
+        await mq.drain(DLQ, within_s=20)
+    async with mq.run(app, user="orders"):
+        """The durable subscription is there now, and resumed."""
+    assert [] == mq.told(Warned)
+
+
+async def everything_about_topics(mq: QueueManagerKit, app: App) -> None:
+    for topic in ("Prices/Oil", "News/Today"):
+        await app.publish(topic, b"x")
+        await mq.drain("LATER", within_s=20)
+    await app.publish("Prices/Oil", b"poison")
+    await mq.drain("PRICES.BOQ", within_s=20)
+
+
+@pytest.fixture
+def script(printed: Printed) -> str:
+    return printed(*OPTIONS, "--dead-letter-queue", DLQ).stdout
+
+
+@pytest.mark.mq_backend("asyncio", "trio")
+async def test_on_an_empty_queue_manager_the_script_is_enough(mq: QueueManagerKit, script: str) -> None:
+    await everything_it_does(mq, prepared(mq, script))
+
+
+@pytest.mark.mq_backend("asyncio")
+async def test_it_is_enough_for_records_of_decisions_too(
+    mq: QueueManagerKit, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MQFLOW.DISPOSITION")
+    lines = printed(*OPTIONS, "--dead-letter-queue", DLQ).stdout
+
+    await everything_it_does(mq, prepared(mq, lines))
+
+    assert "SET AUTHREC PROFILE('MQFLOW.DISPOSITION') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PUT)" in lines
+    assert mq.depth("MQFLOW.DISPOSITION")
+
+
+GRANTED = {
+    ("QMGR", "SELF"): "CONNECT INQ",
+    ("QUEUE", "ORDERS.IN"): "GET INQ",
+    ("QUEUE", "ORDERS.BOQ"): "PASSALL PUT",
+    ("QUEUE", DLQ): "PASSALL PUT",
+    ("QUEUE", "ASK"): "GET INQ PUT",
+    ("QUEUE", "ORDERS.OUT"): "PUT",
+    ("QUEUE", "PULLED"): "GET INQ",
+    ("QUEUE", "LATER"): "INQ PUT",
+    ("QUEUE", "SYSTEM.DEFAULT.MODEL.QUEUE"): "GET",
+    ("QUEUE", "SYSTEM.DDELAY.LOCAL.QUEUE"): "PUT",
+    ("QUEUE", "PRICES.BOQ"): "PASSALL PUT",
+    ("TOPIC", "SYSTEM.BASE.TOPIC"): "PUB RESUME SUB",
+}
+
+
+def test_what_is_taken_away_below_is_all_there_is(mq: QueueManagerKit, script: str) -> None:
+    prepared(mq, script)
+
+    records = mq.queue_manager.administration.authorities.records()
+    assert GRANTED == {
+        (record.kind.value, record.profile): " ".join(sorted(record.authorities))
+        for record in records
+        if record.entity == "orders"
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "profile", "authority"),
+    [pytest.param(*where, word, id=f"{word} on {where[1]}") for where, words in GRANTED.items() for word in words.split()],
+)
+@pytest.mark.mq_backend("asyncio")  # what is granted is asked by the queue manager, whatever the loop
+async def test_without_any_one_of_them_something_fails(
+    mq: QueueManagerKit, script: str, kind: str, profile: str, authority: str
+) -> None:
+    app = prepared(mq, script)
+    mq.mqsc(f"SET AUTHREC PROFILE('{profile}') OBJTYPE({kind}) PRINCIPAL('orders') AUTHRMV({authority})")
+
+    with pytest.raises((AssertionError, MQIError, RequestTimeoutError)):
+        await everything_it_does(mq, app)
+
+
+def test_a_dlq_handler_needs_its_queue_and_the_queues_its_rules_name(printed: Printed, tmp_path: Path) -> None:
+    (tmp_path / "rules.txt").write_text(
+        "INPUTQ('HANDLED.DLQ')\n"
+        "REASON(2053) ACTION(RETRY)\n"
+        "REASON(2035) ACTION(FWD) FWDQ('SECURITY.DLQ')\n"
+        "REPLYQ(?*) ACTION(FWD) FWDQ(&REPLYQ)\n"
+        "ACTION(FWD) FWDQ('REST.DLQ') PUTAUT(CTX)\n"
+    )
+    with (tmp_path / f"{NAME}.py").open("a") as file:
+        file.write('app.dead_letter_handler("rules.txt")\n')
+
+    lines = commands(printed("--user", "orders"))
+
+    of_orders = "OBJTYPE(QUEUE) PRINCIPAL('orders')"
+    assert "DEFINE QLOCAL('HANDLED.DLQ')" in lines
+    assert "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('orders') AUTHADD(ALTUSR,CONNECT,INQ)" in lines
+    assert {
+        f"SET AUTHREC PROFILE('HANDLED.DLQ') {of_orders} AUTHADD(BROWSE,GET)",
+        f"SET AUTHREC PROFILE('SECURITY.DLQ') {of_orders} AUTHADD(PASSALL,PUT)",
+        f"SET AUTHREC PROFILE('REST.DLQ') {of_orders} AUTHADD(PASSALL,PUT)",
+    } == {line for line in lines if ".DLQ" in line and line.startswith("SET")}

@@ -1,0 +1,311 @@
+"""run, explain, why and init: an application from nothing to the story of a poison message."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+APP = """
+import os
+from mqflow import App
+app = App(name="orders")
+
+@app.listener("ORDERS.IN")
+async def book(order: dict[str, int]) -> None:
+    os.write(1, f"booked {order['n']}\\n".encode())  # one write: workers share the pipe
+"""
+
+
+@pytest.fixture
+def orders(queues: None, tmp_path: Path) -> None:
+    """Write an application into the current folder."""
+    (tmp_path / "orders_app.py").write_text(APP)
+
+
+def run_until(words: str, times: int, *arguments: str) -> tuple[str, int]:
+    """Run `mqflow run` until a line says this so many times, then send SIGTERM; return what it printed and its exit code."""
+    command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line)
+            if words in line and sum(words in each for each in lines) == times:  # one signal: a second one cuts off
+                process.send_signal(signal.SIGTERM)
+        return "".join(lines), process.wait()
+
+
+def test_run_books_what_is_there_and_drains_at_sigterm(run: Run, orders: None) -> None:
+    run("put", "ORDERS.IN", '{"n":1}', '{"n":2}')
+
+    printed, code = run_until("booked", 2)
+
+    assert 0 == code, printed
+    assert 3 == run("get", "ORDERS.IN").exit_code
+
+
+def test_other_commands_reach_the_queue_manager_of_an_application_that_runs(run: Run, orders: None) -> None:
+    command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ) as process:
+        assert process.stdout is not None
+        try:
+            lines = iter(process.stdout.readline, "")
+            assert any("Listening" in line for line in lines)
+            put = run("put", "ORDERS.IN", '{"n":7}')
+            assert 0 == put.exit_code, put.output
+            assert any("booked 7" in line for line in lines)
+            assert "ORDERS.IN" in run("mqsc", stdin="DISPLAY QLOCAL(ORDERS.IN) CURDEPTH").stdout
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+    assert 0 == process.returncode
+
+
+def test_workers_share_the_queue_manager_and_all_drain_at_sigterm(run: Run, orders: None) -> None:
+    run("put", "ORDERS.IN", *(f'{{"n":{n}}}' for n in range(20)))
+
+    printed, code = run_until("booked", 20, "--workers", "2")
+
+    assert 0 == code, printed
+    assert sorted(range(20)) == sorted(int(n) for n in re.findall(r"booked (\d+)", printed))
+    assert 3 == run("get", "ORDERS.IN").exit_code
+
+
+def test_a_worker_that_cannot_start_stops_them_all(run: Run, orders: None, tmp_path: Path) -> None:
+    (tmp_path / "orders_app.py").write_text(
+        "import sys\nfrom mqflow import App\n" + APP + "\nif '.sock' in ' '.join(sys.argv): del app"  # in the workers
+    )
+
+    printed, code = run_until("never", 1, "--workers", "2", "--url", "embedded::memory:")
+
+    assert 2 == code
+    assert "has no App called app" in printed
+
+
+def test_why_tells_the_story_of_a_poison_message(run: Run, orders: None) -> None:
+    message_id = run("put", "ORDERS.IN", "no json", '{"n":1}').stdout.split()[0]
+    run_until("booked", 1)
+
+    told = run("why", message_id)
+
+    assert 0 == told.exit_code, told.stderr
+    assert "Delivery 1: book got it from ORDERS.IN (7 bytes)." in told.stdout
+    assert "threshold 1 (BOTHRESH of ORDERS.IN)" in told.stdout
+    assert "move it to ORDERS.BOQ: done." in told.stdout
+    assert told.stdout == run("why", message_id, "--url", "embedded+unix:data/served.sock?qmgr=QM1").stdout
+
+
+def test_browse_says_why_a_message_is_on_the_backout_queue(run: Run, orders: None) -> None:
+    run("put", "ORDERS.IN", "no json", '{"n":1}')
+    run_until("booked", 1)
+
+    shown = run("browse", "ORDERS.BOQ").stdout
+
+    assert "It was moved here from ORDERS.IN (QM1)" in shown
+    assert "Its last handling by book ended undecodable" in shown
+
+
+def test_why_without_a_ledger_says_what_one_is(run: Run, queues: None) -> None:
+    result = run("why", "41")
+
+    assert 1 == result.exit_code
+    assert "There is no decision ledger at data/decisions.db" in result.stderr
+
+
+def test_why_of_a_queue_manager_elsewhere_says_what_to_set(run: Run) -> None:
+    result = run("why", "41", "--url", "embedded+tls://mq.example:1414/QM1")
+
+    assert 2 == result.exit_code
+    assert "MQFLOW_LEDGER_FILE" in result.stderr
+
+
+def test_explain_says_where_the_threshold_was_set(run: Run, orders: None) -> None:
+    shown = run("explain", "orders_app:app")
+
+    assert re.search(r"backout threshold +1 +BOTHRESH of ORDERS.IN", shown.stdout), shown.output
+    assert re.search(r"backout requeue queue +ORDERS.BOQ +BOQNAME of ORDERS.IN", shown.stdout)
+
+
+def test_explain_warns_of_a_queue_without_a_threshold(run: Run, orders: None) -> None:
+    run("mqsc", stdin="ALTER QLOCAL('ORDERS.IN') BOTHRESH(0)")
+
+    assert "ORDERS.IN has no backout threshold" in run("explain", "orders_app:app").stderr
+
+
+def test_explain_of_a_listener_on_a_topic_names_the_model_that_decides(run: Run, orders: None, tmp_path: Path) -> None:
+    (tmp_path / "desk_app.py").write_text(
+        "from mqflow import App\napp = App()\n"
+        "@app.listener(topic='Prices/#', durable='desk-1', selector='cents > 0')\n"
+        "async def book(body: bytes) -> None:\n    pass\n"
+    )
+    model = "DEFINE QMODEL(DESK.MODEL) DEFTYPE(PERMDYN) BOTHRESH(4)"
+    run("mqsc", stdin=f"{model}\nDEFINE TOPIC(PRICES) TOPICSTR('Prices') MDURMDL(DESK.MODEL)")
+
+    shown = run("explain", "desk_app:app")
+
+    assert re.search(r"Prices/# +value", shown.stdout), shown.output
+    assert re.search(r"subscription +durable, desk-1 +source", shown.stdout)
+    assert re.search(r"selector +cents > 0 +source", shown.stdout)
+    assert re.search(r"backout threshold +4 +BOTHRESH of DESK.MODEL", shown.stdout)
+
+
+def test_explain_says_where_delayed_messages_wait_and_who_delivers_them(run: Run, orders: None) -> None:
+    shown = run("explain", "orders_app:app").stdout
+
+    for words in ("SYSTEM.DDELAY.LOCAL.QUEUE", "whoever has the queue manager open", "more than 5 s"):
+        assert words in shown
+
+
+def test_explain_says_which_dead_letters_are_handled(run: Run, orders: None, tmp_path: Path) -> None:
+    (tmp_path / "dead_app.py").write_text(
+        "from mqflow import App\nfrom mqflow.policy.dead_letters.rules import Action\n\napp = App()\n"
+        "dead = app.dead_letter_handler('rules.tbl', queue='DEAD')\n"
+        "app.dead_letter_handler('ends.tbl')\n"
+        "@dead.rule(Action.DISCARD)\ndef is_old(letter): return True\n"
+    )
+    (tmp_path / "rules.tbl").write_text("RETRYINT(30)\nACTION(RETRY)")
+    (tmp_path / "ends.tbl").write_text("WAIT(NO)\nACTION(RETRY)")
+
+    shown = run("explain", "dead_app:app")
+
+    assert re.search(r"dead letters on DEAD +2 rules, every 30 s, for ever +source", shown.stdout), shown.output
+    assert re.search(r"dead letters on DEADQ +1 rule, every 60 s, until there is nothing to do +source", shown.stdout)
+
+
+def test_unsubscribe_ends_a_durable_subscription(run: Run, orders: None) -> None:
+    run("mqsc", stdin="DEFINE SUB('desk-1') TOPICSTR('Prices') DESTCLAS(MANAGED)")
+
+    ended = run("unsubscribe", "desk-1")
+    again = run("unsubscribe", "desk-1")
+
+    assert (0, "desk-1 is over.") == (ended.exit_code, ended.stdout.strip()), ended.output
+    assert "MQRC_NO_SUBSCRIPTION" in again.stderr
+
+
+def test_explain_config_names_the_source_of_each_setting(run: Run, orders: None) -> None:
+    shown = run("explain", "orders_app:app", "--config").stdout
+
+    assert re.search(r"url +embedded:./data\?qmgr=QM1 +environment \(MQFLOW_URL\)", shown)
+    assert re.search(r"drain_s +25.0 +default", shown)
+    assert re.search(r"telemetry +false +default", shown)
+    for said_nowhere in ("user", "password", "reconnect.limit_s"):
+        assert re.search(rf"\n{said_nowhere} +not set +default", shown)
+
+
+def test_a_listener_s_settings_are_shown_by_the_name_they_were_given_and_a_mistyped_one_is_told(
+    run: Run, orders: None, tmp_path: Path
+) -> None:
+    (tmp_path / "mqflow.toml").write_text('[listeners."ODERS.IN"]\nconcurrency = 8\n')
+    (tmp_path / "mistyped_app.py").write_text(APP)  # a module that no other test has imported
+
+    configuration = run("explain", "mistyped_app:app", "--config").stdout
+    explained = run("explain", "mistyped_app:app").stderr
+    output, code = run_until("Listening", 1)
+
+    assert re.search(r'listeners."ODERS.IN".concurrency +8 ', configuration)
+    assert 'listeners."ODERS.IN".concurrency by' in run("doctor").stdout
+    said = "The settings of the listener 'ODERS.IN' are for nobody here. Did you mean 'ORDERS.IN'?"
+    assert f"warning: {said}" in explained
+    assert (0, 1) == (code, output.count(said))
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "said"),
+    [
+        ("import os\nraise RuntimeError('boom')", 1, "{name}.py, line 2: RuntimeError: boom."),
+        ("import {name}x", 1, "{name}.py, line 1: ModuleNotFoundError: No module named '{name}x'."),
+        ("import a_tool_that_is_not_there", 1, "{name}.py, line 1: ModuleNotFoundError: No module named 'a_tool_that"),
+        ("import json\njson.loads('')", 1, "{name}.py, line 2: JSONDecodeError: Expecting value"),
+        ("app = (", 1, "SyntaxError: '(' was never closed ({name}.py, line 1)."),
+        ("from mqflow import App\nApp().listener('')", 2, "a queue or a topic is needed"),
+    ],
+)
+def test_what_goes_wrong_at_the_import_is_told_with_its_line(
+    run: Run, tmp_path: Path, source: str, code: int, said: str
+) -> None:
+    name = f"broken_{abs(hash(source))}"  # a module that no other test has imported
+    (tmp_path / f"{name}.py").write_text(source.replace("{name}", name))
+
+    result = run("run", f"{name}:app")
+
+    assert code == result.exit_code, result.output
+    assert said.replace("{name}", name) in result.stderr
+    assert 1 == len(result.stderr.splitlines())
+
+
+def test_a_queue_that_is_mistyped_is_told_once(run: Run, orders: None, tmp_path: Path) -> None:
+    (tmp_path / "misspelt_app.py").write_text(APP.replace("ORDERS.IN", "ODERS.IN"))
+
+    result = run("run", "misspelt_app:app")
+
+    assert 1 == result.exit_code
+    assert 1 == result.stderr.count("MQRC_UNKNOWN_OBJECT_NAME")
+
+
+def test_a_variable_that_is_no_setting_is_told_by_explain(run: Run, orders: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQFLOW_DRIAN_S", "3")
+    monkeypatch.delitem(sys.modules, "orders_app", raising=False)
+
+    assert (
+        "warning: MQFLOW_DRIAN_S is no setting and is ignored. Did you mean MQFLOW_DRAIN_S?"
+        in run("explain", "orders_app:app").stderr
+    )
+
+
+def test_an_application_that_is_not_there_is_wrong_usage(run: Run) -> None:
+    result = run("run", "no_such_module:app")
+
+    assert 2 == result.exit_code
+    assert "there is no module no_such_module" in result.stderr
+
+
+def test_init_makes_an_application_whose_test_passes(run: Run, tmp_path: Path) -> None:
+    made = run("init", "greeter")
+
+    assert 0 == made.exit_code
+    pytest_of_its_own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "greeter", "greeter"]
+    tested = subprocess.run(pytest_of_its_own, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "2 passed" in tested.stdout, tested.stdout + tested.stderr
+
+
+def test_the_containerfile_of_init_installs_what_the_project_depends_on(run: Run, tmp_path: Path) -> None:
+    run("init", "greeter")
+    lines = (tmp_path / "greeter" / "Containerfile").read_text().splitlines()
+    [command] = [line.removeprefix("RUN python ").removesuffix(" \\") for line in lines if line.startswith("RUN python ")]
+
+    said = subprocess.run(
+        ["sh", "-c", f"{sys.executable} {command}"], cwd=tmp_path / "greeter", capture_output=True, text=True, check=True
+    ).stdout
+
+    assert "mqflow[cli]\n" == said
+
+
+def test_init_overwrites_nothing(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("mine")
+
+    result = run("init", ".")
+
+    assert 2 == result.exit_code
+    assert "mine" == (tmp_path / "app.py").read_text()
+    assert not (tmp_path / "test_app.py").exists()
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(run: Run, queues: None, tmp_path: Path) -> None:
+    script = tmp_path / "long.mqsc"
+    script.write_text("DISPLAY QUEUE(*) ALL\n" * 200)
+    command = [sys.executable, "-m", "mqflow.cli", "mqsc", str(script)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert b"" == said

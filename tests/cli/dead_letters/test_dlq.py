@@ -1,0 +1,347 @@
+"""`mqflow dlq`: the tables, arguments, report and exit codes of runmqdlq. `facts` are the numbers it is known by."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mqflow.app.config.settings import Settings
+from mqflow.cli.dead_letters.run import _Watched
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.dead_letters.rules import Action
+from mqflow.runtime.dead_letters.handler import Rules
+from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.verbs import GetOptions
+from tests.cli.conftest import Run
+
+DLQ = "DEAD.LETTERS"
+WAITING = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=60_000)
+QUEUES = f"""
+DEFINE QLOCAL('{DLQ}') DEFPSIST(YES)
+DEFINE QLOCAL('OTHER') DEFPSIST(YES)
+DEFINE QLOCAL('SHUT') PUT(DISABLED)
+ALTER QMGR DEADQ('{DLQ}')
+"""
+
+
+@pytest.fixture
+def dead(run: Run, queues: None, tmp_path: Path) -> None:
+    """Two messages for ORDERS.IN, one for SHUT, one without an MQDLH."""
+    assert 0 == run("mqsc", stdin=QUEUES).exit_code
+    persistent = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        connection = queue_manager.connect()
+        for body, queue in ((b"one", "ORDERS.IN"), (b"two", "ORDERS.IN"), (b"three", "SHUT")):
+            put_dead_letter(connection, DLQ, body, reason=Reason.Q_FULL, queue=queue, descriptor=persistent)
+        connection.put1(DLQ, persistent, b"four", PutOption.NO_SYNCPOINT)
+
+
+pytestmark = pytest.mark.usefixtures("dead")
+
+
+def on(run: Run, queue: str) -> list[str]:
+    return [json.loads(line)["body"] for line in run("browse", queue, "--json").stdout.splitlines()]
+
+
+def test_a_table_on_stdin_handles_the_dead_letter_queue_of_the_queue_manager(run: Run) -> None:
+    result = run("dlq", "run", stdin="WAIT(NO)\nREASON(MQRC_Q_FULL) DESTQ('ORDERS.*') ACTION(RETRY)\n")
+
+    assert 0 == result.exit_code
+    assert ["one", "two"] == on(run, "ORDERS.IN")
+    assert ["three", "four"] == on(run, DLQ)
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"AMQ8708: Handling {DLQ} of QM1."
+    assert any(line.startswith(f"AMQ8721: A message on {DLQ} does not begin with an MQDLH") for line in lines)
+    assert lines[-1].startswith("AMQ8709")
+    assert "line 2: 2 messages, 0 failed attempts" in result.stderr
+
+
+def test_with_the_setting_each_action_has_a_record(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL(MQFLOW.DISPOSITION)").exit_code
+    monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MQFLOW.DISPOSITION")
+
+    run("dlq", "run", stdin="WAIT(NO)\nDESTQ('ORDERS.*') ACTION(RETRY)\nACTION(FWD) FWDQ(SHUT)\n")
+
+    told = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
+    assert [("redriven", "ORDERS.IN")] * 2 + [("left", DLQ)] == [(one["outcome"], one["queue"]) for one in told]
+    assert 2051 == told[-1]["mqrc"]
+
+
+def test_a_put_that_is_refused_is_reported_with_line_and_reason(run: Run) -> None:
+    result = run("dlq", "run", DLQ, stdin="WAIT(NO)\nDESTQ(SHUT) ACTION(RETRY)\n")
+
+    [failed] = [line for line in result.stdout.splitlines() if line.startswith("AMQ8722")]
+    assert "line 2" in failed
+    assert "MQRC_PUT_INHIBITED (2051)" in failed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "table", "left"),
+    [
+        pytest.param(("OTHER", "QM1"), f"INPUTQ({DLQ}) INPUTQM(QM9) WAIT(NO)\nACTION(DISCARD)", 4, id="arguments first"),
+        pytest.param((), "INPUTQ(OTHER) INPUTQM(QM1) WAIT(NO)\nACTION(DISCARD)", 4, id="then INPUTQ and INPUTQM"),
+        pytest.param((), "INPUTQ(' ') WAIT(NO)\nACTION(DISCARD)", 1, id="then DEADQ"),
+        pytest.param((" ",), "INPUTQ(OTHER) WAIT(NO)\nACTION(DISCARD)", 1, id="facts: a name of blanks is DEADQ at once"),
+    ],
+)
+def test_which_queue_is_handled(run: Run, arguments: tuple[str, ...], table: str, left: int) -> None:
+    assert 0 == run("dlq", "run", *arguments, stdin=table).exit_code
+    assert left == len(on(run, DLQ))
+
+
+ENDS = [
+    pytest.param((), "ACTION(X)\nRETRY(0)", 0x58, "AMQ8758: 3 errors", id="facts: 8758, errors in the input"),
+    pytest.param((), "", 0x50, "AMQ8750", id="facts: 8750, no valid input"),
+    pytest.param(("NOBODY",), "ACTION(RETRY)", 0x45, "AMQ8745", id="facts: 8745, the queue cannot be opened"),
+    pytest.param(("OTHER", "QM9"), "ACTION(RETRY)", 0x41, "AMQ8741", id="facts: 8741, cannot connect"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "table", "code", "said"), ENDS)
+def test_how_it_ends(run: Run, arguments: tuple[str, ...], table: str, code: int, said: str) -> None:
+    result = run("dlq", "run", *arguments, stdin=table)
+
+    assert code == result.exit_code
+    assert said in result.stdout
+    assert 4 == len(on(run, DLQ))
+
+
+def test_every_error_is_shown_with_its_place(run: Run) -> None:
+    result = run("dlq", "run", stdin="ACTION(RETRI)\nFORMAT() ACTION(RETRY)\n")
+
+    assert "line 1, column 8: AMQ8747: ACTION does not take 'RETRI'." in result.stdout
+    assert "    FORMAT() ACTION(RETRY)\n          ^\n" in result.stdout
+
+
+def test_the_first_line_is_the_password_of_the_user(run: Run) -> None:
+    result = run("dlq", "run", "-u", "amelie", stdin="secret\nWAIT(NO)\nACTION(FWD) FWDQ(OTHER)\n")
+
+    assert 0 == result.exit_code
+    assert 3 == len(on(run, "OTHER"))
+
+
+def test_the_password_on_stdin_comes_before_the_one_in_the_settings(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("another")
+    monkeypatch.setenv("MQFLOW_PASSWORD_FILE", "secret")
+    monkeypatch.setenv("MQFLOW_USER", "bert")
+    used: list[Settings] = []
+
+    def reach(_: str, *, settings: Settings) -> None:
+        used.append(settings)
+        raise error_for(Reason.NOT_AUTHORIZED, "MQCONNX")
+
+    monkeypatch.setattr("mqflow.cli.dead_letters.run.reach_queue_manager", reach)
+
+    result = run("dlq", "run", "-u", "amelie", stdin="secret\nACTION(RETRY)")
+
+    assert 0x41 == result.exit_code
+    [settings] = used
+    assert settings.password is not None
+    assert ("amelie", "secret", "") == (settings.user, settings.password.reveal(), settings.password_file)
+
+
+def test_a_table_in_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rules.tbl").write_text("WAIT(NO)\nACTION(DISCARD)\n")
+
+    assert 0 == run("dlq", "run", "--rules", "rules.tbl", "--reload").exit_code
+    assert ["four"] == on(run, DLQ)
+
+
+def test_reload_without_a_file_is_wrong_usage(run: Run) -> None:
+    assert 2 == run("dlq", "run", "--reload", stdin="ACTION(RETRY)").exit_code
+
+
+def test_a_file_that_changes_is_gone_by_and_one_with_errors_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rules.tbl"
+    path.write_text("ACTION(RETRY)")
+    gone_by: list[Rules] = []
+    handler = SimpleNamespace(reload=gone_by.append)
+    watched = _Watched(path, handler)  # type: ignore[arg-type]  # only what it calls
+
+    for text in ("ACTION(DISCARD)", "ACTION(X)", "ACTION(DISCARD)"):
+        path.write_text(text)
+        os.utime(path, ns=(len(text), len(text)))
+        watched._next_at = 0.0
+        watched.look()
+
+    assert [Action.DISCARD, Action.DISCARD] == [rules.matchers[0].rule.action for rules in gone_by]
+    said = capsys.readouterr().out
+    assert "has errors: the rules of before go on" in said
+    assert "AMQ8747" in said
+
+
+@pytest.mark.parametrize("unreadable", ["in another encoding", "a folder"])
+def test_a_file_that_cannot_be_read_any_more_ends_no_handler(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], unreadable: str
+) -> None:
+    path = tmp_path / "rules.tbl"
+    path.write_text("ACTION(RETRY)")
+    gone_by: list[Rules] = []
+    watched = _Watched(path, SimpleNamespace(reload=gone_by.append))  # type: ignore[arg-type]  # only what it calls
+
+    if unreadable == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes("ACTION(FWD) FWDQ('\xfc')".encode("latin-1"))
+    os.utime(path, ns=(7, 7))
+    watched.look()
+
+    assert [] == gone_by
+    assert "cannot be read: the rules of before go on" in capsys.readouterr().out
+
+
+def test_sigterm_ends_a_handler_that_waits_for_ever(tmp_path: Path) -> None:
+    table = tmp_path / "rules.tbl"
+    table.write_text("WAIT(YES)\nACTION(DISCARD)\n")
+    command = [sys.executable, "-m", "mqflow.cli", "dlq", "run", "--rules", str(table)]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("AMQ8708")
+        while not process.stdout.readline().startswith("AMQ8721"):  # told when the end of the queue is reached
+            pass
+        process.send_signal(signal.SIGTERM)
+        left = process.stdout.read()
+
+    assert 0 == process.returncode
+    assert left.startswith("AMQ8709")
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedQueueManager]:
+    """A queue manager with a dead-letter queue, which commands reach at a socket, and a SIGTERM that ends no test."""
+    monkeypatch.setenv("MQFLOW_URL", f"embedded+unix:{tmp_path / 'a.sock'}?qmgr=QM1")
+    monkeypatch.setenv("MQFLOW_RECONNECT_DELAYS", "(10)")
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        for name in (DLQ, "ORDERS.IN"):
+            queue_manager.administration.define(QueueAttributes(name=name))
+        yield queue_manager
+    signal.signal(signal.SIGTERM, before)
+
+
+def died(queue_manager: EmbeddedQueueManager, body: bytes) -> None:
+    put_dead_letter(queue_manager.connect(), DLQ, body, reason=Reason.Q_FULL, queue="ORDERS.IN")
+
+
+def arrival(queue_manager: EmbeddedQueueManager) -> bytes:
+    """Return the next message that the handler has put back."""
+    connection = queue_manager.connect()
+    got = connection.get(connection.open("ORDERS.IN", OpenOption.INPUT_SHARED), WAITING)
+    assert got is not None
+    connection.disconnect()
+    return got.body
+
+
+def test_a_handler_goes_on_when_its_queue_manager_comes_back(run: Run, served: EmbeddedQueueManager, tmp_path: Path) -> None:
+    arrived: list[bytes] = []
+
+    def outage() -> None:
+        try:
+            for body in (b"before", b"after"):
+                with closing(serve(served, tmp_path / "a.sock")):
+                    serving.set()
+                    died(served, body)
+                    arrived.append(arrival(served))
+                    if body == b"after":
+                        os.kill(os.getpid(), signal.SIGTERM)
+                        ended.wait(60)
+        finally:
+            serving.set()
+
+    serving, ended = threading.Event(), threading.Event()
+    away = threading.Thread(target=outage, daemon=True)
+    away.start()
+    serving.wait(60)
+    result = run("dlq", "run", DLQ, stdin="WAIT(YES)\nACTION(RETRY)\n")
+    ended.set()
+    away.join(60)
+
+    assert [b"before", b"after"] == arrived
+    assert 0 == result.exit_code, result.output
+    assert "The connection is lost." in result.stderr
+    assert "QM1 is reached again: the handler goes on" in result.stderr
+    assert "line 2: 2 messages, 0 failed attempts" in result.stderr
+
+
+def test_a_handler_that_is_not_to_reconnect_ends_when_its_queue_manager_goes_away(
+    run: Run, served: EmbeddedQueueManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_RECONNECT_MODE", "DISABLED")
+    server = serve(served, tmp_path / "a.sock")
+    died(served, b"one")
+
+    def end() -> None:
+        arrival(served)
+        server.close()
+
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    result = run("dlq", "run", DLQ, stdin="WAIT(YES)\nACTION(RETRY)\n")
+    ending.join(60)
+
+    assert result.exit_code in {0x48, 0x49}
+    assert result.stdout.splitlines()[-1].startswith(("AMQ8748", "AMQ8749"))
+
+
+# -- check
+
+
+def check(run: Run, table: str, *arguments: str) -> tuple[int, str]:
+    Path("rules.tbl").write_text(table)
+    result = run("dlq", "check", "rules.tbl", *arguments)
+    return result.exit_code, result.stdout
+
+
+def test_errors_fail_the_check(run: Run) -> None:
+    code, said = check(run, "ACTION(X)")
+
+    assert 1 == code
+    assert "line 1, column 8" in said
+
+
+def test_what_is_seldom_meant_is_said_and_fails_nothing(run: Run) -> None:
+    code, said = check(run, "ACTION(DISCARD)\nDESTQ(A) ACTION(RETRY)")
+
+    assert 0 == code
+    assert "line 2: It is never reached: line 1 (DISCARD)" in said
+
+
+def test_a_dry_run_says_rule_by_rule_what_would_happen(run: Run) -> None:
+    table = "DESTQ('ORDERS.*') ACTION(RETRY)\nDESTQ(NONE) ACTION(DISCARD)\nACTION(FWD) FWDQ(NOBODY)"
+    code, said = check(run, table, "--against", DLQ, "--each")
+
+    assert 0 == code
+    rows = [line.split(maxsplit=3) for line in said.splitlines() if line.startswith("line")]
+    assert ["line", "1", "2", "put to ORDERS.IN of QM1 (2)"] in rows
+    assert ["line", "2", "0", "never matched"] in rows
+    assert ["line", "3", "1", "put to NOBODY with its MQDLH (1)"] in rows
+    assert "1 message does not begin with an MQDLH" in said
+    assert "put to NOBODY with its MQDLH: it would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in said
+    assert 4 == len(on(run, DLQ))
+
+
+def test_a_table_in_another_encoding_is_refused_with_the_place(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rules.tbl").write_bytes(b"* r\xfcckw\xe4rts\nACTION(RETRY)\n")
+
+    checked, handled = ("dlq", "check", "rules.tbl"), ("dlq", "run", "--rules", "rules.tbl")
+    tried, told = (("spark", name, "--tables", ".", "--rules", "rules.tbl") for name in ("silver", "report"))
+    for command in (checked, handled, ("spark", "triage", "rules.tbl", "--tables", "."), tried, told):
+        assert "rules.tbl is not UTF-8 in line 1, column 4 (byte 0xfc)" in run(*command).stderr

@@ -1,0 +1,145 @@
+"""A command's connection over outages: the ladder, the limit, another queue manager, and being told to end meanwhile."""
+
+from typing import Any
+
+import pytest
+
+from mqflow.app.channels.reconnect_settings import Reconnection
+from mqflow.cli.dead_letters.reconnecting_link import Link
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.reconnect.mode import ReconnectMode
+from mqflow.testing.virtual_time import VirtualClock
+from mqflow.verbs import Connection
+
+BROKEN = error_for(Reason.CONNECTION_BROKEN, "MQGET")
+
+
+class NoChance:
+    """Always the same."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+class Outage:
+    """What is reached by the next attempts, one after another: an error, or a queue manager."""
+
+    def __init__(self, *reached: EmbeddedQueueManager | Reason, stop_after: int = 100) -> None:
+        self.clock = VirtualClock()
+        self.waits: list[float] = []
+        self._reached = list(reached)
+        self._stop_after = stop_after
+
+    def connect(self) -> Connection:
+        reached = self._reached.pop(0)
+        if isinstance(reached, Reason):
+            raise error_for(reached, "MQCONNX")
+        return reached.connect()
+
+    def pause(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        self.clock.advance(seconds)
+        return len(self.waits) < self._stop_after
+
+    def link(self, *, limit_s: float | None = None, mode: ReconnectMode = ReconnectMode.Q_MGR) -> Link:
+        how = Reconnection(delays=((0.0, 0.0), (1.0, 0.0), (2.0, 0.0)), limit_s=limit_s, mode=lambda: mode)
+        return Link(self.connect, how, clock=self.clock, random=NoChance(), pause=self.pause)
+
+
+def test_the_first_connect_is_tried_once() -> None:
+    with pytest.raises(MQIError) as refused:
+        Outage(Reason.Q_MGR_NOT_AVAILABLE).link()
+
+    assert Reason.Q_MGR_NOT_AVAILABLE == refused.value.reason
+
+
+def test_the_ladder_is_walked_until_the_queue_manager_is_back() -> None:
+    away = Reason.Q_MGR_NOT_AVAILABLE
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        outage = Outage(queue_manager, away, away, away, queue_manager)
+        link = outage.link()
+        before = link.connection
+
+        assert link.again(BROKEN)
+
+        assert before is not link.connection
+        assert [0.0, 1.0, 2.0, 2.0] == outage.waits
+
+
+def test_an_outage_whose_end_wants_resources_first_is_waited_for() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        outage = Outage(queue_manager, Reason.RESOURCE_PROBLEM, queue_manager)
+
+        assert outage.link().again(BROKEN)
+
+
+def test_a_connection_that_breaks_as_soon_as_it_is_had_is_an_attempt_that_failed() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        outage = Outage(queue_manager, queue_manager, queue_manager)
+        link = outage.link()
+        broken = queue_manager.connect()
+        broken.abandon()
+        made = iter((broken, queue_manager.connect()))
+        link._connect = made.__next__
+
+        assert link.again(BROKEN)
+
+        assert link.connection is not broken
+        assert [0.0, 1.0] == outage.waits
+
+
+def test_it_gives_up_when_the_command_is_to_end() -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        outage = Outage(queue_manager, Reason.Q_MGR_NOT_AVAILABLE, Reason.Q_MGR_NOT_AVAILABLE, stop_after=3)
+
+        assert not outage.link().again(BROKEN)
+
+        assert 3 == len(outage.waits)
+
+
+ENDS = [
+    pytest.param(Reason.GET_INHIBITED, {}, (), Reason.GET_INHIBITED, id="no outage"),
+    pytest.param(Reason.CONNECTION_BROKEN, {"mode": ReconnectMode.NO}, (), Reason.CONNECTION_BROKEN, id="switched off"),
+    pytest.param(
+        Reason.CONNECTION_BROKEN,
+        {"limit_s": 2.5},
+        (Reason.Q_MGR_NOT_AVAILABLE,) * 9,
+        Reason.RECONNECT_TIMED_OUT,
+        id="the limit is over",
+    ),
+    pytest.param(
+        Reason.CONNECTION_BROKEN, {}, (Reason.NOT_AUTHORIZED,), Reason.NOT_AUTHORIZED, id="what no second attempt can change"
+    ),
+]
+
+
+@pytest.mark.parametrize(("lost", "how", "met", "ended"), ENDS)
+def test_what_ends_it(lost: Reason, how: dict[str, Any], met: tuple[Reason, ...], ended: Reason) -> None:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        link = Outage(queue_manager, *met).link(**how)
+
+        with pytest.raises(MQIError) as error:
+            link.again(error_for(lost, "MQGET"))
+
+    assert ended == error.value.reason
+
+
+def test_another_queue_manager_is_refused() -> None:
+    with EmbeddedQueueManager("QM1") as one, EmbeddedQueueManager("QM2") as another:
+        link = Outage(one, another).link()
+
+        with pytest.raises(MQIError) as error:
+            link.again(BROKEN)
+
+    assert Reason.RECONNECT_QMID_MISMATCH == error.value.reason
+
+
+def test_another_queue_manager_is_taken_where_any_will_do() -> None:
+    with EmbeddedQueueManager("QM1") as one, EmbeddedQueueManager("QM2") as another:
+        link = Outage(one, another).link(mode=ReconnectMode.ANY)
+
+        assert link.again(BROKEN)
+
+        assert "QM2" == link.connection.queue_manager_name

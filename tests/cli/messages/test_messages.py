@@ -1,0 +1,242 @@
+"""put, get and browse: what goes on a queue comes off it, and nothing in it reaches the terminal as it is."""
+
+import gzip
+import json
+import signal
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from click.testing import Result as Ended
+
+from mqflow.cli.connection_options import stager_for
+from mqflow.cli.messages.put import Result, put_all
+from mqflow.cli.messages.put_bodies import bodies
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Connection
+from tests.cli.conftest import Run
+
+pytestmark = pytest.mark.usefixtures("queues")
+
+
+def records(result: Ended) -> list[dict[str, object]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def depth(run: Run, queue: str) -> int:
+    [record] = records(run("mqsc", "--json", stdin=f"DISPLAY QLOCAL('{queue}') CURDEPTH"))
+    return int(str(record["CURDEPTH"]))
+
+
+def test_what_was_put_is_got_and_gone(run: Run) -> None:
+    put = run("put", "ORDERS.IN", "first", "second")
+
+    assert (0, 2) == (put.exit_code, len(put.stdout.split()))
+    assert "first\n" == run("get", "ORDERS.IN").stdout
+    assert "second\n" == run("get", "ORDERS.IN").stdout
+    assert 3 == run("get", "ORDERS.IN").exit_code
+
+
+def test_a_message_is_got_by_its_identifier(run: Run) -> None:
+    _, second = run("put", "ORDERS.IN", "first", "second").stdout.split()
+
+    assert "second\n" == run("get", "ORDERS.IN", "--by-id", second).stdout
+
+
+def test_an_identifier_that_is_none_is_wrong_usage(run: Run) -> None:
+    result = run("get", "ORDERS.IN", "--by-id", "41")
+
+    assert 2 == result.exit_code
+    assert "has 48 hexadecimal digits" in result.stderr
+
+
+def test_stdin_is_one_message_without_its_last_line_end(run: Run) -> None:
+    run("put", "ORDERS.IN", stdin="one\ntwo\n")
+
+    [message] = records(run("browse", "ORDERS.IN", "--json"))
+    assert "one\ntwo" == message["body"]
+
+
+def test_a_gzipped_file_of_json_lines_is_a_message_each(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n\n{"n":2}\n'))
+
+    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz")
+
+    assert "2\n" == result.stdout
+    assert 2 == depth(run, "ORDERS.IN")
+
+
+def test_a_line_that_is_no_json_is_named_and_committed_units_stay(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl").write_text('{"n":1}\n' * 700 + '{"n":\n')
+
+    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")
+
+    assert 1 == result.exit_code
+    assert "Line 701: It is no JSON" in result.stderr
+    assert "500 messages before it are put, and stay. --from-line 501 goes on from there." in result.stderr
+    assert 500 == depth(run, "ORDERS.IN")
+
+
+def test_a_queue_that_is_full_says_so_and_from_line_goes_on_without_a_loss(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(650)))
+
+    full = run("put", "SMALL", "--jsonl", "orders.jsonl")
+    run("mqsc", stdin="ALTER QLOCAL('SMALL') MAXDEPTH(1000)")
+    rest = run("put", "SMALL", "--jsonl", "orders.jsonl", "--from-line", "501")
+
+    assert "MQRC_Q_FULL (2053)" in full.stderr
+    assert 0 == rest.exit_code
+    bodies = [str(record["body"]) for record in records(run("browse", "SMALL", "--limit", "1000", "--json"))]
+    assert [f'{{"n":{n}}}' for n in range(650)] == bodies
+
+
+def test_a_truncated_gzip_file_is_told_in_a_sentence(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl.gz").write_bytes(gzip.compress(b'{"n":1}\n' * 100)[:-10])
+
+    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz")
+
+    assert 1 == result.exit_code
+    assert "Traceback" not in result.stderr
+
+
+def test_properties_persistence_and_expiry_arrive(run: Run) -> None:
+    run("put", "SMALL", "x", "--property", "customer=A17", "--expiry", "60")
+
+    [message] = records(run("browse", "SMALL", "--json"))
+    descriptor = message["descriptor"]
+    assert isinstance(descriptor, dict)
+    assert {"usr.customer": "A17"} == message["properties"]
+    assert 1 == descriptor["persistence"]
+    assert 0 < descriptor["expiry_tenths"] <= 600
+
+
+def test_browse_takes_nothing_away(run: Run) -> None:
+    run("put", "ORDERS.IN", "x")
+
+    run("browse", "ORDERS.IN")
+
+    assert 1 == depth(run, "ORDERS.IN")
+
+
+def test_browse_shows_fields_by_their_mq_names_and_headers_decoded(run: Run) -> None:
+    run("put", "ORDERS.IN", "x", "--property", "customer=A17")
+
+    shown = run("browse", "ORDERS.IN").stdout
+
+    assert "MQMT_DATAGRAM (8)" in shown
+    assert "MQPER_PERSISTENT (1)" in shown
+    assert "usr.customer  A17" in shown
+
+
+@pytest.mark.parametrize("where", ["usr.customer=A*", "body=*ell*", "message_type=8"])
+def test_browse_shows_only_what_is_wanted(run: Run, where: str) -> None:
+    run("put", "ORDERS.IN", "hello", "--property", "customer=A17")
+    run("put", "ORDERS.IN", "other", "--property", "customer=B1")
+
+    wanted = ["hello", "other"] if where == "message_type=8" else ["hello"]
+    assert wanted == [record["body"] for record in records(run("browse", "ORDERS.IN", "--where", where, "--json"))]
+
+
+def test_control_characters_of_a_message_never_reach_the_terminal(run: Run) -> None:
+    run("put", "ORDERS.IN", "\x1b[2Jgone\u202e", "--property", "p=\x9b")
+
+    shown = run("browse", "ORDERS.IN").stdout + run("get", "ORDERS.IN").stdout
+
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+    assert "\\x1b[2Jgone\\u202e" in shown
+
+
+def test_bytes_that_are_no_text_are_dumped(run: Run) -> None:
+    run("put", "ORDERS.IN", stdin=bytes(range(128, 160)))
+
+    assert "00000010  90919293 94959697 98999a9b 9c9d9e9f" in run("browse", "ORDERS.IN").stdout
+
+
+def test_non_persistent_messages_end_with_the_command_and_it_says_so(run: Run) -> None:
+    result = run("put", "ORDERS.IN", "x", "--non-persistent")
+
+    assert "ends with it, and non-persistent messages with both" in result.stderr
+    assert 0 == depth(run, "ORDERS.IN")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (b'{"n":1}\n\n\nnope\n', (), "Line 4: It is no JSON"),
+        (b'{"n":1}\n\n\nnope\n', ("--from-line", "4"), "Line 4: It is no JSON"),
+        (b'{"n":1}\n{"n":"gr\xfcn"}\n', (), "Line 2: It is not UTF-8 at byte 8 (0xfc)."),
+    ],
+    ids=["after blank lines", "from a line on", "in another encoding"],
+)
+def test_a_line_that_is_none_is_named_by_its_number(
+    run: Run, queues: None, tmp_path: Path, text: bytes, options: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "orders.jsonl").write_bytes(text)
+
+    result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl", *options)
+
+    assert 1 == result.exit_code
+    assert f"mqflow: {said}" in result.stderr
+    assert "Nothing was put." in result.stderr
+
+
+def test_a_file_that_is_called_gz_and_is_none_is_said_so(run: Run, queues: None, tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl.gz").write_bytes(b'{"n":1}\n')
+
+    assert "Line 1: The file cannot be read: Not a gzipped file" in run("put", "ORDERS.IN", "--jsonl", "orders.jsonl.gz").stderr
+
+
+class _Commits:
+    """A connection of which something happens at the second commit, before or after its effect."""
+
+    def __init__(self, connection: Connection, happens: Callable[[], None], *, after: bool) -> None:
+        self._connection = connection
+        self._happens = happens
+        self._after = after
+        self._number = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def commit(self) -> None:
+        self._number += 1
+        if self._number == 2 and not self._after:
+            self._happens()
+        self._connection.commit()
+        if self._number == 2 and self._after:
+            self._happens()
+
+
+def _put_a_thousand(folder: Path, happens: Callable[[], None], *, after: bool) -> tuple[Result, int]:
+    (folder / "orders.jsonl").write_text("".join(f'{{"n":{n}}}\n' for n in range(1_700)))
+    with closing(EmbeddedQueueManager("QM1")) as queue_manager, bodies((), str(folder / "orders.jsonl"), 1) as source:
+        queue_manager.administration.define(QueueAttributes(name="ORDERS.IN"))
+        connection = queue_manager.connect()
+        striking = cast("Connection", _Commits(connection, happens, after=after))
+        result = put_all(striking, "ORDERS.IN", source, {}, stager_for("embedded::memory:"))
+        connection.backout()
+        [queue] = [each for each in queue_manager.administration.queues() if each.name == "ORDERS.IN"]
+        return result, queue.depth
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after it"])
+def test_an_interrupt_in_a_commit_is_told_with_what_is_put_and_where_to_go_on(tmp_path: Path, *, after: bool) -> None:
+    result, depth = _put_a_thousand(tmp_path, lambda: signal.raise_signal(signal.SIGINT), after=after)
+
+    assert (1_000, 1_000, True) == (depth, result.committed, result.interrupted)
+    assert "1,000 messages before it are put, and stay. --from-line 1001 goes on from there." in result.stopped
+
+
+def test_a_commit_in_doubt_is_told_so_beside_where_to_go_on(tmp_path: Path) -> None:
+    def lost() -> None:
+        raise error_for(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager="QM1")
+
+    result, _ = _put_a_thousand(tmp_path, lost, after=True)
+
+    assert "So 500 messages up to this one may be put, or not. 500 messages before it are put" in result.stopped
+    assert not result.interrupted

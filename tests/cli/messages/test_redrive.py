@@ -1,0 +1,219 @@
+"""`mqflow redrive`, `capture` and `replay`: messages go back as they were, and into files and out of them whole."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mqflow.app.captures import read_captures
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import OpenOption, Persistence, PutOption
+from mqflow.policy.poison import moved_message
+from mqflow.testing.dead_letters import put_dead_letter
+from tests.cli.conftest import Run
+
+DLQ = "DEAD.LETTERS"
+PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR", ccsid=1208, priority=3)
+pytestmark = pytest.mark.usefixtures("dead")
+
+
+@pytest.fixture
+def dead(run: Run, queues: None, tmp_path: Path) -> None:
+    """Two dead letters for ORDERS.IN, one for SHUT, one that does not say; one message on the backout queue."""
+    script = f"DEFINE QLOCAL('{DLQ}')\nDEFINE QLOCAL('OTHER')\nDEFINE QLOCAL('SHUT') PUT(DISABLED)"
+    assert 0 == run("mqsc", stdin=script).exit_code
+    with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data")) as queue_manager:
+        connection = queue_manager.connect()
+        for body, queue in ((b"one", "ORDERS.IN"), (b"two", "ORDERS.IN"), (b"three", "SHUT")):
+            put_dead_letter(connection, DLQ, body, queue=queue, descriptor=PERSISTENT)
+        connection.put1(DLQ, PERSISTENT, b"four", PutOption.NO_SYNCPOINT)
+        folders = (moved_message.folder(moved_message.Why(queue="ORDERS.IN", count=3)),)
+        descriptor, data = moved_message.to_backout_queue(PERSISTENT, b"five", folders=folders)
+        handle = connection.open("ORDERS.BOQ", OpenOption.OUTPUT)
+        connection.put(handle, descriptor, data, PutOption.NO_SYNCPOINT)
+
+
+def on(run: Run, queue: str) -> list[str]:
+    return [json.loads(line)["body"] for line in run("browse", queue, "--json").stdout.splitlines()]
+
+
+def whole(run: Run, queue: str) -> list[dict[str, object]]:
+    return [json.loads(line)["descriptor"] for line in run("browse", queue, "--json").stdout.splitlines()]
+
+
+def test_each_message_goes_back_to_where_it_came_from(run: Run) -> None:
+    result = run("redrive", DLQ, "--to", "origin")
+
+    assert 1 == result.exit_code  # two stayed
+    assert ["one", "two"] == on(run, "ORDERS.IN")
+    assert ["three", "four"] == on(run, DLQ)
+    assert "It does not say where it came from" in result.stdout
+    assert "MQRC_PUT_INHIBITED (2051)" in result.stdout
+
+
+def test_what_the_move_added_is_gone_and_the_rest_is_as_it_was(run: Run) -> None:
+    before = whole(run, "ORDERS.BOQ")[0]
+
+    assert 0 == run("redrive", "ORDERS.BOQ", "--to", "origin").exit_code
+
+    [after] = whole(run, "ORDERS.IN")
+    changed = {name for name in before if before[name] != after[name]}
+    assert ({"format", "encoding"}, "MQSTR") == (changed, after["format"])
+    assert ["five"] == on(run, "ORDERS.IN")
+
+
+def test_a_dry_run_moves_nothing(run: Run) -> None:
+    result = run("redrive", DLQ, "--to", "OTHER", "--dry-run")
+
+    assert 0 == result.exit_code
+    assert ["OTHER", "4", "would", "be", "moved"] in [line.split() for line in result.stdout.splitlines()]
+    assert 4 == len(on(run, DLQ))
+
+
+def test_only_what_is_wanted_and_no_more_than_asked_for(run: Run) -> None:
+    assert 0 == run("redrive", DLQ, "--to", "OTHER", "--where", "queue=ORDERS.*", "--limit", "1").exit_code
+
+    assert ["one"] == on(run, "OTHER")
+
+
+def test_nothing_to_move(run: Run) -> None:
+    assert 3 == run("redrive", DLQ, "--to", "origin", "--where", "body=nothing").exit_code
+
+
+def test_one_that_came_back_is_not_moved_again_by_a_run_that_keeps_the_journal(run: Run) -> None:
+    journal = ("--journal", "moved.txt")
+    run("redrive", DLQ, "--to", "OTHER", *journal)
+    run("redrive", "OTHER", "--to", DLQ)
+
+    again = run("redrive", DLQ, "--to", "OTHER", *journal)
+
+    assert 1 == again.exit_code
+    assert "It was put back before, and came again." in again.stdout
+    assert 0 == run("redrive", DLQ, "--to", "OTHER", *journal, "--again", "2").exit_code
+
+
+def test_a_line_that_was_cut_off_takes_no_other_with_it(run: Run, tmp_path: Path) -> None:
+    """The machine went down in the midst of a line; the next one was written behind it, and both were lost."""
+    (tmp_path / "moved.txt").write_text("0123456789abcdef\n01234")
+    journal = ("--journal", "moved.txt")
+    run("redrive", DLQ, "--to", "OTHER", *journal)
+    run("redrive", "OTHER", "--to", DLQ)
+
+    assert "It was put back before, and came again." in run("redrive", DLQ, "--to", "OTHER", *journal).stdout
+    lines = (tmp_path / "moved.txt").read_text().split()
+    assert ["0123456789abcdef", "01234"] == lines[:2]
+    assert {16} == {len(line) for line in lines[2:]}
+
+
+def test_a_file_that_is_no_journal_of_moves_is_left_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("milk, eggs\n")
+
+    refused = run("redrive", DLQ, "--to", "OTHER", "--journal", "notes.txt")
+
+    assert (2, True) == (refused.exit_code, "is no journal of a redrive" in refused.stderr)
+    assert "milk, eggs\n" == (tmp_path / "notes.txt").read_text()
+
+
+@pytest.mark.parametrize("rate", ["0/s", "fast", "5/y"])
+def test_a_rate_that_is_none_is_wrong_usage(run: Run, rate: str) -> None:
+    assert 2 == run("redrive", DLQ, "--to", "OTHER", "--rate", rate).exit_code
+
+
+def test_a_rate_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("mqflow.cli.messages.redrive._pause", pauses.append)
+
+    assert 0 == run("redrive", DLQ, "--to", "OTHER", "--rate", "2/h").exit_code
+
+    assert [0, 1_800, 3_600, 5_400] == [round(pause, -1) for pause in pauses]  # without the time the pauses would take
+
+
+def test_with_the_setting_each_message_that_is_moved_has_a_record(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0 == run("mqsc", stdin="DEFINE QLOCAL(MQFLOW.DISPOSITION)").exit_code
+    monkeypatch.setenv("MQFLOW_DISPOSITION_QUEUE", "MQFLOW.DISPOSITION")
+
+    result = run("redrive", DLQ, "--to", "origin", "--id", "MONDAY")
+
+    told = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
+    assert [("redriven", "ORDERS.IN", "MONDAY")] * 2 == [(one["outcome"], one["queue"], one["redrive_id"]) for one in told]
+    assert "redrive MONDAY" in result.stderr
+
+
+# -- captures
+
+
+def test_a_capture_is_put_back_as_it_was(run: Run) -> None:
+    before = whole(run, DLQ)
+    assert 0 == run("capture", DLQ, "--out", "dead.jsonl").exit_code
+    assert 4 == len(on(run, DLQ))
+
+    assert 0 == run("replay", "dead.jsonl", "--to", "OTHER").exit_code
+
+    assert before == whole(run, "OTHER")
+
+
+def test_a_rules_table_is_asked_about_a_capture(run: Run, tmp_path: Path) -> None:
+    run("capture", DLQ, "--out", "dead.jsonl")
+    (tmp_path / "rules.tbl").write_text("ACTION(RETRY)")
+
+    assert "put to ORDERS.IN of QM1 (2)" in run("dlq", "check", "rules.tbl", "--against", "dead.jsonl").stdout
+
+
+def test_what_is_redacted_is_not_in_the_file(run: Run, tmp_path: Path) -> None:
+    run("capture", DLQ, "--out", "dead.jsonl", "--redact", "body", "--redact", "put_application_name")
+
+    captures = list(read_captures(tmp_path / "dead.jsonl"))
+    assert [b"***", b"***", b"*****", b"****"] == [captured.message.body for captured in captures]
+    assert {""} == {captured.descriptor.put_application_name for captured in captures}
+    assert 2 == run("replay", "dead.jsonl", "--to", "OTHER").exit_code
+    assert 0 == run("replay", "dead.jsonl", "--to", "OTHER", "--redacted").exit_code
+
+
+def test_what_is_no_capture_is_said_with_its_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "dead.jsonl").write_text('\n{"a": 1}\n')
+
+    result = run("replay", "dead.jsonl", "--to", "OTHER")
+
+    assert 2 == result.exit_code
+    assert "line 2: it is no captured message" in result.stderr
+
+
+APP = """
+from mqflow import App
+
+app = App()
+
+
+@app.listener("ORDERS.IN")
+async def book(order: str) -> None:
+    if order == "two":
+        raise ValueError("no such order")
+"""
+
+
+def test_a_handler_is_given_what_was_captured(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "replayed_app.py").write_text(APP)
+    run("redrive", DLQ, "--to", "origin")
+    run("capture", "ORDERS.IN", "--out", "orders.jsonl")
+
+    result = run("replay", "orders.jsonl", "--app", "replayed_app:app")
+
+    assert 1 == result.exit_code
+    first, second = (line.removesuffix("  ORDERS.IN") for line in result.stdout.splitlines() if not line.startswith(" "))
+    assert [first, second] == [each.descriptor.message_id.hex() for each in read_captures(tmp_path / "orders.jsonl")]
+    assert "no such order" in result.stdout.partition(second)[2]
+    assert "1 of 2 messages handled, 1 failed." in result.stderr
+    assert ["one", "two"] == on(run, "ORDERS.IN")
+
+
+@pytest.mark.parametrize("where", [("--to", "OTHER"), ("--app", "replayed_app:app")])
+def test_a_file_without_a_message_is_said_and_is_no_success(run: Run, tmp_path: Path, where: tuple[str, str]) -> None:
+    (tmp_path / "replayed_app.py").write_text(APP)
+    (tmp_path / "empty.jsonl").write_text("\n")
+
+    result = run("replay", "empty.jsonl", *where)
+
+    assert 3 == result.exit_code
+    assert "There is no message in empty.jsonl." in result.stderr

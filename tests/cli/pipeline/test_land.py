@@ -1,0 +1,224 @@
+"""`mqflow land` and `mqflow journal` as a person types them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mqflow.journal import Consumers, Journal, Kind, read_table
+from mqflow.testing.journals import generate_journal
+from tests.cli.conftest import Run
+
+DEFINED = "DEFINE QLOCAL('MQFLOW.JOURNAL.STATE') DEFPSIST(YES)\nDEFINE QLOCAL(DLQ)\nALTER QMGR DEADQ(DLQ)"
+
+
+@pytest.fixture
+def state(run: Run, queues: None) -> None:
+    assert 0 == run("mqsc", stdin=DEFINED).exit_code
+
+
+@pytest.mark.usefixtures("state")
+def test_a_queue_is_landed_shown_verified_and_trimmed(run: Run, tmp_path: Path) -> None:
+    for number in range(3):
+        assert 0 == run("put", "ORDERS.IN", stdin=f"order {number}").exit_code
+
+    landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
+    shown = run("journal", "show", "j", "--json")
+    verified = run("journal", "verify", "j")
+    journal = Journal.open(tmp_path / "j")
+    too_early = run("journal", "trim", "j")
+    Consumers(journal).commit("bronze", {"ORDERS.IN": journal.lane("ORDERS.IN").last})
+    behind = run("journal", "show", "j")
+    trimmed = run("journal", "trim", "j")
+
+    assert (0, "ORDERS.IN: 3 messages in 1 segment landed.\n") == (landed.exit_code, landed.stdout), landed.stderr
+    assert {"lane": "ORDERS.IN", "kind": "payload", "rows": 3, "segments": 1}.items() <= json.loads(shown.stdout).items()
+    assert "1 segment, 3 messages, sound" in verified.stdout
+    assert (1, True) == (too_early.exit_code, "no registered consumer" in too_early.stderr)
+    assert "bronze 0" in behind.stdout
+    assert "1 segment, " in trimmed.stdout
+    assert "bronze" in trimmed.stdout
+    assert () == journal.lane("ORDERS.IN").all_segments()
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize(
+    ("argument", "kind"),
+    [("DLQ", Kind.DEAD_LETTER), ("ORDERS.IN", Kind.PAYLOAD), ("ORDERS.BOQ:backout_message", Kind.BACKOUT_MESSAGE)],
+)
+def test_the_kind_is_that_of_the_queue_or_what_is_said(argument: str, kind: Kind, run: Run, tmp_path: Path) -> None:
+    queue = argument.partition(":")[0]
+    assert 0 == run("put", queue, stdin="x").exit_code
+
+    landed = run("land", argument, "--journal", "j", "--once", "--browse-first")
+
+    assert 0 == landed.exit_code
+    assert f"Landing {queue} ({kind}) in j." in landed.stderr
+    lane = Journal.open(tmp_path / "j").lane(queue)
+    assert kind is lane.kind
+    assert [b"x"] == read_table(lane.all_segments()[0], kind)["body"].to_pylist()
+
+
+def test_a_consumer_is_forgotten_by_its_name_alone(run: Run, tmp_path: Path) -> None:
+    consumers = Consumers(Journal.create(tmp_path / "j"))
+    consumers.register("bronze")
+
+    misspelt = run("journal", "forget", "j", "bronce")
+    kept = consumers.find("bronze")
+    forgotten = run("journal", "forget", "j", "bronze")
+
+    assert 2 == misspelt.exit_code
+    assert "'bronce' is not registered; those are: bronze." in misspelt.stderr
+    assert kept is not None
+    assert (0, None) == (forgotten.exit_code, consumers.find("bronze"))
+
+
+def test_rows_are_to_be_read_by_those_who_read_their_lane(run: Run, tmp_path: Path) -> None:
+    generate_journal(tmp_path / "j", Kind.PAYLOAD, segments=2, rows=5, lane="A")
+    generate_journal(tmp_path / "j", Kind.DEAD_LETTER, segments=1, rows=5, lane="DLQ")
+    consumers = Consumers(Journal.open(tmp_path / "j"))
+    consumers.commit("letters", {"DLQ": 1}, kind=Kind.DEAD_LETTER)
+
+    shown = [json.loads(line)["rows_behind"] for line in run("journal", "show", "j", "--json").stdout.splitlines()]
+    trimmed = run("journal", "trim", "j").stdout
+
+    assert [{}, {"letters": 0}] == shown
+    assert "A: 0 segments, 0.0 MB deleted; nobody reads it.\nDLQ: 1 segment" in trimmed
+
+
+@pytest.mark.usefixtures("state")
+def test_what_a_lane_that_is_landed_no_more_had_committed_is_published(run: Run, tmp_path: Path) -> None:
+    """It was killed between its commit and its rename, and started again with fewer lanes: that file has its messages."""
+    run("put", "ORDERS.IN", stdin="one")
+    run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
+    former = Journal.open(tmp_path / "j").lane("former")
+    former.all_segments()[0].path.rename(former.path / "000000000001-1.pend")
+
+    landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
+
+    assert "former: segment 1 with 1 messages was committed and not published; it is now." in landed.stderr
+    assert (1, ()) == (former.last, former.pending())
+
+
+@pytest.mark.usefixtures("state")
+def test_a_lane_that_only_a_person_can_settle_is_named_and_holds_nothing_up(run: Run, tmp_path: Path) -> None:
+    run("put", "ORDERS.IN", stdin="one")
+    run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms", "--lane", "former")
+    former = Journal.open(tmp_path / "j").lane("former")
+    former.all_segments()[0].path.rename(former.path / "000000000001-1.pend")
+    run("get", "MQFLOW.JOURNAL.STATE")
+
+    landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
+
+    assert "former has 1 file that is not published, and no marker tells whether it was committed" in landed.stderr
+    assert (0, 1) == (landed.exit_code, len(former.pending()))
+
+
+@pytest.mark.usefixtures("state")
+def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -> None:
+    run("mqsc", stdin="DEFINE QLOCAL('MQFLOW.DISPOSITION') DEFPSIST(YES)")
+    record = '{"disp_id": "QM1/a/1", "event_ts": 1, "qmgr": "QM1", "queue": "IN", "outcome": "committed"}'
+    run("put", "MQFLOW.DISPOSITION", stdin=f"[{record}, {record}, {record}]")
+
+    landed = run("land", "MQFLOW.DISPOSITION", "--journal", "j", "--once", "--linger", "0ms")
+    shown = run("journal", "show", "j")
+    verified = run("journal", "verify", "j")
+
+    assert "MQFLOW.DISPOSITION: 3 records in 1 segment landed.\n" == landed.stdout
+    assert "messages" not in shown.stdout
+    assert "1 segment, 3 records, sound" in verified.stdout
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize(
+    ("arguments", "said", "exit_code"),
+    [
+        (["ORDERS.IN:nonsense"], "'nonsense' is no kind: disposition, dead_letter", 2),
+        (["ORDERS.IN", "DLQ", "--lane", "x"], "--lane names the lane of one queue", 2),
+        (["ORDERS.IN", "--lanes", "2", "--browse-first"], "exclude each other", 2),
+        (["NOT.THERE"], "MQRC_UNKNOWN_OBJECT_NAME", 1),
+        (["ORDERS.IN", "--state-queue", "NO.STATE"], "DEFINE QLOCAL('NO.STATE')", 1),
+    ],
+)
+def test_what_cannot_be_is_said(arguments: list[str], said: str, exit_code: int, run: Run) -> None:
+    result = run("land", *arguments, "--journal", "j", "--once")
+
+    assert exit_code == result.exit_code
+    assert said in result.stderr
+
+
+@pytest.mark.usefixtures("state")
+def test_a_journal_of_another_version_and_a_torn_segment_are_named(run: Run, tmp_path: Path) -> None:
+    run("put", "ORDERS.IN", stdin="x")
+    run("land", "ORDERS.IN", "--journal", "j", "--once")
+    (segment,) = Journal.open(tmp_path / "j").lane("ORDERS.IN").all_segments()
+    segment.path.write_bytes(segment.path.read_bytes()[:-9])
+    torn = run("journal", "verify", "j")
+    (tmp_path / "j" / "journal.json").write_text('{"format": "mqflow-journal", "version": 9, "id": "x"}')
+    newer = run("land", "ORDERS.IN", "--journal", "j", "--once")
+
+    assert (1, True) == (torn.exit_code, f"{segment.path.name} is damaged" in torn.stderr)
+    assert (1, True) == (newer.exit_code, "of version 9" in newer.stderr)
+
+
+@pytest.mark.usefixtures("state")
+def test_sigterm_ends_it_with_what_was_under_way_published(run: Run, tmp_path: Path) -> None:
+    run("put", "ORDERS.IN", stdin="x")
+    started = subprocess.Popen(
+        [sys.executable, "-m", "mqflow.cli", "land", "ORDERS.IN", "--lanes", "2", "--journal", "j", "--linger", "20s"],
+        cwd=tmp_path,
+        env=dict(os.environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lanes = tmp_path / "j" / "lanes"
+    for _ in range(2_000):
+        if len([path for path in lanes.glob("*/lane.json") if b'"claimed": true' in path.read_bytes()]) > 1:
+            break
+        threading.Event().wait(0.01)
+
+    started.send_signal(signal.SIGTERM)
+    stdout, stderr = started.communicate(timeout=30)
+
+    assert 0 == started.returncode, stderr
+    assert "ORDERS.IN" in stdout
+    after = run("browse", "ORDERS.IN", "--json").stdout.splitlines()
+    journal = Journal.open(tmp_path / "j")
+    landed = sum(segment.rows for lane in journal.lanes() for segment in lane.all_segments())
+    assert 1 == landed + len(after)
+    assert () == tuple(path for lane in journal.lanes() for path in lane.pending())
+
+
+def test_without_pyarrow_the_command_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.cli.pipeline.land.find_spec", lambda _: None)
+
+    result = run("land", "ORDERS.IN", "--journal", "j")
+
+    assert (2, True) == (result.exit_code, "pip install 'mqflow[journal]'" in result.stderr)
+
+
+@pytest.mark.usefixtures("state")
+def test_what_every_consumer_has_read_may_be_trimmed_on_the_way_out(run: Run, tmp_path: Path) -> None:
+    Consumers(Journal.create(tmp_path / "j")).register("bronze")
+    run("put", "ORDERS.IN", stdin="x")
+    first = run("land", "ORDERS.IN", "--journal", "j", "--once", "--trim")
+    Consumers(Journal.open(tmp_path / "j")).commit("bronze", {"ORDERS.IN": 1})
+    second = run("land", "ORDERS.IN", "--journal", "j", "--once", "--trim")
+
+    assert "ORDERS.IN: 0 segments trimmed; bronze is the slowest" in first.stderr
+    assert "ORDERS.IN: 1 segment trimmed" in second.stderr
+
+
+@pytest.mark.usefixtures("state")
+def test_a_mistyped_queue_becomes_no_lane_of_the_journal(run: Run) -> None:
+    refused = run("land", "ORDERS.IM", "ORDERS.IN", "--journal", "j", "--once")
+
+    assert 1 == refused.exit_code
+    assert "MQOPEN on ORDERS.IM (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085)" in refused.stderr
+    assert "no lane is in it yet" in run("journal", "show", "j").stderr

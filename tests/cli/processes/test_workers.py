@@ -1,0 +1,253 @@
+"""`mqflow run --workers`: what each of the processes does when another one dies, and how they all end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+APP = """
+import anyio, os
+from mqflow import App
+app = App(name="orders")
+
+@app.listener("ORDERS.IN")
+async def book(order: dict[str, int]) -> None:
+    os.write(1, f"began {order['n']}\\n".encode())
+    await anyio.sleep(order.get("rest_ms", 0) / 1000)
+    os.write(1, f"booked {order['n']} by {os.getpid()}\\n".encode())  # one write: workers share the pipe
+"""
+
+APP_WITH_SETTINGS = """
+import os
+from contextlib import suppress
+from mqflow import App, MQIError
+from mqflow.app.config.settings import Settings
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.options import OpenOption
+from mqflow.policy.poison.disposition_record import many_from_bytes
+from mqflow.verbs import GetOptions
+app = App(settings=Settings(disposition_queue="DISPOSED", drain_s=20.0))
+
+@app.on_start
+async def begin() -> None:
+    for name in ("ORDERS.IN", "DISPOSED"):
+        with suppress(MQIError):  # the other worker was quicker
+            app.queue_manager.administration.define(QueueAttributes(name=name))
+    await app.put("ORDERS.IN", {"n": 7}, delay=0.01)
+
+@app.listener("ORDERS.IN")
+async def book(order: dict[str, int]) -> None:
+    connection = app.queue_manager.connect()
+    queue = connection.open("DISPOSED", OpenOption.INPUT_SHARED)
+    while got := connection.get(queue, GetOptions()):
+        for record in many_from_bytes(got.body):
+            if record.delay_req_ms:
+                os.write(1, f"booked {order['n']}, which was {record.outcome}\\n".encode())
+    connection.disconnect()
+"""
+
+
+_MARK = "MQFLOW_WORKERS_OF_TEST={}"
+"""In the environment of every process that a test here starts: by which they are found."""
+_PATIENCE_S = 60.0
+
+
+class Running:
+    """A command that runs, and what it says. All its processes have the pipe open: its end is the end of all."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.said: list[str] = []
+
+    def until(self, words: str) -> str:
+        """Return the next line with these words."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line)
+            if words in line:
+                return line
+        raise AssertionError(f"{words!r} was never said:\n{''.join(self.said)}")
+
+    def rest(self) -> str:
+        """Return what is still said until all its processes have ended; who does not end says where it stands."""
+        assert self.process.stdout is not None
+        patience = threading.Timer(_PATIENCE_S, self._ask_where_they_stand)
+        patience.start()
+        try:
+            return self.process.stdout.read()
+        finally:
+            patience.cancel()
+
+    def _ask_where_they_stand(self) -> None:
+        """Have Python's fault handler end every process of it with the stacks of its threads."""
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if _MARK.format(os.getpid()).encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(folder.name), signal.SIGABRT)
+
+
+@contextmanager
+def workers(*more: str) -> Iterator[Running]:
+    command = [sys.executable, "-m", "mqflow.cli", "run", "orders_app:app", "--workers", "2", *more]
+    name, value = _MARK.format(os.getpid()).split("=")
+    environment = {**os.environ, name: value, "PYTHONFAULTHANDLER": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as process:
+        try:
+            yield Running(process)
+        finally:
+            process.kill()  # the others end by themselves, which a test below says
+
+
+@pytest.fixture
+def hang_ups() -> Iterator[None]:
+    """Have processes that are started here hear SIGHUP, also where these tests run under nohup: ignored, it is inherited."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.fixture(autouse=True)
+def orders(queues: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "orders_app.py").write_text(APP)
+    monkeypatch.setenv("MQFLOW_RECONNECT_DELAYS", "(50)")
+
+
+def status(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("qmgr", "status", "QM1", "--data", "data", "--json").stdout)
+    return found
+
+
+def with_standby(run: Run, *, not_active: int = 0) -> dict[str, Any]:
+    """Return the status once a process serves the queue manager, another one than that, and a second one stands by."""
+    while not ((now := status(run))["standby"] and now["status"] == "active" and now["process"] != not_active):
+        os.sched_yield()
+    return now
+
+
+def put(run: Run, **order: int) -> None:
+    done = run("put", "ORDERS.IN", json.dumps(order))
+    assert 0 == done.exit_code, done.output
+
+
+@pytest.mark.usefixtures("hang_ups")
+def test_a_process_that_dies_is_replaced_while_the_others_go_on_and_a_hang_up_drains_all(run: Run) -> None:
+    with workers("--backend", "trio") as running:
+        assert "served by process" in running.until("2 workers on embedded:./data?qmgr=QM1")
+        for _ in range(2):
+            running.until("Listening")
+        before = with_standby(run)
+        put(run, n=1)
+        worker = int(running.until("booked 1").split()[-1])
+
+        os.kill(worker, signal.SIGKILL)
+        os.kill(before["process"], signal.SIGKILL)
+        after = with_standby(run, not_active=before["process"])
+        running.until("Listening")
+        put(run, n=2)
+        running.until("booked 2")
+        for number in (signal.SIGHUP, signal.SIGHUP):  # of a terminal that is closed it comes from the kernel and the shell
+            running.process.send_signal(number)
+        rest = running.rest()
+        code = running.process.wait()
+
+    assert 0 == code, rest
+    assert before["standby"] == after["process"]
+    assert after["standby"] not in {before["process"], before["standby"]}
+    said = "".join(running.said)
+    assert "ended with -9; it is started again in 1 s." in said
+    assert f"Process {before['process']}, which served QM1, ended with -9; process {after['process']} goes on." in said
+    assert "ended" == status(run)["status"]
+
+
+def test_where_the_command_itself_is_killed_its_workers_drain_and_everything_ends(run: Run) -> None:
+    put(run, n=1, rest_ms=300)
+
+    with workers() as running:
+        running.until("began 1")
+        running.process.kill()
+        rest = running.rest()
+
+    assert "booked 1" in rest
+    assert "ended" == status(run)["status"]
+    assert 3 == run("get", "ORDERS.IN").exit_code  # it was committed
+
+
+def test_where_an_operator_ends_the_queue_manager_the_command_ends_and_starts_nothing_again(run: Run) -> None:
+    with workers() as running:
+        for _ in range(2):
+            running.until("Listening")
+        with_standby(run)
+
+        assert 0 == run("qmgr", "stop", "QM1", "--data", "data").exit_code
+        rest = running.rest()
+        code = running.process.wait()
+
+    assert 0 == code, rest
+    assert "was ended by mqflow qmgr stop, so the workers drain and end too.\n" in rest
+    assert "started" not in rest
+    assert "ended" == status(run)["status"]
+
+
+def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run) -> None:
+    started = run("qmgr", "start", "QM1", "--data", "data")
+    assert 0 == started.exit_code, started.output
+    owner = status(run)["process"]
+    try:
+        with workers() as running:
+            assert f"which process {owner} serves already" in running.until("2 workers on")
+            running.until("Listening")
+            put(run, n=1)
+            running.until("booked 1")
+            running.process.send_signal(signal.SIGINT)
+            rest = running.rest()
+            assert 0 == running.process.wait(), rest
+
+        assert (owner, "") == (status(run)["process"], status(run)["standby"])
+    finally:
+        run("qmgr", "stop", "QM1", "--data", "data", "-i")
+
+
+@pytest.mark.parametrize(
+    ("url", "by"),
+    [("embedded::memory:", "in the memory of this process: nobody takes over"), ("embedded:./new?qmgr=QM1", "with a standby")],
+    ids=["in memory", "in a folder"],
+)
+def test_what_an_application_says_in_its_source_holds_for_who_serves_it_too(url: str, by: str) -> None:
+    Path("orders_app.py").write_text(APP_WITH_SETTINGS)
+    with workers("--url", url) as running:
+        running.until(by)
+        running.until("booked 7, which was released")
+        running.process.send_signal(signal.SIGTERM)
+        rest = running.rest()
+        code = running.process.wait()
+
+    assert 0 == code, rest
+
+
+def test_where_the_folder_cannot_be_served_nothing_is_started_again_and_the_reason_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 90)  # no room for a socket
+
+    with workers("--url", f"embedded:{folder}?qmgr=QM1") as running:
+        said = running.rest()
+        code = running.process.wait()
+
+    assert 1 == code
+    assert 1 == said.count("A socket's path has at most 103 bytes")
+    assert "started again" not in said
+
+
+def test_several_workers_are_not_reloaded(run: Run) -> None:
+    refused = run("run", "orders_app:app", "--workers", "2", "--reload")
+
+    assert 2 == refused.exit_code
+    assert "--reload is about one process: leave out --workers." in refused.stderr

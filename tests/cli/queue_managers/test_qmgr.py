@@ -1,0 +1,499 @@
+"""A queue manager in a process of its own: created, started, taken over, ended, copied, served to users with a password."""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqflow.embedded.storage.folder import DataFolder
+from mqflow.embedded.storage.standby import owner_pid
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+from tests.cli.conftest import Run
+
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
+
+
+@pytest.fixture
+def created(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """QM1 in ./QM1, and nothing of it left behind."""
+    monkeypatch.setenv("MQFLOW_URL", "embedded+unix:QM1/served.sock?qmgr=QM1")
+    assert 0 == run("qmgr", "create", "QM1").exit_code
+    yield
+    while pid := row(run)["process"] or row(run)["standby"]:
+        os.kill(int(pid), signal.SIGKILL)
+        threading.Event().wait(0.02)
+
+
+def row(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("qmgr", "status", "QM1", "--json").stdout)
+    return found
+
+
+def started(run: Run, *more: str) -> int:
+    result = run("qmgr", "start", "QM1", *more)
+    assert 0 == result.exit_code, result.output
+    return int(result.stdout.split()[-1].rstrip("."))
+
+
+def active_after(run: Run, pid: int) -> dict[str, Any]:
+    """Return the status once another process than this one is active."""
+    while (now := row(run))["process"] in {"", pid} or now["status"] != "active":
+        threading.Event().wait(0.01)
+    return now
+
+
+def connected() -> ServedConnection:
+    return ServedQueueManager(Path("QM1/served.sock")).connect()
+
+
+pytestmark = pytest.mark.usefixtures("created")
+
+
+def test_it_is_created_started_and_ended(run: Run) -> None:
+    assert "ended" == row(run)["status"]
+
+    pid = started(run)
+
+    assert ("active", pid, "") == (row(run)["status"], row(run)["process"], row(run)["standby"])
+    assert "QM1 has ended.\n" == run("qmgr", "stop", "QM1", "-i").stdout
+    assert "ended" == row(run)["status"]
+
+
+def test_what_is_there_is_not_created_again_and_what_is_not_there_not_started(run: Run) -> None:
+    assert "holds a queue manager already" in run("qmgr", "create", "QM1").stderr
+    assert "mqflow qmgr create QM2" in run("qmgr", "serve", "QM2").stderr
+    assert "not active" in run("qmgr", "stop", "QM1").stderr
+
+
+def test_a_standby_takes_over_when_the_active_one_is_killed_and_nothing_is_lost(run: Run) -> None:
+    active = started(run)
+    standby = started(run, "--standby")
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
+    run("put", "Q1", "an order")
+
+    os.kill(active, signal.SIGKILL)
+
+    assert standby == active_after(run, active)["process"]
+    assert "an order\n" == run("get", "Q1").stdout
+
+
+def test_a_stopped_process_is_still_the_active_one(run: Run) -> None:
+    active = started(run)
+    started(run, "--standby")
+    os.kill(active, signal.SIGSTOP)
+    try:
+        threading.Event().wait(0.1)  # many times as long as a standby takes to look
+        assert active == int(Path("QM1/owner.lock").read_text().split()[0])
+    finally:
+        os.kill(active, signal.SIGCONT)
+
+
+def test_switchover_hands_over_and_applications_hear_that_they_shall_reconnect(run: Run) -> None:
+    active = started(run)
+    standby = started(run, "--standby")
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)")
+    connection = connected()
+    heard: list[MQIError] = []
+    waiting = threading.Thread(target=_wait, args=(connection, heard))
+    waiting.start()
+    while not json.loads(run("mqsc", "--json", stdin="DISPLAY QLOCAL(Q1) IPPROCS").stdout)["IPPROCS"]:
+        threading.Event().wait(0.01)
+
+    stopped = run("qmgr", "stop", "QM1", "-s")
+    waiting.join()
+
+    assert "QM1 has ended.\n" == stopped.stdout
+    assert [Reason.Q_MGR_RECONNECT_REQUESTED] == [error.reason for error in heard]
+    assert standby == active_after(run, active)["process"]
+
+
+def test_applications_hear_that_they_shall_reconnect_where_that_is_asked_for(run: Run) -> None:
+    """Without a standby too: it may be another queue manager that they find."""
+    started(run)
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)")
+    connection = connected()
+    heard: list[MQIError] = []
+    waiting = threading.Thread(target=_wait, args=(connection, heard))
+    waiting.start()
+    while not json.loads(run("mqsc", "--json", stdin="DISPLAY QLOCAL(Q1) IPPROCS").stdout)["IPPROCS"]:
+        threading.Event().wait(0.01)
+
+    run("qmgr", "stop", "QM1", "-i", "-r")
+    waiting.join()
+
+    assert [Reason.Q_MGR_RECONNECT_REQUESTED] == [error.reason for error in heard]
+
+
+def test_without_switchover_its_standbys_end_too(run: Run) -> None:
+    active = started(run)
+    standbys = [started(run, "--standby"), started(run, "--standby")]
+
+    assert 0 == run("qmgr", "stop", "QM1").exit_code
+    for process in (active, *standbys):
+        assert (process, 0) == os.waitpid(process, 0)
+
+    assert ("ended", "") == (row(run)["status"], row(run)["standby"])
+    said = Path("QM1/qmgr.log").read_text()
+    assert 1 == said.count("QM1 is active, at")
+    assert 2 == said.count("QM1 was ended, so nobody stands by any more.")
+
+
+def _wait(connection: ServedConnection, heard: list[MQIError]) -> None:
+    try:
+        connection.get(connection.open("Q1", BOTH), FOR_EVER)
+    except MQIError as error:
+        heard.append(error)
+
+
+def test_without_a_standby_there_is_no_switchover(run: Run) -> None:
+    started(run)
+
+    result = run("qmgr", "stop", "QM1", "-s")
+
+    assert "No standby is there" in result.stderr
+    assert "host and port" not in result.stderr  # it is there, and was reached
+    assert "active" == row(run)["status"]
+
+
+def test_a_controlled_end_waits_for_applications(run: Run) -> None:
+    started(run)
+    connection = connected()
+
+    program = Path(sys.argv[0]).name
+    assert f"QM1 ends when its applications have disconnected: {program}.\n" == run("qmgr", "stop", "QM1").stdout
+    with pytest.raises(MQIError) as refused:
+        connected()
+    assert Reason.Q_MGR_QUIESCING == refused.value.reason
+    assert "active until its applications have disconnected (2161)" == row(run)["status"]
+    connection.disconnect()
+    while row(run)["status"] != "ended":
+        threading.Event().wait(0.02)
+
+
+def test_who_waits_for_applications_can_be_ended_at_once_after_all(run: Run) -> None:
+    started(run)
+    connection = connected()
+    run("qmgr", "stop", "QM1")
+
+    assert "QM1 has ended.\n" == run("qmgr", "stop", "QM1", "-i").stdout
+    with pytest.raises(MQIError):
+        connection.commit()
+
+
+def test_a_controlled_end_that_waits_for_nobody_is_over_when_the_command_is(run: Run) -> None:
+    started(run)
+
+    assert "QM1 has ended.\n" == run("qmgr", "stop", "QM1").stdout
+    assert "ended" == row(run)["status"]
+    times = [line.partition("Z ")[0] for line in Path("QM1/qmgr.log").read_text().splitlines()]
+    assert sorted(times) == times  # each line has one
+    assert datetime.fromisoformat(times[-1])
+
+
+def test_one_whose_storage_fails_says_so_and_exits_as_failed(run: Run) -> None:
+    words = (sys.executable, "-m", "mqflow.cli", "qmgr", "serve", "QM1")
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as serving:
+        assert serving.stderr is not None
+        assert "QM1 is active" in serving.stderr.readline()
+        Path("QM1/owner.lock").unlink()
+        assert 10 == run("mqsc", stdin="DEFINE QLOCAL(NEW)").exit_code
+        said = serving.stderr.read()
+
+    assert 1 == serving.returncode
+    assert "QM1 has stopped by itself: " in said
+    assert "its lock was deleted, replaced" in said
+
+
+def test_who_starts_it_twice_hears_that_it_is_active(run: Run) -> None:
+    first = run("qmgr", "start", "QM1", "--listen", "127.0.0.1:0")
+    pid = owner_pid(DataFolder(Path("QM1")))
+
+    assert first.stderr.startswith("mqflow: nobody has a password yet, so nobody gets in over TCP")
+    assert f"QM1 is active as process {pid}.\n" == first.stdout
+    for again in (run("qmgr", "start", "QM1"), run("qmgr", "serve", "QM1")):
+        assert 2 == again.exit_code
+        assert f"mqflow: QM1 is active already, as process {pid}. A second one stands by: --standby." in again.stderr
+
+
+def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
+    owners = [started(run), *(started(run, "--standby") for _ in range(3))]
+    lines = Path("QM1/qmgr.log").read_text().splitlines()
+    assert [
+        f"QM1 stands by: process {owners[0]} is the active one.",
+        f"QM1 stands by in line: process {owners[1]} comes before.",
+        f"QM1 stands by in line: process {owners[1]} comes before.",
+    ] == [line.partition("Z ")[2] for line in lines[1:]]
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
+
+    assert 0 == run("qmgr", "stop", "QM1", "-s").exit_code
+    first = active_after(run, owners[0])
+    run("put", "Q1", "an order")
+    os.kill(owners[1], signal.SIGKILL)
+    second = active_after(run, owners[1])
+
+    assert owners[1] == first["process"]
+    assert {second["process"]} < set(owners[2:])
+    assert "an order\n" == run("get", "Q1").stdout
+    while row(run)["standby"] not in set(owners[2:]) - {second["process"]}:
+        threading.Event().wait(0.01)
+
+
+def sql(*statements: str) -> None:
+    with closing(sqlite3.connect("QM1/queue_manager.db")) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+@contextmanager
+def active_elsewhere() -> Iterator[None]:
+    """Hold the lock that the owner holds."""
+    with Path("QM1/owner.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def test_a_standby_refuses_the_folder_of_a_newer_mqflow_before_it_is_needed(run: Run) -> None:
+    sql("PRAGMA user_version = 99")
+
+    with active_elsewhere():
+        refused = run("qmgr", "serve", "QM1", "--standby")
+
+    assert 0 != refused.exit_code
+    assert "has format version 99; this mqflow knows versions up to 2. Nothing was changed." in refused.stderr
+
+
+def test_a_standby_ends_where_a_newer_mqflow_has_taken_the_folder_meanwhile(run: Run) -> None:
+    with active_elsewhere():
+        started(run, "--standby")
+        sql("PRAGMA user_version = 99")
+
+    while "has format version 99" not in Path("QM1/qmgr.log").read_text():  # it stands by no more before it has said why
+        threading.Event().wait(0.02)
+    assert "" == row(run)["standby"]
+    assert "ended" == row(run)["status"]
+
+
+def test_a_standby_waits_for_the_sockets_of_an_owner_that_is_dying(run: Run) -> None:
+    """The lock of a killed process is free before its sockets are closed. Found by failovers on a busy machine."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("QM1/served.sock")
+        listening.listen()
+        with active_elsewhere():
+            standby = started(run, "--standby")
+        while standby != owner_pid(DataFolder(Path("QM1"))):
+            threading.Event().wait(0.01)
+
+        listening.accept()[0].close()  # it has tried
+
+    assert standby == active_after(run, 0)["process"]
+
+
+def test_a_newer_standby_goes_on_with_the_folder_of_an_older_mqflow(run: Run) -> None:
+    sql("DROP TABLE object", "PRAGMA user_version = 1")
+    with active_elsewhere():
+        standby = started(run, "--standby")
+
+    assert standby == active_after(run, 0)["process"]
+    assert 0 == run("qmgr", "stop", "QM1", "-i").exit_code
+    with closing(sqlite3.connect("QM1/queue_manager.db")) as database:
+        assert [(2,)] == database.execute("PRAGMA user_version").fetchall()
+
+
+@pytest.mark.parametrize("active", [True, False], ids=["while it runs", "while it does not"])
+def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
+    started(run)
+    run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
+    run("put", "Q1", "an order")
+    if not active:
+        run("qmgr", "stop", "QM1", "-i")
+
+    assert 0 == run("qmgr", "backup", "QM1", "copy").exit_code
+
+    assert "an order\n" == run("get", "Q1", "--url", "embedded:copy?qmgr=QM1").stdout
+    assert "There is a queue manager already" in run("qmgr", "backup", "QM1", "copy").stderr
+
+
+def test_a_user_whose_name_fits_into_no_message_is_refused(run: Run) -> None:
+    Path("password").write_text("correct horse")
+
+    refused = run("qmgr", "user", "QM1", "a" * 13, "--password-file", "password")
+
+    assert 0 != refused.exit_code
+    assert "has 13 characters" in refused.stderr
+
+
+def test_without_a_terminal_the_password_is_read_from_stdin() -> None:
+    words = (sys.executable, "-m", "mqflow.cli", "qmgr", "user", "QM1", "alice")
+
+    given = subprocess.run(words, input="correct horse\n", capture_output=True, text=True, check=False, start_new_session=True)
+
+    assert (0, "alice has a password.\n", "") == (given.returncode, given.stdout, given.stderr)
+    assert UsersFile(Path("QM1") / USERS_FILE, os.urandom).knows("alice", "correct horse")
+
+
+def test_a_certificate_is_made_for_names_that_a_host_can_have(run: Run) -> None:
+    refused = run("qmgr", "tls", "QM1", "localhost", "bad host")
+
+    assert 2 == refused.exit_code
+    assert "'bad host' is neither an address nor the name of a host" in refused.stderr
+    assert not Path("QM1/tls").exists()
+    assert 0 == run("qmgr", "tls", "QM1", "*.mq.example", "node_1", "xn--bcher-kva.example", "10.0.0.7", "::1").exit_code
+
+
+def test_certificates_are_replaced_only_where_that_is_said(run: Run) -> None:
+    assert 0 == run("qmgr", "tls", "QM1", "localhost").exit_code
+    before = Path("QM1/tls/ca.pem").read_bytes()
+
+    refused = run("qmgr", "tls", "QM1", "localhost")
+    kept = Path("QM1/tls/ca.pem").read_bytes()
+
+    assert 2 == refused.exit_code
+    assert "There are certificates in QM1/tls" in refused.stderr
+    assert before == kept
+    assert 0 == run("qmgr", "tls", "QM1", "localhost", "--replace").exit_code
+    assert before != Path("QM1/tls/ca.pem").read_bytes()
+
+
+def test_users_with_a_password_get_in_over_tls(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        port = any_port.getsockname()[1]
+    Path("password").write_text("correct horse\n")
+    run("qmgr", "user", "QM1", "alice", "--password-file", "password")
+    run("qmgr", "tls", "QM1", "localhost", "127.0.0.1")
+    started(run, "--listen", f"127.0.0.1:{port}")
+    run("mqsc", stdin="DEFINE QLOCAL(Q1)")
+    url = f"embedded+tls://localhost:{port}/QM1?ca=QM1/tls/ca.pem"
+
+    assert "asks who connects" in run("put", "Q1", "x", "--url", url).stderr
+    monkeypatch.setenv("MQFLOW_USER", "alice")
+    monkeypatch.setenv("MQFLOW_PASSWORD", "wrong")
+    assert "MQRC_NOT_AUTHORIZED" in run("put", "Q1", "x", "--url", url).stderr
+    monkeypatch.setenv("MQFLOW_PASSWORD", "correct horse")
+    assert 0 == run("put", "Q1", "x", "--persistent", "--url", url).exit_code
+    assert "x\n" == run("get", "Q1", "--url", url).stdout
+
+
+OWNS_AND_DOES_NOT_SERVE = """#!{python}
+import fcntl, os, sys, time
+lock = open("QM1/owner.lock", "a+")
+fcntl.flock(lock, fcntl.LOCK_EX)
+lock.truncate(0)
+print(f"{{os.getpid():<19}}", file=lock, flush=True)
+time.sleep(0.5)
+sys.exit("it never served")
+"""
+
+
+def test_a_socket_that_a_dead_server_has_left_is_nobody_who_is_ready(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind("QM1/served.sock")
+    Path("python").write_text(OWNS_AND_DOES_NOT_SERVE.format(python=sys.executable))
+    Path("python").chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(Path("python").absolute()))
+
+    result = run("qmgr", "start", "QM1")
+
+    assert "did not start (exit code 1): it never served" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [(each, "QM2") for each in ("start", "stop", "status")] + [(each, "QM2", "x") for each in ("backup", "tls", "user")],
+)
+def test_a_folder_without_a_queue_manager_is_said_to_be_one_with_what_to_do(run: Run, words: tuple[str, ...]) -> None:
+    Path("QM2").mkdir()
+
+    result = run("qmgr", *words)
+
+    assert 2 == result.exit_code
+    assert "There is no queue manager in QM2: mqflow qmgr create QM2 makes one; --data names another folder.\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("serve",), ("start",), ("stop",), ("backup", "copy"), ("tls", "localhost"), ("user", "alice")]
+)
+def test_a_folder_of_another_queue_manager_is_said_to_be_one(run: Run, words: tuple[str, ...]) -> None:
+    result = run("qmgr", words[0], "QM2", *words[1:], "--data", "QM1")
+
+    assert 2 == result.exit_code
+    assert "QM1 holds the data of QM1, not of QM2: check the name, or --data.\n" in result.stderr
+
+
+def test_one_that_cannot_listen_where_it_should_is_not_said_to_be_active(run: Run) -> None:
+    result = run("qmgr", "start", "QM1", "--listen", "198.51.100.1:1414")
+
+    assert 2 == result.exit_code
+    assert "QM1 did not start (exit code 2): 198.51.100.1:1414 can be reached from other machines" in result.stderr
+
+
+def test_status_says_the_name_of_an_ended_one_whatever_its_folder_is_called(run: Run) -> None:
+    assert 0 == run("qmgr", "create", "ORDERS", "--data", "data").exit_code
+
+    for words in (("--data", "data"), ("data",)):
+        found = json.loads(run("qmgr", "status", *words, "--json").stdout)
+        assert ("ORDERS", "ended", "data") == (found["queue manager"], found["status"], found["data"])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"notes", "it is not an SQLite database"), (b"SQLite format 3\0".ljust(68, b"\0") + b"gpkg", "another application's")],
+    ids=["text", "another application's database"],
+)
+def test_what_is_no_queue_managers_data_is_not_listed_as_one(run: Run, content: bytes, said: str) -> None:
+    Path("other").mkdir()
+    Path("other/queue_manager.db").write_bytes(content)
+
+    listed = run("qmgr", "status", "--json")
+    asked = run("qmgr", "status", "other")
+
+    assert ["QM1"] == [json.loads(line)["queue manager"] for line in listed.stdout.splitlines()]
+    assert "is not a queue manager's data" in listed.stderr
+    assert 1 == asked.exit_code
+    assert said in asked.stderr
+
+
+def connected_unless_full() -> ServedConnection | None:
+    try:
+        return connected()
+    except MQIError as error:
+        if error.reason != Reason.MAX_CONNS_LIMIT_REACHED:
+            raise
+        return None
+
+
+def test_as_many_connections_are_served_as_was_said_and_one_more_is_refused_with_2025(run: Run) -> None:
+    started(run, "--max-connections", "1")
+    while (connection := connected_unless_full()) is None:  # who asked whether it is ready has gone, and its place is free soon
+        pass
+
+    refused = run("put", "Q1", "an order")
+    status = row(run)["status"]
+    defined = run("mqsc", stdin="DEFINE QLOCAL(NEW)")
+    copied = run("qmgr", "backup", "QM1", "copy")
+    ended = run("qmgr", "stop", "QM1", "-i")
+
+    assert 1 == refused.exit_code
+    assert "MQRC_MAX_CONNS_LIMIT_REACHED (2025). The limit of 1 served connections is reached" in refused.stderr
+    assert "active, with as many connections as it takes (2025)" == status
+    assert [0, 0, 0] == [each.exit_code for each in (defined, copied, ended)]
+    with pytest.raises(MQIError):
+        connection.commit()

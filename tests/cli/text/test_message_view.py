@@ -1,0 +1,105 @@
+"""What a person reads of a message: names for numbers, headers decoded, and why it is where it is."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqflow.cli.text.message_view import MessageView, hex_dump, view
+from mqflow.cli.text.terminal import safe
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.moved_message import Why, folder, to_backout_queue, to_dead_letter_queue
+
+TEXT = MessageDescriptor(format="MQSTR", ccsid=1208)
+
+
+def rows(shown: MessageView, title: str) -> dict[str, str]:
+    [section] = [section for section in shown.sections if title in section.title]
+    return dict(section.rows)
+
+
+def test_numbers_are_shown_by_their_names() -> None:
+    descriptor = MessageDescriptor(report=Report.DISCARD_MSG, expiry_tenths=25, persistence=1)
+
+    shown = rows(view("Q", descriptor, b""), "MQMD")
+
+    assert "MQRO_DISCARD_MSG (0x8000000)" == shown["Report"]
+    assert "2.5 s left" == shown["Expiry"]
+    assert "MQPER_PERSISTENT (1)" == shown["Persistence"]
+
+
+def test_a_dead_letter_says_for_which_queue_it_was_and_why_it_is_here() -> None:
+    descriptor, data = to_dead_letter_queue(
+        TEXT,
+        b"hello",
+        reason=Reason.Q_FULL,
+        queue="ORDERS.IN",
+        queue_manager="QM1",
+        application_name="orders",
+        now=datetime(2026, 11, 21, 4, 5, 6, tzinfo=UTC),
+    )
+
+    shown = view("DLQ", descriptor, data)
+
+    assert "It was for ORDERS.IN (QM1), and was put here because of MQRC_Q_FULL (2053)." == shown.why[0]
+    assert "Moved by orders at 2026-11-21 04:05:06 UTC." == shown.why[1]
+    assert "ORDERS.IN" == rows(shown, "MQDLH")["DestQName"]
+    assert ("hello",) == shown.body
+
+
+def test_a_message_that_was_backed_out_says_how_often_and_of_what_it_failed() -> None:
+    told = Why(queue="Q.IN", count=3, threshold=3, outcome="failed", error="ValueError", text="no stock", handler="book")
+    descriptor, data = to_backout_queue(TEXT, b"hello", folders=(folder(told),))
+
+    shown = view("Q.BOQ", descriptor, data)
+
+    assert "It was moved here from Q.IN when it had been backed out 3 times (threshold 3)." == shown.why[0]
+    assert "Its last handling by book ended failed: ValueError: no stock" == shown.why[1]
+    assert "no stock" == rows(shown, "MQRFH2")["mqflow.text"]
+
+
+def test_a_header_that_does_not_hold_together_is_named_and_the_rest_is_the_body() -> None:
+    shown = view("Q", MessageDescriptor(format="MQHRF2"), b"RFH broken")
+
+    assert "MQRC_" in rows(shown, "cannot be read")["Error"]
+    assert ("RFH broken",) == shown.body
+
+
+def test_text_is_read_in_its_character_set() -> None:
+    shown = view("Q", MessageDescriptor(format="MQSTR", ccsid=500), "Grüße".encode("cp500"))
+
+    assert ("Grüße",) == shown.body
+
+
+def test_a_long_body_is_cut_and_says_so() -> None:
+    shown = view("Q", TEXT, b"x" * 100, shown_max=10)
+
+    assert ("x" * 10,) == shown.body
+    assert "text, 100 bytes, the first 10 characters shown" == shown.body_title
+
+
+def test_a_dump_shows_ebcdic_as_what_it_says() -> None:
+    [line] = hex_dump("HELLO".encode("cp500"), 500)
+
+    assert "00000000  c8c5d3d3 d6                          HELLO" == line
+
+
+@given(st.text())
+def test_safe_text_is_printable_and_one_line(text: str) -> None:
+    made = safe(text)
+
+    assert not any(letter in made for letter in "\x1b\r\n\x07\x9b\u202e\u2028")
+    assert 1 >= len(made.splitlines())
+
+
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["", "MQSTR", "MQHRF2", "MQDEAD", "MQHMDE"]),
+    st.sampled_from([0, 37, 1200, 1208, 9]),
+)
+def test_any_message_can_be_shown(data: bytes, message_format: str, ccsid: int) -> None:
+    shown = view("Q", MessageDescriptor(format=message_format, ccsid=ccsid), data)
+
+    assert "Q" == shown.queue

@@ -1,0 +1,363 @@
+"""Definitions and status: what MQSC stands on."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqflow.embedded.administration.interface import HandleStatus
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, PutOption, QueueType
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import GetOptions
+from tests.conformance.under_test import ManualClock, refused
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def queue_manager(clock: ManualClock) -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1", clock=clock) as made:
+        made.administration.define(QueueAttributes(name="Q"))
+        yield made
+
+
+@pytest.fixture
+def connection(queue_manager: EmbeddedQueueManager) -> EmbeddedConnection:
+    return queue_manager.connect(application_name="tests", user="tester")
+
+
+def put(connection: EmbeddedConnection, name: str = "Q", *, in_unit: bool = False) -> None:
+    connection.put1(name, MessageDescriptor(), b"1", PutOption.SYNCPOINT if in_unit else PutOption.NO_SYNCPOINT)
+
+
+def defined(queue_manager: EmbeddedQueueManager, name: str = "Q") -> QueueAttributes:
+    found = queue_manager.administration.queue(name)
+    assert found is not None
+    return found
+
+
+def test_an_unknown_queue_is_none(queue_manager: EmbeddedQueueManager) -> None:
+    assert queue_manager.administration.queue("NOT.THERE") is None
+
+
+def test_queues_come_by_name(queue_manager: EmbeddedQueueManager) -> None:
+    names = [queue.name for queue in queue_manager.administration.queues()]
+
+    assert sorted(names) == names
+    assert "Q" in names
+
+
+def test_a_definition_is_dated(queue_manager: EmbeddedQueueManager) -> None:
+    made = defined(queue_manager)
+
+    assert ("2026-01-02", "03.04.05") == (made.creation_date, made.creation_time)
+    assert ("2026-01-02", "03.04.05") == (made.alteration_date, made.alteration_time)
+
+
+def test_an_alteration_is_dated_and_the_creation_stays(queue_manager: EmbeddedQueueManager, clock: ManualClock) -> None:
+    clock.advance(86_400)
+    queue_manager.administration.alter("Q", {"max_depth": 7})
+    made = defined(queue_manager)
+
+    assert (7, "2026-01-02", "2026-01-03") == (made.max_depth, made.creation_date, made.alteration_date)
+
+
+def test_a_name_that_is_taken_is_2100(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.OBJECT_ALREADY_EXISTS):
+        queue_manager.administration.define(QueueAttributes(name="Q"))
+
+
+def test_a_plain_number_for_a_kind_is_that_kind(queue_manager: EmbeddedQueueManager) -> None:
+    """As it comes from elsewhere: over a wire, from a binding."""
+    queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=3, target="Q"))  # type: ignore[arg-type]  # so it comes
+
+    assert QueueType.ALIAS is defined(queue_manager, "ALIAS").kind
+
+
+def test_a_value_of_the_wrong_type_is_2319(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.ITEM_VALUE_ERROR):
+        queue_manager.administration.define(QueueAttributes(name="NEW", max_depth="many"))  # type: ignore[arg-type]  # that is the point
+
+
+def test_replace_takes_the_new_definition_and_keeps_the_messages(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    put(connection)
+    queue_manager.administration.alter("Q", {"description": "old"})
+    queue_manager.administration.define(QueueAttributes(name="Q", max_depth=7), replace=True)
+    made = defined(queue_manager)
+
+    assert (7, "", 1) == (made.max_depth, made.description, made.depth)
+
+
+def test_replace_does_not_change_the_kind(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.OBJECT_ALREADY_EXISTS):
+        queue_manager.administration.define(QueueAttributes(name="Q", kind=QueueType.ALIAS), replace=True)
+
+
+@pytest.mark.parametrize("name", ["", "NO NAME", "Q" * 49])
+def test_a_bad_name_is_2152(queue_manager: EmbeddedQueueManager, name: str) -> None:
+    with refused(Reason.OBJECT_NAME_ERROR):
+        queue_manager.administration.define(QueueAttributes(name=name))
+
+
+@pytest.mark.parametrize("what", ["alter", "delete", "clear", "queue_status"])
+def test_what_is_not_there_is_2085(queue_manager: EmbeddedQueueManager, what: str) -> None:
+    administration = queue_manager.administration
+
+    with refused(Reason.UNKNOWN_OBJECT_NAME):
+        administration.alter("NO", {}) if what == "alter" else getattr(administration, what)("NO")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"default_priority": 10}, "10 for DEFPRTY; 0 to 9 are accepted"),
+        ({"max_depth": -1}, "-1 for MAXDEPTH; 0 to 999999999 are accepted"),
+        ({"max_depth": "many"}, "max_depth"),
+        ({"message_delivery_sequence": 2}, "2 for MSGDLVSQ; 0 (PRIORITY), 1 (FIFO) are accepted"),
+        ({"default_put_response": 0}, "0 for DEFPRESP; 1 (SYNC), 2 (ASYNC) are accepted"),
+        ({"backout_requeue_queue": "NO NAME"}, "'NO NAME' for BOQNAME; a name of an object, or nothing, is accepted"),
+        ({"description": "x" * 65}, "up to 64 characters are accepted"),
+        ({"cap_expiry_tenths": -2}, "-1 (NOLIMIT) and 1 to 999999999 are accepted"),
+    ],
+)
+def test_a_value_that_an_attribute_does_not_take_is_2319_and_says_what_it_takes(
+    queue_manager: EmbeddedQueueManager, changes: dict[str, object], said: str
+) -> None:
+    before = defined(queue_manager)
+    with refused(Reason.ITEM_VALUE_ERROR) as raised:
+        queue_manager.administration.alter("Q", changes)
+
+    assert said in str(raised.value)
+    assert before == defined(queue_manager)
+
+
+def test_the_same_is_checked_when_a_queue_is_defined(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.ITEM_VALUE_ERROR):
+        queue_manager.administration.define(QueueAttributes(name="NEW", default_priority=10))
+
+
+def test_the_same_is_checked_of_the_queue_manager(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.ITEM_VALUE_ERROR):
+        queue_manager.administration.alter_queue_manager({"max_handles": 0})
+
+
+@pytest.mark.parametrize("changes", [{"nonsense": 1}, {"name": "OTHER"}, {"kind": 3}])
+def test_what_cannot_be_altered_is_2067(queue_manager: EmbeddedQueueManager, changes: dict[str, object]) -> None:
+    before = defined(queue_manager)
+    with refused(Reason.SELECTOR_ERROR):
+        queue_manager.administration.alter("Q", changes)
+
+    assert before == defined(queue_manager)
+
+
+def test_an_alteration_that_is_nobodys_business_needs_no_force(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    handle = connection.open("Q", OpenOption.OUTPUT)
+    queue_manager.administration.alter("Q", {"max_depth": 7})
+
+    connection.put(handle, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
+
+
+def test_noshare_needs_force_while_two_have_it_open(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    one, _ = connection.open("Q", OpenOption.INPUT_SHARED), connection.open("Q", OpenOption.INPUT_SHARED)
+    with refused(Reason.OBJECT_IN_USE):
+        queue_manager.administration.alter("Q", {"shareable": False})
+    queue_manager.administration.alter("Q", {"shareable": False}, force=True)
+
+    with refused(Reason.OBJECT_CHANGED):
+        connection.get(one, GetOptions())
+
+
+def test_noshare_needs_no_force_while_one_has_it_open(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    handle = connection.open("Q", OpenOption.INPUT_SHARED)
+    queue_manager.administration.alter("Q", {"shareable": False})
+
+    assert connection.get(handle, GetOptions()) is None
+
+
+def test_usage_needs_force_while_it_is_open(queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection) -> None:
+    connection.open("Q", OpenOption.OUTPUT)
+
+    with refused(Reason.OBJECT_IN_USE):
+        queue_manager.administration.alter("Q", {"usage": 1})
+
+
+def test_a_queue_with_messages_is_deleted_with_purge_only(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    put(connection)
+    with refused(Reason.Q_NOT_EMPTY):
+        queue_manager.administration.delete("Q")
+    queue_manager.administration.delete("Q", purge=True)
+
+    assert queue_manager.administration.queue("Q") is None
+
+
+def test_not_even_purge_deletes_uncommitted_messages(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    put(connection, in_unit=True)
+
+    with refused(Reason.Q_NOT_EMPTY):
+        queue_manager.administration.delete("Q", purge=True)
+
+
+def test_an_alias_is_deleted_while_its_target_lives(queue_manager: EmbeddedQueueManager) -> None:
+    queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=QueueType.ALIAS, target="Q"))
+    queue_manager.administration.delete("ALIAS")
+
+    assert queue_manager.administration.queue("ALIAS") is None
+    assert queue_manager.administration.queue("Q") is not None
+
+
+def test_an_open_alias_is_not_deleted(queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection) -> None:
+    queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=QueueType.ALIAS, target="Q"))
+    connection.open("ALIAS", OpenOption.OUTPUT)
+
+    with refused(Reason.OBJECT_IN_USE):
+        queue_manager.administration.delete("ALIAS")
+
+
+def test_a_queue_defined_again_is_empty(queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection) -> None:
+    put(connection)
+    queue_manager.administration.delete("Q", purge=True)
+    queue_manager.administration.define(QueueAttributes(name="Q"))
+
+    assert 0 == defined(queue_manager).depth
+
+
+def test_clear_takes_every_message_off(queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection) -> None:
+    put(connection)
+    put(connection)
+    queue_manager.administration.clear("Q")
+
+    assert 0 == defined(queue_manager).depth
+
+
+@pytest.mark.parametrize("use", ["open", "uncommitted"])
+def test_a_queue_in_use_is_not_cleared(queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, use: str) -> None:
+    if use == "open":
+        connection.open("Q", OpenOption.INQUIRE)
+    else:
+        put(connection, in_unit=True)
+
+    with refused(Reason.OBJECT_IN_USE):
+        queue_manager.administration.clear("Q")
+
+
+def test_only_a_local_queue_can_be_cleared(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.Q_TYPE_ERROR):
+        queue_manager.administration.clear("SYSTEM.DEFAULT.MODEL.QUEUE")
+
+
+def test_the_queue_managers_description_can_be_altered(queue_manager: EmbeddedQueueManager) -> None:
+    queue_manager.administration.alter_queue_manager({"description": "for tests"})
+
+    assert "for tests" == queue_manager.administration.queue_manager.description
+
+
+def test_a_queue_manager_attribute_that_is_none_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+    with refused(Reason.SELECTOR_ERROR):
+        queue_manager.administration.alter_queue_manager({"nonsense": 1})
+
+
+def test_nothing_is_defined_after_the_stop(queue_manager: EmbeddedQueueManager) -> None:
+    queue_manager.stop()
+
+    with refused(Reason.Q_MGR_NOT_AVAILABLE):
+        queue_manager.administration.define(QueueAttributes(name="NEW"))
+
+
+def test_the_status_says_how_a_queue_stands(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: ManualClock
+) -> None:
+    put(connection)
+    clock.advance(90)
+    put(connection, in_unit=True)
+    connection.open("Q", OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE)
+    status = queue_manager.administration.queue_status("Q")
+
+    assert (2, 1, 90, 1, 0) == (
+        status.depth,
+        status.uncommitted,
+        status.oldest_message_age_s,
+        status.open_input_count,
+        status.open_output_count,
+    )
+    assert (
+        HandleStatus(
+            application="tests",
+            user="tester",
+            connection=connection.identifier,
+            input_mode="EXCL",
+            browse=True,
+            inquire=False,
+            output=False,
+            set=False,
+        ),
+    ) == status.handles
+
+
+def test_a_clock_that_is_set_back_makes_no_message_younger_than_now(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: ManualClock
+) -> None:
+    put(connection)
+    clock.advance(-3600)
+
+    assert 0 == queue_manager.administration.queue_status("Q").oldest_message_age_s
+
+
+def test_an_empty_queue_has_no_oldest_message(queue_manager: EmbeddedQueueManager) -> None:
+    assert queue_manager.administration.queue_status("Q").oldest_message_age_s is None
+
+
+def test_the_last_put_and_get_are_noted_where_monitoring_is_on(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection, clock: ManualClock
+) -> None:
+    """MONQ."""
+    queue_manager.administration.define(QueueAttributes(name="WATCHED", monitoring=33))
+    for name in ("Q", "WATCHED"):
+        put(connection, name)
+    clock.advance(60)
+    for name in ("Q", "WATCHED"):
+        connection.get(connection.open(name, OpenOption.INPUT_SHARED), GetOptions(options=GetOption.NO_SYNCPOINT))
+    plain, watched = (queue_manager.administration.queue_status(name) for name in ("Q", "WATCHED"))
+
+    assert ("", "") == (plain.last_put_time, plain.last_get_time)
+    assert ("2026-01-02", "03.04.05") == (watched.last_put_date, watched.last_put_time)
+    assert ("2026-01-02", "03.05.05") == (watched.last_get_date, watched.last_get_time)
+
+
+def test_the_definition_shown_has_the_depth_and_the_defined_one_has_not(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    """A copy of what is shown can be defined elsewhere."""
+    put(connection)
+    shown = defined(queue_manager)
+    with EmbeddedQueueManager("QM2") as elsewhere:
+        elsewhere.administration.define(shown)
+
+        assert (1, 0) == (shown.depth, defined(elsewhere).depth)
+
+
+def test_an_alias_that_nobody_has_open_is_retargeted_without_force(
+    queue_manager: EmbeddedQueueManager, connection: EmbeddedConnection
+) -> None:
+    queue_manager.administration.define(QueueAttributes(name="OTHER"))
+    queue_manager.administration.define(QueueAttributes(name="ALIAS", kind=QueueType.ALIAS, target="Q"))
+    queue_manager.administration.alter("ALIAS", {"target": "OTHER"})
+
+    assert "OTHER" == connection.open("ALIAS", OpenOption.OUTPUT).resolved_queue

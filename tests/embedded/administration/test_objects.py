@@ -1,0 +1,59 @@
+"""Objects that are no queues: kept, loaded and undone by the queue manager, whatever their kind."""
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow.embedded.calls.object_records import define_object, delete_object, records
+from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.stored_objects import KINDS, defined, load_objects
+from mqflow.embedded.storage.store import Snapshot, StoredObject
+from mqflow.mqi.attributes.queue import QueueManagerAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
+from mqflow.mqi.errors import MQIError
+from mqflow.world import SYSTEM_CLOCK
+from tests.embedded.storage.scripted_store import FULL, ScriptedStore
+
+PRICES = TopicAttributes(name="PRICES", topic_string="Prices")
+
+
+def _machine(store: ScriptedStore, *objects: StoredObject) -> Machine:
+    snapshot = Snapshot(queue_manager=None, queues=(), messages=(), next_serial=1, objects=objects)
+    return Machine(QueueManagerAttributes(name="QM1"), store=store, clock=SYSTEM_CLOCK, snapshot=snapshot)
+
+
+def test_an_object_is_there_at_once_and_again_after_a_restart() -> None:
+    store = ScriptedStore()
+    machine = _machine(store)
+
+    define_object(machine, "PRICES", PRICES)()
+    stored = defined("PRICES", PRICES)
+    assert [stored] == store.written
+    restarted = _machine(ScriptedStore(), StoredObject(stored.kind, stored.name, stored.attributes))
+
+    assert {"PRICES": PRICES} == records(machine, TopicAttributes) == records(restarted, TopicAttributes)
+
+
+def test_a_definition_the_store_refused_is_taken_back() -> None:
+    store = ScriptedStore()
+    machine = _machine(store)
+    define_object(machine, "PRICES", PRICES)()
+    store.refuses = FULL
+
+    with pytest.raises(Refusal):
+        define_object(machine, "PRICES", replace(PRICES, description="altered"))()
+    with pytest.raises(Refusal):
+        delete_object(machine, "PRICES", TopicAttributes)()
+    with pytest.raises(Refusal):
+        define_object(machine, "NEWS", replace(PRICES, name="NEWS"))()
+
+    assert {"PRICES": PRICES} == records(machine, TopicAttributes)
+
+
+def test_an_object_of_a_kind_nobody_knows_refuses_the_start() -> None:
+    with pytest.raises(MQIError, match=r"holds a moon.*newer one that wrote it"):
+        load_objects([StoredObject("moon", "LUNA", b"")])
+
+
+def test_every_kind_is_there_before_anything_is_defined() -> None:
+    assert set(KINDS) == set(load_objects(()))

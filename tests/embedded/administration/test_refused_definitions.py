@@ -1,0 +1,251 @@
+"""Definitions and subscriptions that the store refuses: taken back, and nothing is lost that came meanwhile."""
+
+from collections.abc import Callable, Iterator, Sequence
+from threading import Thread
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow.embedded.mqsc import Verdict, run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
+from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType, SubscribeOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.verbs import GetOptions, Subscribed
+from tests.conformance.under_test import ManualClock, refused
+from tests.embedded.storage.scripted_store import FULL, ScriptedStore
+
+EVERYTHING = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.BROWSE
+NEXT = GetOptions(options=GetOption.NO_SYNCPOINT)
+DURABLE = SubscriptionDescriptor(
+    name="S",
+    object_string="orders",
+    options=SubscribeOption.CREATE | SubscribeOption.RESUME | SubscribeOption.DURABLE | SubscribeOption.MANAGED,
+)
+
+
+class Rig:
+    """A queue manager on a scripted store, with a queue and a program."""
+
+    def __init__(self) -> None:
+        self.store = ScriptedStore()
+        self.clock = ManualClock()
+        self.queue_manager = EmbeddedQueueManager("QM1", store=self.store, clock=self.clock)
+        self.administration = self.queue_manager.administration
+        self.administration.define(QueueAttributes(name="Q"))
+        self.connection = self.queue_manager.connect()
+
+    def publish(self, body: bytes) -> None:
+        self.connection.put1(
+            "", MessageDescriptor(), body, PutOption.NO_SYNCPOINT, object_type=ObjectType.TOPIC, object_string="orders"
+        )
+
+    def bodies(self, subscribed: Subscribed) -> list[bytes]:
+        found: list[bytes] = []
+        while (got := self.connection.get(subscribed.queue, NEXT)) is not None:
+            found.append(got.body)
+        return found
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    made = Rig()
+    yield made
+    made.store.refuses = None
+    made.queue_manager.close()
+
+
+def test_what_is_put_while_a_clear_is_under_way_stays_where_that_is_refused(rig: Rig) -> None:
+    rig.connection.put1("Q", MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+    rig.store.holds = True
+    clearing = Thread(target=_refused_clear, args=(rig,))
+    clearing.start()
+    while not rig.store.unanswered:
+        assert clearing.is_alive()
+    rig.connection.put1("Q", MessageDescriptor(), b"2", PutOption.NO_SYNCPOINT)
+    rig.store.answer(FULL)
+    clearing.join()
+
+    handle = rig.connection.open("Q", EVERYTHING)
+    assert [b"1", b"2"] == [got.body for got in rig.connection.get_many(handle, NEXT, 9)]
+
+
+def _refused_clear(rig: Rig) -> None:
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.administration.clear("Q")
+
+
+def test_an_alteration_that_cannot_be_carried_out_leaves_open_handles_alone(rig: Rig) -> None:
+    handle = rig.connection.open("Q", EVERYTHING)
+
+    with refused(Reason.ITEM_VALUE_ERROR):
+        rig.administration.alter("Q", {"usage": 1, "max_depth": -7}, force=True)
+
+    assert rig.connection.get(handle, NEXT) is None
+
+
+def test_a_dynamic_queue_was_created_when_it_was_opened(rig: Rig) -> None:
+    rig.clock.advance(7 * 86_400)
+    model = rig.administration.queue("SYSTEM.DURABLE.MODEL.QUEUE")
+    handle = rig.connection.open("SYSTEM.DURABLE.MODEL.QUEUE", EVERYTHING)
+    made = rig.administration.queue(handle.name)
+
+    assert model is not None
+    assert made is not None
+    assert model.creation_date < made.creation_date == made.alteration_date
+
+
+@pytest.mark.parametrize("by", ["application", "administrator"])
+def test_a_subscription_whose_end_is_refused_is_there_with_its_messages(rig: Rig, by: str) -> None:
+    subscribed = rig.connection.subscribe(DURABLE)
+    rig.publish(b"1")
+    if by == "administrator":
+        rig.connection.close(subscribed.handle)
+        rig.connection.close(subscribed.queue)
+
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        if by == "application":
+            rig.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
+        else:
+            rig.administration.publishing.delete_subscription("S")
+    rig.store.refuses = None
+    if by == "application":
+        rig.connection.close(subscribed.queue)
+    rig.publish(b"2")
+
+    assert [b"1", b"2"] == rig.bodies(rig.connection.subscribe(DURABLE))
+
+
+def test_a_permanent_dynamic_queue_that_cannot_be_deleted_is_there_with_its_messages(rig: Rig) -> None:
+    handle = rig.connection.open("SYSTEM.DURABLE.MODEL.QUEUE", EVERYTHING)
+    rig.connection.put(handle, MessageDescriptor(), b"1", PutOption.NO_SYNCPOINT)
+
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.connection.close(handle, CloseOption.DELETE_PURGE)
+    rig.store.refuses = None
+
+    again = rig.connection.open(handle.name, EVERYTHING)
+    assert rig.connection.get(again, NEXT) is not None
+
+
+def test_a_subscription_that_is_ended_takes_its_queue_along(rig: Rig) -> None:
+    subscribed = rig.connection.subscribe(DURABLE)
+    rig.connection.close(subscribed.handle)
+    rig.connection.close(subscribed.queue)
+    rig.administration.publishing.delete_subscription("S")
+
+    assert rig.administration.queue(subscribed.queue.name) is None
+
+
+def test_an_alteration_of_a_subscription_that_is_refused_is_none_and_nobody_holds_it(rig: Rig) -> None:
+    first = rig.connection.subscribe(DURABLE)
+    rig.connection.close(first.handle)
+    rig.connection.close(first.queue)
+    altering = replace(DURABLE, options=DURABLE.options & ~SubscribeOption.RESUME | SubscribeOption.ALTER, user_data="other")
+
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.connection.subscribe(altering)
+    rig.store.refuses = None
+
+    assert "" == rig.connection.subscribe(DURABLE).descriptor.user_data
+
+
+def test_an_administrators_alteration_of_a_subscription_that_is_refused_is_none(rig: Rig) -> None:
+    rig.connection.subscribe(DURABLE)
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.administration.publishing.alter_subscription("S", {"user_data": "other"})
+
+    [found] = rig.administration.publishing.subscriptions()
+    assert "" == found.attributes.user_data
+
+
+class NoRoomForMessages(ScriptedStore):
+    """A store that takes definitions, and no message."""
+
+    def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
+        full = self.refuses is not None and any(isinstance(each, MessageAdded) for each in changes)
+        if done is not None and self.refuses is not None and not full:
+            done(None)
+        else:
+            super().write(changes, done)
+
+
+@pytest.mark.parametrize("by", ["application", "administrator"])
+def test_a_subscription_is_not_made_where_there_is_no_room_for_what_is_retained(by: str) -> None:
+    store = NoRoomForMessages()
+    with EmbeddedQueueManager("QM1", store=store) as queue_manager:
+        connection, publishing = queue_manager.connect(), queue_manager.administration.publishing
+        persistent = MessageDescriptor(persistence=1)
+        connection.put1("", persistent, b"1", PutOption.RETAIN, object_type=ObjectType.TOPIC, object_string="orders")
+        queues = queue_manager.administration.queues()
+
+        store.refuses = FULL
+        with refused(Reason.STORAGE_MEDIUM_FULL):
+            if by == "application":
+                connection.subscribe(DURABLE)
+            else:
+                publishing.define_subscription("S", {"topic_string": "orders", "destination_class": 1})
+        left = (publishing.subscriptions(), queue_manager.administration.queues())
+        store.refuses = None
+        again = connection.subscribe(DURABLE)
+
+        assert ((), queues) == left
+        assert connection.get(again.queue, NEXT) is not None
+
+
+def test_a_topic_and_its_authorities_go_together_or_not_at_all(rig: Rig) -> None:
+    rig.administration.publishing.define_topic(TopicAttributes(name="T", topic_string="orders"))
+    rig.administration.authorities.set(Kind.TOPIC, "T", "bob", group=False, add=[Authority.PUB], remove=[])
+    records = rig.administration.authorities.records()
+
+    rig.store.refuses = FULL
+    with refused(Reason.STORAGE_MEDIUM_FULL):
+        rig.administration.publishing.delete_topic("T")
+
+    assert records == rig.administration.authorities.records()
+    assert "T" in {topic.name for topic in rig.administration.publishing.topics()}
+
+
+def test_a_managed_queue_without_its_subscription_goes_at_the_next_start() -> None:
+    """A crash came between the two."""
+    store = ScriptedStore()
+    EmbeddedQueueManager("QM1", store=store).close()
+    known = next(change.attributes for change in store.written if isinstance(change, QueueManagerDefined))
+    queues = tuple(change.attributes for change in store.written if isinstance(change, QueueDefined))
+    left = QueueAttributes(name="SYSTEM.MANAGED.DURABLE.1", kind=QueueType.LOCAL, definition_type=2)
+    again = ScriptedStore(snapshot=Snapshot(queue_manager=known, queues=(*queues, left), messages=(), next_serial=1))
+
+    with EmbeddedQueueManager("QM1", store=again) as queue_manager:
+        assert queue_manager.administration.queue(left.name) is None
+    assert [left.name] == [change.name for change in again.written if isinstance(change, QueueDeleted)]
+
+
+def test_the_managed_queue_of_a_subscription_outlives_a_restart(rig: Rig) -> None:
+    subscribed = rig.connection.subscribe(DURABLE)
+    machine = rig.queue_manager._machine
+    rig.queue_manager._drop_what_no_subscription_has()
+
+    assert isinstance(machine.queues[subscribed.queue.name], LocalQueue)
+
+
+@pytest.mark.parametrize(
+    "command", ["DEFINE TOPIC(T) LIKE(NOPE) TOPICSTR('a')", "DEFINE SUB(S) LIKE(NOPE) TOPICSTR('a') DEST(L)"]
+)
+def test_a_definition_like_something_that_is_not_there_is_none(rig: Rig, command: str) -> None:
+    administration = rig.administration
+    results = run(f"DEFINE QLOCAL(L)\n{command}", administration)
+
+    assert [Verdict.DONE, Verdict.FAILED] == [response.verdict for response in results.responses]
+    assert "NOPE" in results.responses[1].text
+    assert "T" not in {topic.name for topic in administration.publishing.topics()}
+    assert () == administration.publishing.subscriptions()

@@ -1,0 +1,182 @@
+"""What one application does, wrong or at the wrong moment, ends nothing for the others: neither queue manager nor storage.
+
+Each of these once stopped the writer of the storage, and with it the queue manager, for everybody and with outcomes unknown.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscribeOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.verbs import GetOptions
+from tests.embedded.storage.disk import memory_folder
+
+QUEUE = "ORDERS.IN"
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+PERSISTENT = MessageDescriptor(persistence=1)
+NO_TEXT = "\ud800"
+"""Half of a surrogate pair, as Python makes of an argument or a file name that is no UTF-8."""
+TOO_LONG = 2**31
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def queue_manager(folder: Path) -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as opened:
+        opened.administration.define(QueueAttributes(name=QUEUE))
+        yield opened
+
+
+def still_works(queue_manager: EmbeddedQueueManager) -> bool:
+    """Whether somebody else can put, durably, and get."""
+    other = queue_manager.connect()
+    handle = other.open(QUEUE, BOTH)
+    other.put(handle, PERSISTENT, b"an order", PutOption.NO_SYNCPOINT)
+    got = other.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))
+    return got is not None and got.body == b"an order"
+
+
+def test_a_subscriber_may_go_while_a_publication_for_it_is_not_committed(queue_manager: EmbeddedQueueManager) -> None:
+    subscriber, publisher = queue_manager.connect(), queue_manager.connect()
+    made = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
+    subscribed = subscriber.subscribe(SubscriptionDescriptor(options=made, name="NEWS", object_string="news"))
+    topic = publisher.open("", OpenOption.OUTPUT, object_type=ObjectType.TOPIC, object_string="news")
+    queue = publisher.open(QUEUE, BOTH)
+
+    publisher.put(topic, PERSISTENT, b"for nobody", PutOption.SYNCPOINT)
+    publisher.put(queue, PERSISTENT, b"in the same unit of work", PutOption.SYNCPOINT)
+    subscriber.close(subscribed.handle, CloseOption.REMOVE_SUB)
+    subscriber.close(subscribed.queue)
+    publisher.commit()
+
+    got = publisher.get(queue, GetOptions(options=GetOption.NO_SYNCPOINT))
+    assert got is not None
+    assert got.body == b"in the same unit of work"
+    assert still_works(queue_manager)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"reply_to_queue": NO_TEXT},
+        {"format": NO_TEXT},
+        {"feedback": 2**64},
+        {"expiry_tenths": 2**80},
+        # These came through, and whoever made a header of one failed on it: a dead-letter header has 32 bits for a CCSID.
+        {"ccsid": TOO_LONG},
+        {"encoding": -TOO_LONG - 1},
+        {"priority": TOO_LONG},
+        {"original_length": TOO_LONG},
+        {"report": TOO_LONG},
+    ],
+    ids=str,
+)
+def test_a_descriptor_that_no_mqmd_could_be_is_refused(queue_manager: EmbeddedQueueManager, field: dict[str, Any]) -> None:
+    connection = queue_manager.connect()
+    handle = connection.open(QUEUE, BOTH)
+
+    with pytest.raises(MQIError) as refused:
+        connection.put(handle, replace(PERSISTENT, **field), b"", PutOption.NO_SYNCPOINT)
+
+    assert refused.value.reason == (Reason.FEEDBACK_ERROR if "feedback" in field else Reason.MD_ERROR)
+    assert still_works(queue_manager)
+
+
+def test_a_context_that_is_no_text_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+    connection = queue_manager.connect()
+    handle = connection.open(QUEUE, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
+    descriptor = MessageDescriptor(persistence=1, user_identifier=NO_TEXT)
+
+    with pytest.raises(MQIError) as refused:
+        connection.put(handle, descriptor, b"", PutOption.NO_SYNCPOINT | PutOption.SET_ALL_CONTEXT)
+
+    assert refused.value.reason == Reason.MD_ERROR
+    assert still_works(queue_manager)
+
+
+def test_a_program_or_a_user_whose_name_is_no_text_gets_one(queue_manager: EmbeddedQueueManager) -> None:
+    connection = queue_manager.connect(application_name=f"caf{NO_TEXT}.py", user=f"ren{NO_TEXT}")
+    handle = connection.open(QUEUE, BOTH)
+    connection.put(handle, PERSISTENT, b"", PutOption.NO_SYNCPOINT)
+
+    got = connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT))
+
+    assert got is not None
+    assert (got.descriptor.put_application_name, got.descriptor.user_identifier) == ("caf?.py", "ren?")
+
+
+def test_a_definition_that_is_no_text_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+    with pytest.raises(MQIError) as refused:
+        queue_manager.administration.define(QueueAttributes(name="Q2", description=NO_TEXT))
+
+    assert refused.value.reason == Reason.ITEM_VALUE_ERROR
+    assert still_works(queue_manager)
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ({"name": NO_TEXT}, Reason.SUB_NAME_ERROR),
+        ({"object_string": NO_TEXT}, Reason.TOPIC_STRING_ERROR),
+        ({"user_data": NO_TEXT}, Reason.SD_ERROR),
+        ({"expiry_tenths": 2**80}, Reason.EXPIRY_ERROR),
+    ],
+    ids=str,
+)
+def test_a_subscription_that_could_not_be_kept_is_refused(
+    queue_manager: EmbeddedQueueManager, field: dict[str, Any], reason: Reason
+) -> None:
+    connection = queue_manager.connect()
+    made = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
+    wanted = SubscriptionDescriptor(options=made, name="NEWS", object_string="news")
+
+    with pytest.raises(MQIError) as refused:
+        connection.subscribe(replace(wanted, **field))
+
+    assert refused.value.reason == reason
+    assert still_works(queue_manager)
+
+
+def test_whoever_waits_with_a_long_selector_keeps_nobody_from_committing(queue_manager: EmbeddedQueueManager) -> None:
+    """It is asked of each message that becomes available, on the thread of the storage."""
+    connection = queue_manager.connect()
+    waiting = connection.open(QUEUE, OpenOption.INPUT_SHARED, selection="1+" * 5_000 + "1=1")
+    assert connection.on_arrival(waiting, GetOptions(options=GetOption.NO_SYNCPOINT), lambda: None) is not None
+
+    assert still_works(queue_manager)
+
+
+def test_a_selector_that_takes_for_ever_to_read_is_refused(queue_manager: EmbeddedQueueManager) -> None:
+    connection = queue_manager.connect()
+
+    with pytest.raises(MQIError) as refused:
+        connection.open(QUEUE, OpenOption.INPUT_SHARED, selection="a=1 AND " * 10_000 + "a=1")
+
+    assert refused.value.reason == Reason.SELECTION_STRING_ERROR
+
+
+def test_a_temporary_queue_that_was_altered_is_gone_after_a_restart_all_the_same(folder: Path) -> None:
+    inhibit_put = 10
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+        connection = queue_manager.connect()
+        made = connection.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.INPUT_SHARED | OpenOption.SET)
+        connection.set(made, {inhibit_put: 1})
+        queue_manager.administration.alter(made.name, {"max_depth": 7})
+
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+        assert queue_manager.administration.queue(made.name) is None

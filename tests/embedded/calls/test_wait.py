@@ -1,0 +1,449 @@
+"""Whom an arriving message wakes. Source: IBM q096780, MQGMO_WAIT."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import GetOptions, InlineConnection
+from mqflow.world import THREADS, Runner
+from tests.conformance.under_test import refused
+
+BOTH = OpenOption.INPUT_SHARED | OpenOption.BROWSE
+TAKE = GetOptions(options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING)
+LOOK = GetOptions(options=GetOption.BROWSE_NEXT)
+LOOK_AND_LOCK = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.LOCK)
+WANTED = b"w" * 24
+SPECIAL = GetOptions(options=GetOption.SYNCPOINT, match=MatchOption.CORREL_ID, correlation_id=WANTED)
+
+
+class Sleeper:
+    """Somebody who waits; counts how often it is woken."""
+
+    def __init__(self, connection: EmbeddedConnection, options: GetOptions, handle: EmbeddedHandle | None = None) -> None:
+        self.connection = connection
+        self.options = options
+        self.handle = handle or connection.open("Q", BOTH)
+        self.woken = 0
+        self.withdraw: Callable[[], None] | None = None
+
+    def sleep(self) -> bool:
+        """Ask to be woken; False where a get may find something at once."""
+        self.withdraw = self.connection.on_arrival(self.handle, self.options, self._wake)
+        return self.withdraw is not None
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    def get(self) -> bytes | None:
+        got = self.connection.get(self.handle, self.options)
+        return None if got is None else got.body
+
+
+class _Meanwhile:
+    """An event; while it is waited for, what the test says happens."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        self._happens = happens
+        self._said = False
+
+    def set(self) -> None:
+        self._said = True
+
+    def clear(self) -> None:
+        self._said = False
+
+    def is_set(self) -> bool:
+        return self._said
+
+    def wait(self, timeout: float | None = None) -> bool:
+        del timeout
+        self._happens()
+        return self._said
+
+
+class _Scripted:
+    """A runner whose waits are the test's; threads that nobody waits for are as always."""
+
+    start, lock, mailbox = THREADS.start, THREADS.lock, THREADS.mailbox
+
+    def __init__(self) -> None:
+        self.happens: Callable[[], None] = lambda: None
+
+    def event(self) -> _Meanwhile:
+        return _Meanwhile(self.happens)
+
+
+class Room:
+    """A queue, somebody who puts, and sleepers."""
+
+    def __init__(self, runner: Runner = THREADS) -> None:
+        self.queue_manager = EmbeddedQueueManager("QM1", runner=runner)
+        self.queue_manager.administration.define(QueueAttributes(name="Q"))
+        self.putter = self.queue_manager.connect()
+        self.handle = self.putter.open("Q", OpenOption.OUTPUT | BOTH)
+
+    def sleeper(self, options: GetOptions = TAKE) -> Sleeper:
+        sleeper = Sleeper(self.queue_manager.connect(), options)
+        assert sleeper.sleep()
+        return sleeper
+
+    def put(self, *, correlation_id: bytes = bytes(24), options: PutOption = PutOption.NO_SYNCPOINT) -> None:
+        self.putter.put(self.handle, MessageDescriptor(correlation_id=correlation_id), b"1", options)
+
+
+@pytest.fixture
+def room() -> Iterator[Room]:
+    made = Room()
+    yield made
+    made.queue_manager.close()
+
+
+def woken(*sleepers: Sleeper) -> list[int]:
+    return [sleeper.woken for sleeper in sleepers]
+
+
+def test_the_embedded_connection_can_be_used_inline(room: Room) -> None:
+    assert isinstance(room.putter, InlineConnection)
+
+
+def test_a_message_that_is_there_lets_nobody_sleep(room: Room) -> None:
+    room.put()
+
+    assert not Sleeper(room.queue_manager.connect(), TAKE).sleep()
+    assert not Sleeper(room.queue_manager.connect(), LOOK).sleep()
+
+
+def test_a_message_that_does_not_match_lets_one_sleep(room: Room) -> None:
+    room.put()
+
+    assert Sleeper(room.queue_manager.connect(), SPECIAL).sleep()
+
+
+@pytest.mark.parametrize("why", ["inhibited", "quiescing", "stopped", "closed"])
+def test_what_makes_the_get_fail_lets_nobody_sleep(room: Room, why: str) -> None:
+    sleeper = Sleeper(room.queue_manager.connect(), TAKE)
+    match why:
+        case "inhibited":
+            room.queue_manager.administration.alter("Q", {"get_inhibited": True})
+        case "quiescing":
+            room.queue_manager.quiesce()
+        case "stopped":
+            room.queue_manager.stop()
+        case _:
+            sleeper.connection.close(sleeper.handle)
+
+    assert not sleeper.sleep()
+
+
+def test_one_message_wakes_one_taker(room: Room) -> None:
+    one, two = room.sleeper(), room.sleeper()
+    room.put()
+
+    assert 1 == one.woken + two.woken
+
+
+def test_two_messages_wake_two_takers(room: Room) -> None:
+    one, two = room.sleeper(), room.sleeper()
+    room.put()
+    room.put()
+
+    assert [1, 1] == woken(one, two)
+
+
+def test_a_message_wakes_every_browser(room: Room) -> None:
+    browsers = [room.sleeper(LOOK) for _ in range(3)]
+    room.put()
+
+    assert [1, 1, 1] == woken(*browsers)
+
+
+def test_a_message_wakes_every_browser_and_one_taker(room: Room) -> None:
+    takers, browsers = [room.sleeper(), room.sleeper()], [room.sleeper(LOOK), room.sleeper(LOOK)]
+    room.put()
+
+    assert 1 == sum(woken(*takers))
+    assert [1, 1] == woken(*browsers)
+
+
+def test_a_browse_with_a_lock_counts_as_a_taker(room: Room) -> None:
+    lockers = [room.sleeper(LOOK_AND_LOCK), room.sleeper(LOOK_AND_LOCK)]
+    room.put()
+
+    assert 1 == sum(woken(*lockers))
+
+
+def test_who_asked_for_this_very_message_comes_first(room: Room) -> None:
+    general, special = room.sleeper(), room.sleeper(SPECIAL)
+    room.put(correlation_id=WANTED)
+
+    assert [0, 1] == woken(general, special)
+
+
+def test_who_asked_for_another_message_sleeps_on(room: Room) -> None:
+    special, general = room.sleeper(SPECIAL), room.sleeper()
+    room.put()
+
+    assert [0, 1] == woken(special, general)
+
+
+def test_an_uncommitted_put_wakes_nobody_until_the_commit(room: Room) -> None:
+    sleeper = room.sleeper()
+    room.put(options=PutOption.SYNCPOINT)
+    before = sleeper.woken
+    room.putter.commit()
+
+    assert (0, 1) == (before, sleeper.woken)
+
+
+def test_a_backout_wakes(room: Room) -> None:
+    room.put()
+    room.putter.get(room.handle, TAKE)
+    sleeper = room.sleeper()
+    room.putter.backout()
+
+    assert 1 == sleeper.woken
+
+
+def test_a_lock_that_is_given_up_wakes(room: Room) -> None:
+    room.put()
+    room.putter.get(room.handle, LOOK_AND_LOCK)
+    sleeper = room.sleeper()
+    room.putter.get(room.handle, GetOptions(options=GetOption.UNLOCK))
+
+    assert 1 == sleeper.woken
+
+
+def test_a_sleeper_is_woken_once(room: Room) -> None:
+    sleeper = room.sleeper()
+    room.put()
+    room.put()
+
+    assert 1 == sleeper.woken
+
+
+def test_who_withdrew_is_not_woken(room: Room) -> None:
+    gone, there = room.sleeper(), room.sleeper()
+    assert gone.withdraw is not None
+    gone.withdraw()
+    room.put()
+
+    assert [0, 1] == woken(gone, there)
+
+
+@pytest.mark.parametrize("way", ["withdraw", "close", "disconnect", "kill"])
+def test_who_was_woken_and_goes_away_passes_the_message_on(room: Room, way: str) -> None:
+    """Else a message would lie there while somebody sleeps who wants it."""
+    first, second = room.sleeper(), room.sleeper()
+    room.put()
+    chosen, other = (first, second) if first.woken else (second, first)
+    assert chosen.withdraw is not None
+    {
+        "withdraw": chosen.withdraw,
+        "close": lambda: chosen.connection.close(chosen.handle),
+        "disconnect": chosen.connection.disconnect,
+        "kill": chosen.connection.abandon,
+    }[way]()
+
+    assert 1 == other.woken
+
+
+def test_who_was_woken_and_took_the_message_passes_nothing_on(room: Room) -> None:
+    first, second = room.sleeper(), room.sleeper()
+    room.put()
+    chosen, other = (first, second) if first.woken else (second, first)
+    chosen.get()
+    assert chosen.withdraw is not None
+    chosen.withdraw()
+
+    assert 0 == other.woken
+
+
+def test_a_message_that_somebody_else_took_is_not_passed_on(room: Room) -> None:
+    first, second = room.sleeper(), room.sleeper()
+    room.put()
+    chosen, other = (first, second) if first.woken else (second, first)
+    room.putter.get(room.handle, TAKE)
+    assert chosen.withdraw is not None
+    chosen.withdraw()
+
+    assert 0 == other.woken
+
+
+@pytest.mark.parametrize("why", ["inhibited", "quiescing", "stopped", "altered"])
+def test_everybody_is_woken_when_their_get_may_fail(room: Room, why: str) -> None:
+    sleepers = [room.sleeper(), room.sleeper(SPECIAL), room.sleeper(LOOK)]
+    match why:
+        case "inhibited":
+            room.queue_manager.administration.alter("Q", {"get_inhibited": True})
+        case "quiescing":
+            room.queue_manager.quiesce()
+        case "stopped":
+            room.queue_manager.stop()
+        case _:
+            room.queue_manager.administration.alter("Q", {"max_depth": 7})
+
+    assert [1, 1, 1] == woken(*sleepers)
+
+
+def test_deleting_the_dynamic_queue_wakes_who_waits_there(room: Room) -> None:
+    creating = room.putter.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.OUTPUT)
+    connection = room.queue_manager.connect()
+    sleeper = Sleeper(connection, TAKE, connection.open(creating.name, BOTH))
+    sleeper.sleep()
+    room.putter.close(creating)
+
+    assert 1 == sleeper.woken
+
+
+def test_a_get_in_between_does_not_lose_the_wake(room: Room) -> None:
+    sleeper = room.sleeper()
+    room.put()
+    room.put()
+
+    assert [b"1", b"1", None] == [sleeper.get() for _ in range(3)]
+    assert sleeper.sleep()
+    room.put()
+    assert 2 == sleeper.woken
+
+
+def test_a_handle_waits_once(room: Room) -> None:
+    """Asking again replaces the wait."""
+    sleeper = room.sleeper()
+    sleeper.sleep()
+    room.put()
+    room.put()
+
+    assert 1 == sleeper.woken
+
+
+def test_many_sleepers_and_messages_pair_off(room: Room) -> None:
+    sleepers = [room.sleeper() for _ in range(20)]
+    for _ in range(20):
+        room.put()
+
+    assert [1] * 20 == woken(*sleepers)
+    assert [b"1"] * 20 == [sleeper.get() for sleeper in sleepers]
+
+
+class LoopClosedSleeper(Sleeper):
+    """Its event loop has ended, so it cannot be told anything."""
+
+    def _wake(self) -> None:
+        raise RuntimeError("Event loop is closed")
+
+
+def test_who_cannot_be_told_any_more_spoils_nothing_and_passes_the_message_on(room: Room) -> None:
+    gone = LoopClosedSleeper(room.queue_manager.connect(), TAKE)
+    assert gone.sleep()
+    there = room.sleeper()
+    room.put()
+
+    assert 1 == there.woken
+
+
+def test_a_browser_who_cannot_be_told_any_more_spoils_nothing(room: Room) -> None:
+    gone = LoopClosedSleeper(room.queue_manager.connect(), LOOK)
+    assert gone.sleep()
+    there = room.sleeper()
+    room.put()
+    room.queue_manager.quiesce()
+
+    assert 1 == there.woken
+
+
+CO_OP = BOTH | OpenOption.CO_OP
+MARK = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.MARK_BROWSE_CO_OP)
+UNMARK = GetOptions(options=GetOption.BROWSE_MSG_UNDER_CURSOR | GetOption.UNMARK_BROWSE_CO_OP)
+LOOK_UNMARKED = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.UNMARKED_BROWSE_MSG)
+
+
+@pytest.mark.parametrize("end", ["unmark", "close", "die"])
+def test_a_message_that_is_no_longer_marked_wakes_who_waits_for_unmarked_ones(room: Room, end: str) -> None:
+    """A dispatcher that has seen a message and dies leaves it to the others, who wait for one."""
+    room.put()
+    dispatcher, another = room.queue_manager.connect(), room.queue_manager.connect()
+    marking = dispatcher.open("Q", CO_OP)
+    dispatcher.get(marking, MARK)
+    sleeper = Sleeper(another, LOOK_UNMARKED, another.open("Q", CO_OP))
+    assert sleeper.sleep()
+
+    if end == "unmark":
+        dispatcher.get(marking, UNMARK)
+    elif end == "close":
+        dispatcher.close(marking)
+    else:
+        dispatcher.abandon()
+
+    assert (1, b"1") == (sleeper.woken, sleeper.get())
+
+
+PATIENT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=600_000)
+
+
+@pytest.fixture
+def scripted() -> _Scripted:
+    return _Scripted()
+
+
+@pytest.fixture
+def scripted_room(scripted: _Scripted) -> Iterator[Room]:
+    made = Room(scripted)
+    yield made
+    made.queue_manager.close()
+
+
+def test_a_get_that_waited_and_has_its_message_wakes_nobody_else(scripted: _Scripted, scripted_room: Room) -> None:
+    """It used to give up its place before it had the message, and so woke the next, and that one the one after it."""
+    waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
+    others: list[Sleeper] = []
+
+    def another_waits_and_one_message_comes() -> None:
+        others.append(scripted_room.sleeper())
+        scripted_room.put()
+
+    scripted.happens = another_waits_and_one_message_comes
+
+    assert b"1" == waits.get()
+    assert [0] == woken(*others)
+
+
+def test_a_get_that_waited_and_is_refused_passes_its_message_on(scripted: _Scripted, scripted_room: Room) -> None:
+    scripted_room.queue_manager.administration.alter_queue_manager({"max_uncommitted_messages": 1})
+    waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
+    scripted_room.put()
+    waits.get()  # as many as it may
+    others: list[Sleeper] = []
+
+    def another_waits_and_one_message_comes() -> None:
+        others.append(scripted_room.sleeper())
+        scripted_room.put()
+
+    scripted.happens = another_waits_and_one_message_comes
+
+    with refused(Reason.SYNCPOINT_LIMIT_REACHED):
+        waits.get()
+    assert [1] == woken(*others)
+
+
+def test_a_get_that_is_interrupted_while_it_waits_passes_its_message_on(scripted: _Scripted, scripted_room: Room) -> None:
+    waits = Sleeper(scripted_room.queue_manager.connect(), PATIENT)
+    others: list[Sleeper] = []
+
+    def a_message_comes_and_somebody_presses_ctrl_c() -> None:
+        others.append(scripted_room.sleeper())
+        scripted_room.put()
+        raise KeyboardInterrupt
+
+    scripted.happens = a_message_comes_and_somebody_presses_ctrl_c
+
+    with pytest.raises(KeyboardInterrupt):
+        waits.get()
+    assert [1] == woken(*others)
+    assert b"1" == others[0].get()

@@ -1,0 +1,101 @@
+"""Defects to plant before failovers: a harness that never found one has proven nothing."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.state import queue_manager_state
+from mqflow.embedded.state.backlog import QueuedMessage, order_key
+from mqflow.embedded.storage.in_flight import InFlightMarks
+from mqflow.embedded.storage.owner_lock import OwnerLock
+from mqflow.embedded.storage.requests import Done
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change, StoredMessage
+from mqflow.mqi.errors import MQIError
+from tests.embedded.failover import failing_over
+
+__all__ = ("DEFECTS",)
+
+
+def _answer_before_writing() -> None:
+    whole = SqliteStore.write
+
+    def write(self: SqliteStore, changes: Sequence[Change], done: Done | None) -> None:
+        if done is not None:
+            done(None)
+        threading.Timer(0.02, whole, (self, changes, None)).start()
+
+    SqliteStore.write = write  # type: ignore[method-assign]  # the defect
+
+
+def _commit_for_the_dead() -> None:
+    whole = EmbeddedConnection.abandon
+
+    def abandon(self: EmbeddedConnection) -> None:
+        with suppress(MQIError):
+            self.disconnect()
+        whole(self)
+
+    EmbeddedConnection.abandon = abandon  # type: ignore[method-assign]  # the defect
+
+
+def _repeat_commits() -> None:
+    failing_over.mover = partial(failing_over.mover, repeats_commits=True)
+
+
+def _keep(self: OwnerLock) -> None:
+    del self
+
+
+def _leave_the_lock_to_children() -> None:
+    OwnerLock.disown = _keep  # type: ignore[method-assign]  # the defect
+    whole = OwnerLock.claim
+
+    def claim(self: OwnerLock, epoch: int) -> None:
+        whole(self, epoch)
+        if os.fork() == 0:
+            time.sleep(8)
+            os._exit(0)
+
+    OwnerLock.claim = claim  # type: ignore[method-assign]  # the defect
+
+
+def _forget_what_was_in_flight() -> None:
+    InFlightMarks.recorded = lambda _: {}  # type: ignore[method-assign,assignment]  # the defect
+
+
+def _count_a_delivery_twice() -> None:
+    whole = InFlightMarks.recorded
+
+    def recorded(self: InFlightMarks) -> dict[int, int]:
+        return {serial: count + 1 for serial, count in whole(self).items()}
+
+    InFlightMarks.recorded = recorded  # type: ignore[method-assign]  # the defect
+
+
+def _turn_the_order_round() -> None:
+    whole = queue_manager_state._queued
+
+    def queued(stored: StoredMessage) -> QueuedMessage:
+        found = whole(stored)
+        found.key = order_key(stored.order_priority, 2**32 - stored.serial)
+        return found
+
+    queue_manager_state._queued = queued  # the defect
+
+
+DEFECTS: dict[str, Callable[[], None]] = {
+    "none": lambda: None,
+    "answers before writing": _answer_before_writing,
+    "commits what a dead application held": _commit_for_the_dead,
+    "an application repeats a commit in doubt": _repeat_commits,
+    "the lock is inherited by a child": _leave_the_lock_to_children,
+    "a takeover forgets what was in flight": _forget_what_was_in_flight,
+    "a takeover counts each delivery twice": _count_a_delivery_twice,
+    "a takeover turns the order round": _turn_the_order_round,
+}
+"""What may be wrong, so that the harness can show that it would notice."""

@@ -1,0 +1,223 @@
+"""SIGTERM to an application at full load, over and over: whatever it had begun it finishes, and nothing is delivered twice.
+
+`python -m tests.embedded.failover.drains 10000` does so many and says what it saw. Each application is a process of its own
+with eight workers on a served queue manager, whose handlers take up to 20 ms; it is ended at any moment after its first
+message.
+"""
+
+import argparse
+import logging
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from mqflow import App, Message
+from mqflow.app.config.settings import Settings
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.verbs import GetOptions
+from tests.embedded.failover.failovers import percentile
+from tests.embedded.failover.stage import NeverError, Stage
+from tests.embedded.storage.storing import say
+from tests.leaving import end_by_exception
+
+__all__ = ("Drained", "drain", "violations")
+
+IN: Final = "ORDERS.IN"
+_HANDLING_S: Final = 0.02
+_WORKERS: Final = 8
+_BACKLOG: Final = 400
+_PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
+
+
+class Drained(Struct, kw_only=True):
+    """What was seen."""
+
+    ended: int = 0
+    handled: int = 0
+    #: Handlers that were under way when the signal came.
+    under_way: int = 0
+    #: From the signal until the process was gone, in milliseconds.
+    exit_ms: list[float] = []
+    wrong: list[str] = []
+
+
+def violations(lines: Iterable[str], left: Sequence[tuple[str, int]]) -> list[str]:
+    """Return what is wrong: a handler that was cut off, a message delivered twice, a BackoutCount, a message lost.
+
+    `left` is what lies on the queue in the end: names and BackoutCounts.
+    """
+    begun: Counter[str] = Counter()
+    ended: Counter[str] = Counter()
+    counted: list[str] = []
+    put: set[str] = set()
+    for line in lines:
+        _, what, name, *more = line.split()
+        match what:
+            case "put":
+                put.add(name)
+            case "begin":
+                begun[name] += 1
+                if int(more[0]):
+                    counted.append(name)
+            case _:
+                ended[name] += 1
+    remaining = Counter(name for name, _ in left)
+    wrong = [f"{name} was begun and not finished" for name in begun if not ended[name]]
+    wrong += [f"{name} was begun {count} times" for name, count in begun.items() if count > 1]
+    wrong += [f"{name} was delivered after a backout" for name in counted]
+    wrong += [f"{name} lies there after a backout" for name, count in left if count]
+    wrong += [f"{name} was handled and is there" for name in begun if remaining[name]]
+    return wrong + [f"{name} is lost" for name in put if not begun[name] and not remaining[name]]
+
+
+def _owner(folder: Path) -> None:
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=IN, max_depth=100_000))
+        with serve(queue_manager, folder / "qm"):
+            say("owner", "ready", "-")
+            ended.wait()
+
+
+def _producer(folder: Path) -> None:
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    manager = ServedQueueManager(folder / "qm")
+    connection, administration = manager.connect(), manager.administration
+    number = 0
+    while not ended.is_set():
+        if administration.queue_status(IN).depth > _BACKLOG:
+            ended.wait(0.005)
+            continue
+        for _ in range(50):
+            number += 1
+            say("producer", "put", number)
+            connection.put1(IN, _PERSISTENT, str(number).encode(), PutOption.SYNCPOINT)
+        connection.commit()
+
+
+def _application(folder: Path, drain_s: float) -> None:
+    logging.getLogger("mqflow").setLevel(logging.CRITICAL)
+    chance = random.Random(os.getpid())  # noqa: S311 - repeatable where it matters: nowhere
+    app = App(f"embedded+unix:{folder / 'qm'}?qmgr=QM1", settings=Settings(drain_s=drain_s))
+
+    @app.listener(IN, concurrency=_WORKERS)
+    async def handle(body: str, message: Message) -> None:
+        say("app", "begin", body, message.backout_count)
+        await anyio.sleep(chance.random() * _HANDLING_S)
+        say("app", "end", body)
+
+    code = app.run()
+    if code:
+        os._exit(code)
+
+
+def drain(count: int, *, seed: int, cut: bool = False) -> Drained:
+    """End so many applications, and return what was seen. `cut` plants the defect: handlers get no time to finish."""
+    result = Drained()
+    chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    folder = Path(tempfile.mkdtemp(prefix="mqflow-drains-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes end, not the machine
+    stage = Stage(folder, 20.0)
+    try:
+        owner = stage.fork("owner", partial(_owner, folder))
+        _wait(stage, "owner ready", 1)
+        producer = stage.fork("producer", partial(_producer, folder))
+        for _ in range(count):
+            _end_one(stage, result, chance, folder, cut=cut)
+        stage.end(producer, signal.SIGTERM)
+        stage.end(owner, signal.SIGTERM)
+        lines = [line for line in (folder / "history").read_text().splitlines() if not line.startswith("owner")]
+        result.wrong += violations(lines, _left(folder / "data"))
+        result.handled = sum(" end " in line for line in lines)
+    except NeverError as error:
+        result.wrong.append(str(error))
+    finally:
+        stage.kill_all()
+        shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def _wait(stage: Stage, start: str, count: int) -> None:
+    until = time.monotonic() + stage.patience_s
+    seen = 0
+    while seen < count:
+        seen += sum(line.startswith(start) for line in stage.heard())
+        if time.monotonic() > until:
+            raise NeverError(f"{start!r}: not said")
+        time.sleep(0.001)
+
+
+def _end_one(stage: Stage, result: Drained, chance: random.Random, folder: Path, *, cut: bool) -> None:
+    stage.heard()
+    application = stage.fork("app", partial(_application, folder, 0.001 if cut else 20.0))
+    _wait(stage, "app begin", _WORKERS)
+    time.sleep(chance.random() * 0.05)
+    stage.heard()
+    began = time.monotonic()
+    os.kill(application, signal.SIGTERM)
+    _, status = os.waitpid(application, 0)
+    result.exit_ms.append((time.monotonic() - began) * 1_000)
+    del stage.running[application]
+    result.ended += 1
+    result.under_way += sum(line.startswith("app end") for line in stage.heard())
+    if code := os.waitstatus_to_exitcode(status):
+        result.wrong.append(f"an application ended with {code}")
+
+
+def _left(data: Path) -> list[tuple[str, int]]:
+    found = []
+    with EmbeddedQueueManager("QM1", store=SqliteStore(data)) as queue_manager:
+        connection = queue_manager.connect()
+        handle = connection.open(IN, OpenOption.INPUT_SHARED)
+        while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
+            found.append((got.body.decode(), got.descriptor.backout_count))
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Do it, say what was seen."""
+    parser = argparse.ArgumentParser(prog="python -m tests.embedded.failover.drains", description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cut", action="store_true", help="plant the defect: handlers get no time to finish")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    end_by_exception()
+    seen = drain(given.count, seed=given.seed, cut=given.cut)
+    if given.json:
+        sys.stdout.write(msgspec.json.encode(seen).decode())
+        return 0
+    spread = ", ".join(f"p{percent} {percentile(seen.exit_ms, percent):.0f} ms" for percent in (50, 99, 100))
+    lines = [
+        f"{seen.ended:,} applications ended at full load, {seen.under_way:,} handlers under way, {seen.handled:,} messages",
+        f"from SIGTERM to the end of the process: {spread}",
+        f"wrong: {len(seen.wrong)}",
+        *seen.wrong[:20],
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return bool(seen.wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,274 @@
+"""Who takes part in failovers: owners of one folder, and applications that put, move and collect whatever happens to them.
+
+Each is a forked child of `failovers`. It says each step, one system call a line, before it asks and after it was answered; what
+a killed process said, it said. An answer is one of three: done, certainly not done, and unknown (2549).
+"""
+
+import logging
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from mqflow import App, Backout, Context, Pace
+from mqflow.app.config.settings import ReconnectSettings, Settings
+from mqflow.cli.processes import takeover_rehearsal
+from mqflow.cli.processes.queue_manager_process import Hosting, host
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.ending import End, Manner
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.events import Event, ListenerStarted, Reconnected
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import Exchange, GetOptions, Got
+from mqflow.world import SYSTEM_CLOCK
+from tests.embedded.storage.storing import say
+
+__all__ = (
+    "BUSY_MS",
+    "DONE",
+    "IN",
+    "SOCKET",
+    "application",
+    "collector",
+    "mover",
+    "owner",
+    "prepare",
+    "producer",
+    "switch_over",
+)
+
+IN, DONE, SOCKET = "ORDERS.IN", "ORDERS.DONE", "served.sock"
+_FOR_DELIVERY: Final = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=50)
+_MORE: Final = GetOptions(options=GetOption.SYNCPOINT)
+_PERSISTENT: Final = MessageDescriptor(persistence=Persistence.PERSISTENT, format="MQSTR")
+_AGAIN_S: Final = 0.003
+_HANDLING_S: Final = 0.001
+_STATES: Final = {"stands by:": "standby", "stands by in line": "line", "is active": "active", " ends ": "ends"}
+BUSY_MS: Final = 1.5
+"""How long a producer rests between two messages: the queues must stay short, or it is loading them that is measured."""
+
+
+def prepare() -> None:
+    """Rehearse a takeover here, once, and in no owner that is forked from this process: each of them would do it again."""
+    takeover_rehearsal.rehearse("QM1")
+    takeover_rehearsal.rehearse = _rehearsed
+
+
+def _rehearsed(name: str) -> None:
+    del name
+
+
+def owner(folder: Path) -> None:
+    """The active queue manager, or its standby: whichever it can be."""
+
+    def tell(sentence: str) -> None:
+        for words, state in _STATES.items():
+            if words in sentence:
+                say("owner", os.getpid(), state, SYSTEM_CLOCK.monotonic())
+
+    wanted = Hosting(name="QM1", folder=folder, addresses=(), standby=True, users=UsersFile(folder / "users", bytes))
+    anyio.run(host, wanted, tell)
+
+
+def switch_over(folder: Path) -> None:
+    """Ask the active queue manager to hand over, as `mqflow qmgr stop -s` does."""
+    manager = ServedQueueManager(folder / SOCKET)
+    with suppress(MQIError):  # it may have gone before it answered
+        manager.administration.order(requests.EndQueueManager(End(Manner.IMMEDIATE, reconnect=True, switchover=True)))
+
+
+def _witness(who: str) -> None:
+    """Say of each get in this process that it asks, and what it was given with which BackoutCount, on whichever connection."""
+    whole_get, whole_exchange = ServedConnection.get, ServedConnection.exchange
+
+    def get(self: ServedConnection, handle: Any, options: GetOptions) -> Got | None:
+        me = f"{who}/{id(self)}"
+        say(me, "get", 1)
+        try:
+            got = whole_get(self, handle, options)
+        except MQIError as error:
+            say(me, _refused(error))
+            raise
+        say(me, "got", *_shown(() if got is None else (got,)))
+        return got
+
+    def exchange(self: ServedConnection, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+        me = f"{who}/{id(self)}"
+        say(me, "get", most)
+        answer = whole_exchange(self, handle, options, commit=commit, most=most)
+        error = answer.settle_error or answer.get_error
+        say(me, *(("got", *_shown(answer.unit)) if error is None else (_refused(error),)))
+        return answer
+
+    ServedConnection.get = get  # type: ignore[method-assign]  # a witness, in this process
+    ServedConnection.exchange = exchange  # type: ignore[method-assign]  # the same
+
+
+def _refused(error: MQIError) -> str:
+    """Without an answer it may have been delivered all the same, and counts as a delivery."""
+    return "got-lost" if error.reason in {Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED} else "got-not"
+
+
+def _shown(unit: Sequence[Got]) -> list[str]:
+    return [f"{got.body.decode()}={got.descriptor.backout_count}" for got in unit]
+
+
+class _Client:
+    """An application that connects again at once, without mqflow's runtime: nothing between the checker and the protocol."""
+
+    def __init__(self, who: str, folder: Path) -> None:
+        self.who = who
+        _witness(who)
+        self.made = 0
+        self.asked_to_end = threading.Event()
+        self._manager = ServedQueueManager(folder / SOCKET, name="QM1")
+        self._away = True  # it says so when it has done something for the first time, too
+        signal.signal(signal.SIGTERM, lambda *_: self.asked_to_end.set())
+
+    def say(self, *words: object) -> None:
+        say(self.who, *words)
+
+    def new_name(self) -> str:
+        self.made += 1
+        return f"{self.who}.{self.made}"
+
+    def work(self, turn: Callable[[ServedConnection], None]) -> None:
+        """Do turns until asked to end, on one connection after the other."""
+        while not self.asked_to_end.is_set():
+            try:
+                connection = self._manager.connect()
+                while not self.asked_to_end.is_set():
+                    turn(connection)
+                    if self._away:
+                        self._away = False
+                        self.say("back", SYSTEM_CLOCK.monotonic())
+                connection.backout()
+                connection.disconnect()
+            except MQIError:
+                self._away = True
+                self._manager.close()
+                self.asked_to_end.wait(_AGAIN_S)
+
+    @contextmanager
+    def asking(self, what: str, *names: str) -> Iterator[None]:
+        """Say that it asks, and what it is answered."""
+        self.say(what, *names)
+        try:
+            yield
+        except MQIError as error:
+            self.say(f"{what}-unknown" if error.reason == Reason.CALL_INTERRUPTED else f"{what}-not", *names)
+            raise
+        self.say(f"{what}-done", *names)
+
+
+def producer(who: str, folder: Path) -> None:
+    """Put persistent messages outside any unit of work, each with a name of its own."""
+    client = _Client(who, folder)
+
+    def put(connection: ServedConnection) -> None:
+        name = client.new_name()
+        with client.asking("put", name):
+            connection.put1(IN, _PERSISTENT, name.encode(), PutOption.NO_SYNCPOINT)
+        client.asked_to_end.wait(BUSY_MS / 1_000)
+
+    client.work(put)
+
+
+def mover(who: str, folder: Path, *, repeats_commits: bool = False) -> None:
+    """Get one to three messages and put as many elsewhere, in one unit of work, which now and then it backs out."""
+    client = _Client(who, folder)
+    chance = random.Random(who)  # noqa: S311 - repeatable, not secret
+    doubtful: list[str] = []
+
+    def move(connection: ServedConnection) -> None:
+        while doubtful:
+            connection.put1(DONE, _PERSISTENT, doubtful.pop().encode(), PutOption.NO_SYNCPOINT)
+        source = connection.open(IN, OpenOption.INPUT_SHARED)
+        try:
+            moved = _moved(connection, source)
+            if moved and chance.random() < 0.1:
+                connection.backout()
+            elif moved:
+                try:
+                    with client.asking("move", *moved):
+                        connection.commit()
+                except MQIError as error:
+                    if repeats_commits and error.reason == Reason.CALL_INTERRUPTED:
+                        doubtful.extend(moved)
+                    raise
+        finally:
+            with suppress(MQIError):
+                connection.close(source)
+
+    def _moved(connection: ServedConnection, source: object) -> list[str]:
+        moved: list[str] = []
+        for number in range(chance.randint(1, 3)):
+            got = connection.get(source, _MORE if number else _FOR_DELIVERY)
+            if got is None:
+                break
+            client.asked_to_end.wait(_HANDLING_S)
+            moved.append(f"{got.body.decode()}>{client.new_name()}")
+            connection.put1(DONE, _PERSISTENT, moved[-1].encode(), PutOption.SYNCPOINT)
+        return moved
+
+    client.work(move)
+
+
+def collector(who: str, folder: Path) -> None:
+    """Take off what was moved, several messages to a unit of work."""
+    client = _Client(who, folder)
+
+    def collect(connection: ServedConnection) -> None:
+        source = connection.open(DONE, OpenOption.INPUT_SHARED)
+        names: list[str] = []
+        while len(names) < 8 and (got := connection.get(source, _MORE if names else _FOR_DELIVERY)):
+            names.append(got.body.decode())
+        if names:
+            client.asked_to_end.wait(_HANDLING_S)
+            with client.asking("collect", *names):
+                connection.commit()
+        connection.close(source)
+
+    client.work(collect)
+
+
+def application(who: str, folder: Path, delays: str) -> None:
+    """Move messages as well, as a whole mqflow application, which reconnects by itself."""
+    made = 0
+    _witness(who)
+    logging.getLogger("mqflow").setLevel(logging.CRITICAL)  # each outage is known here
+
+    def tell(event: Event) -> None:
+        match event:
+            case ListenerStarted():
+                say(who, "started")
+            case Reconnected():
+                say(who, "back", SYSTEM_CLOCK.monotonic())
+            case _:
+                pass
+
+    app = App(
+        f"embedded+unix:{folder / SOCKET}?qmgr=QM1",
+        name=who,
+        hooks=[tell],
+        settings=Settings(reconnect=ReconnectSettings(delays=delays)),
+    )
+
+    # A put that an outage refuses is a failure, and a worker that rests for 30 s because of many notices no outage.
+    @app.listener(IN, concurrency=2, backout=Backout(pace=Pace(first_s=0.001, max_s=0.01)))
+    async def move(body: str, ctx: Context) -> None:
+        nonlocal made
+        made += 1
+        await ctx.put(DONE, f"{body}>{who}.{made}")
+
+    os._exit(app.run())

@@ -1,0 +1,349 @@
+"""Failovers, one after the other: an owner is killed or ended at any moment, its standby goes on, and nothing may be lost.
+
+`python -m tests.embedded.failover.failovers 10000` does so many and says what it saw, `--paced` waits each time until every
+application is back by the ladder of IBM MQ. Everything is a process of its own, forked from this one, which has loaded all and
+opened nothing.
+"""
+
+import argparse
+import math
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.cli.text.terminal import note, progress, show_table
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.verbs import GetOptions
+from tests.embedded.failover import failing_over
+from tests.embedded.failover.checking import Lying, violations
+from tests.embedded.failover.defects import DEFECTS
+from tests.embedded.failover.failing_over import DONE, IN
+from tests.embedded.failover.stage import LOOK_S, NeverError, Stage
+from tests.leaving import end_by_exception
+
+__all__ = ("Result", "fail_over", "percentile")
+
+_PATIENCE_S: Final = 20.0
+"""How long anything may take before it counts as never happening."""
+_FAST: Final = "(3,2)"
+"""Delays of an application that is to be back soon, in milliseconds; none for those of IBM MQ."""
+
+
+GoesOn = Callable[["Result"], bool]
+
+
+class Result(Struct, kw_only=True):
+    """What was seen."""
+
+    failovers: int = 0
+    messages: int = 0
+    #: Calls whose outcome was unknown.
+    unknown: int = 0
+    #: Deliveries that were seen, and how many of them were not the first of their message.
+    delivered: int = 0
+    redelivered: int = 0
+    #: Backouts that were counted after a delivery that nobody saw, and how many such deliveries there may have been.
+    unseen: int = 0
+    perhaps_delivered: int = 0
+    #: From the kill, or from the request, until the standby served, in milliseconds.
+    killed_ms: list[float] = []
+    #: The same where the first in line was killed too.
+    both_killed_ms: list[float] = []
+    ended_ms: list[float] = []
+    #: From the same moment until an application had done something again, or had everything open again.
+    client_back_ms: list[float] = []
+    application_back_ms: list[float] = []
+    wrong: list[str] = []
+
+
+class _Run:
+    """One series of failovers."""
+
+    def __init__(self, stage: Stage, result: Result, chance: random.Random, *, paced: bool) -> None:
+        self.stage = stage
+        self.result = result
+        self.chance = chance
+        self.paced = paced
+        self.states: dict[int, dict[str, float]] = {}
+        self.away: dict[str, float] = {}
+        self.clients: dict[str, int] = {}
+        self.working: set[str] = set()
+        self.named = 0
+
+    def listen(self, until: Callable[[], bool], what: str) -> None:
+        """Take in what is said until this is so."""
+        patience = time.monotonic() + self.stage.patience_s
+        while True:
+            for line in self.stage.heard():
+                self._hear(*line.split())
+            if until():
+                return
+            if time.monotonic() > patience:
+                raise NeverError(f"{what}: not within {self.stage.patience_s:g} s")
+            time.sleep(LOOK_S)
+
+    def _hear(self, who: str, what: str, *words: str) -> None:
+        if who == "owner":
+            self.states.setdefault(int(what), {})[words[0]] = float(words[1])
+        elif what in {"started", "back"}:
+            self.working.add(who)
+        if what == "back" and float(words[0]) >= self.away.get(who, math.inf):  # not of the outage before
+            back_ms = (float(words[0]) - self.away.pop(who)) * 1_000
+            (self.result.application_back_ms if who.startswith("app") else self.result.client_back_ms).append(back_ms)
+
+    def begin(self) -> None:
+        """Start an owner, a standby, and everybody else."""
+        self.active = self._owner("active")
+        self.standbys = [self._owner("standby"), self._owner()]
+        for kind in ("producer", "producer", "mover", "collector", "application"):
+            self._client(kind)
+        self.listen(lambda: any(who.startswith("app") for who in self.working), "the application starts")
+
+    def _owner(self, state: str = "") -> int:
+        """Start one that takes over when it is its turn, and wait until it has come so far, or waits in line."""
+        pid = self.stage.fork("owner", partial(failing_over.owner, self.stage.data))
+        self.states.pop(pid, None)  # of a process long gone that had the same number
+        self.listen(lambda: state in self.states.get(pid, ()) or (not state and pid in self.states), f"an owner is {state}")
+        return pid
+
+    def _client(self, kind: str) -> None:
+        self.named += 1
+        who = f"{'app' if kind == 'application' else kind}{self.named}"
+        act: Callable[..., None] = getattr(failing_over, kind)
+        more = (("" if self.paced else _FAST),) if kind == "application" else ()
+        self.clients[who] = self.stage.fork(who, partial(act, who, self.stage.data, *more))
+
+    def fail_over(self) -> None:
+        """One failover, and everybody goes on."""
+        time.sleep(self.chance.random() * 0.04)
+        if self.chance.random() < 0.3:
+            self._lose_a_client()
+        how = self.chance.choice(("kill", "kill", "stop and kill", "kill two", "end", "switch over"))
+        # Who is still away from the last time is not measured: it has two outages in one. Who has not begun may have none.
+        began = time.monotonic()
+        self.away = {who: began for who in self.clients if who in self.working and who not in self.away}
+        old, self.active = self.active, self.standbys.pop(0)
+        match how:
+            case "kill":
+                self.stage.end(old, signal.SIGKILL)
+            case "stop and kill":
+                os.kill(old, signal.SIGSTOP)
+                time.sleep(0.01)
+                began = time.monotonic()
+                self.stage.end(old, signal.SIGKILL)
+            case "kill two":
+                began = self._kill_with_its_standby(old)
+            case "end":
+                self.stage.end(old, signal.SIGTERM)
+            case _:
+                order = self.stage.fork("order", partial(failing_over.switch_over, self.stage.data))
+                self.stage.wait(order)
+                self.stage.wait(old)
+        self.listen(lambda: "active" in self.states.get(self.active, ()), f"the standby takes over after {how!r}")
+        took_ms = (self.states[self.active]["active"] - began) * 1_000
+        took = (
+            self.result.both_killed_ms
+            if how == "kill two"
+            else self.result.killed_ms
+            if "kill" in how
+            else self.result.ended_ms
+        )
+        took.append(took_ms)
+        self.result.failovers += 1
+        if self.paced or self.chance.random() < 0.25:  # the others strike those who are coming back, or are not yet
+            self.listen(lambda: not self.away, f"everybody is back after {how!r}; away: {sorted(self.away)}")
+        if self.standbys:
+            [following] = self.standbys
+            self.listen(lambda: "standby" in self.states.get(following, ()), "the next one in line stands by")
+        else:
+            self.standbys.append(self._owner("standby"))
+        self.standbys.append(self._owner())
+
+    def _kill_with_its_standby(self, old: int) -> float:
+        """Kill both, one way round or the other; return when the second one was. Whoever is next in line takes over."""
+        first, self.active = self.active, self.standbys.pop(0)
+        victims = [old, first]
+        if self.chance.random() < 0.5:
+            victims.reverse()
+        self.stage.end(victims[0], signal.SIGKILL)
+        time.sleep(self.chance.random() * 0.012)  # it may be taking over by now
+        began = time.monotonic()
+        self.stage.end(victims[1], signal.SIGKILL)
+        return began
+
+    def _lose_a_client(self) -> None:
+        """Kill an application in the middle of whatever it does; another of its kind takes its place."""
+        who = self.chance.choice([name for name in self.clients if not name.startswith("app")])
+        self.stage.end(self.clients.pop(who), signal.SIGKILL)
+        self.away.pop(who, None)
+        self._client(who.rstrip("0123456789"))
+
+    def finish(self) -> None:
+        """End producers first, then the others, then the queue manager."""
+        for kind in ("producer", "app", "mover", "collector"):
+            for who in [name for name in self.clients if name.startswith(kind)]:
+                self.stage.end(self.clients.pop(who), signal.SIGTERM)
+        for owner in (*self.standbys[::-1], self.active):
+            self.stage.end(owner, signal.SIGTERM)
+
+
+def fail_over(
+    count: int,
+    *,
+    seed: int,
+    paced: bool = False,
+    defect: str = "none",
+    patience_s: float = _PATIENCE_S,
+    goes_on: GoesOn = lambda _: True,
+) -> Result:
+    """Do so many failovers, and return what was seen. `goes_on` is asked after each whether there shall be more."""
+    failing_over.prepare()
+    result = Result()
+    folder = Path(tempfile.mkdtemp(prefix="mqflow-failovers-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108 - the processes die, not the machine
+    stage = Stage(folder, patience_s)
+    try:
+        stage.wait(stage.fork("creator", partial(_create, stage.data)))
+        DEFECTS[defect]()  # now that there are queues: what cannot even start shows nothing
+        run = _Run(stage, result, random.Random(seed), paced=paced)  # noqa: S311 - repeatable, not secret
+        try:
+            run.begin()
+            while result.failovers < count and goes_on(result):
+                run.fail_over()
+            run.finish()
+        except NeverError as error:
+            result.wrong.append(str(error))
+            stage.say_where()
+        else:
+            said, result.wrong = violations(stage.all_said(), *_left(stage.data))
+            result.messages = len(said.put)
+            result.unknown = said.unknown
+            result.delivered, result.redelivered = said.delivered, said.redelivered
+            result.unseen, result.perhaps_delivered = said.unseen, said.perhaps_delivered
+    finally:
+        stage.kill_all()
+        shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def _create(data: Path, *, persistent: bool = True) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(data)) as queue_manager:
+        for name in (IN, DONE):
+            queue_manager.administration.define(
+                QueueAttributes(name=name, max_depth=1_000_000, default_persistence=int(persistent))
+            )
+
+
+def _left(data: Path) -> tuple[list[Lying], list[Lying]]:
+    found: dict[str, list[Lying]] = {IN: [], DONE: []}
+    with EmbeddedQueueManager("QM1", store=SqliteStore(data)) as queue_manager:
+        connection = queue_manager.connect()
+        for name, messages in found.items():
+            handle = connection.open(name, OpenOption.INPUT_SHARED)
+            while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
+                messages.append((got.body.decode(), got.descriptor.backout_count))
+    return found[IN], found[DONE]
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return the value that so many percent of them are not above."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
+
+
+def _spread(name: str, values: Sequence[float]) -> tuple[str, ...]:
+    if not values:
+        return (name, "0", "", "", "")
+    return (name, f"{len(values):,}", *(f"{percentile(values, percent):,.0f}" for percent in (50, 99, 100)))
+
+
+def _show(result: Result, seed: int) -> None:
+    """Print what was seen: times in milliseconds, and counts."""
+    rows = [
+        _spread("takeover after a kill", result.killed_ms),
+        _spread("... of the owner and its standby", result.both_killed_ms),
+        _spread("takeover after an orderly end", result.ended_ms),
+        _spread("a client back", result.client_back_ms),
+        _spread("an application back", result.application_back_ms),
+    ]
+    show_table(("ms", "count", "p50", "p99", "max"), rows, numbers=frozenset({1, 2, 3, 4}))
+    counts = {
+        "failovers": result.failovers,
+        "messages": result.messages,
+        "deliveries seen": result.delivered,
+        "... with a BackoutCount": result.redelivered,
+        "backouts of deliveries nobody saw": result.unseen,
+        "... of at most": result.perhaps_delivered,
+        "calls with an unknown outcome": result.unknown,
+        "wrong": len(result.wrong),
+    }
+    sys.stdout.write("\n")
+    show_table((f"seed {seed}", ""), [(name, f"{count:,}") for name, count in counts.items()], numbers=frozenset({1}))
+    sys.stdout.write("".join(f"{each}\n" for each in result.wrong[:20]))
+
+
+@contextmanager
+def _watched(count: int, minutes: float) -> Iterator[GoesOn]:
+    """Show how far it is, and end it after so many minutes: a bar on a terminal, a line for each hundred in a log."""
+    until = time.monotonic() + minutes * 60
+    if sys.stderr.isatty():
+        with progress("Failing over", count) as bar:
+
+            def goes_on(result: Result) -> bool:
+                bar.reached(result.failovers, f"{result.failovers:,} of {count:,} failovers")
+                return time.monotonic() < until
+
+            yield goes_on
+        return
+
+    def goes_on_quietly(result: Result) -> bool:
+        if result.failovers % 100 == 0 and result.killed_ms:
+            note(f"{result.failovers:,} of {count:,} failovers; p99 after a kill {percentile(result.killed_ms, 99):.0f} ms")
+        return time.monotonic() < until
+
+    yield goes_on_quietly
+
+
+def main(arguments: list[str]) -> int:
+    """Do it, say what was seen."""
+    parser = argparse.ArgumentParser(prog="python -m tests.embedded.failover.failovers", description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--paced", action="store_true", help="wait until everybody is back, by IBM MQ's delays")
+    parser.add_argument("--defect", choices=DEFECTS, default="none")
+    parser.add_argument("--patience", type=float, default=_PATIENCE_S, help="seconds until what has not happened never will")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="fail over no more after so long, and check")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args(arguments)
+    end_by_exception()
+    with _watched(given.count, given.minutes) as goes_on:
+        result = fail_over(
+            given.count,
+            seed=given.seed,
+            paced=given.paced,
+            defect=given.defect,
+            patience_s=given.patience,
+            goes_on=goes_on,
+        )
+    if given.json:
+        sys.stdout.write(msgspec.json.encode(result).decode())
+        return 0
+    _show(result, given.seed)
+    return bool(result.wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""SIGTERM at full load cuts nothing off and costs no message one of its lives.
+
+More: `python -m tests.embedded.failover.drains 10000`. Source: reliability goal R11.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.embedded.failover.drains import Drained, violations
+
+DRAINS = int(os.environ.get("MQFLOW_DRAINS", "120"))
+
+
+def _drained(count: int, *more: str) -> Drained:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.embedded.failover.drains", str(count), "--json", *more],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert 0 == ended.returncode, ended.stderr
+    return msgspec.json.decode(ended.stdout, type=Drained)
+
+
+@pytest.mark.timeout(600)
+def test_an_application_that_is_ended_finishes_what_it_has_begun() -> None:
+    seen = _drained(DRAINS)
+
+    assert [] == seen.wrong
+    assert DRAINS == seen.ended
+    assert 2 * DRAINS < seen.under_way, "too little was under way to prove anything"
+
+
+def test_a_drain_that_gives_no_time_is_found() -> None:
+    assert any("was begun and not finished" in wrong for wrong in _drained(5, "--cut").wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "left", "wrong"),
+    [
+        (["p put 1", "a begin 1 0", "a end 1"], [], []),
+        (["p put 1"], [("1", 0)], []),
+        (["p put 1"], [], ["1 is lost"]),
+        (["p put 1", "a begin 1 0"], [], ["1 was begun and not finished"]),
+        (["p put 1"], [("1", 1)], ["1 lies there after a backout"]),
+        (["p put 1", "a begin 1 0", "a end 1"], [("1", 0)], ["1 was handled and is there"]),
+        (["p put 1", "a begin 1 0", "a end 1", "a begin 1 0", "a end 1"], [], ["1 was begun 2 times"]),
+        (["p put 1", "a begin 1 1", "a end 1"], [], ["1 was delivered after a backout"]),
+    ],
+)
+def test_the_checker_knows_what_may_be(said: list[str], left: list[tuple[str, int]], wrong: list[str]) -> None:
+    assert wrong == violations(said, left)

@@ -1,0 +1,153 @@
+"""Active and standby, killed and ended at any moment: nothing lost, nothing twice, whatever was under way.
+
+Processes, sockets and kill -9 are real. More of them: `python -m tests.embedded.failover.failovers 10000`. The bounds on time
+are those of reliability goal R10, wide enough here for a machine that does something else as well; the page on performance
+has what was measured.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.embedded.failover.checking import Lying, violations
+from tests.embedded.failover.defects import DEFECTS
+from tests.embedded.failover.failovers import Result, percentile
+
+FAILOVERS = int(os.environ.get("MQFLOW_FAILOVERS", "500"))
+PACED = 8
+
+
+def _failed_over(count: int, *more: str) -> Result:
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.embedded.failover.failovers", str(count), "--json", *more],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert 0 == ended.returncode, ended.stderr
+    return msgspec.json.decode(ended.stdout, type=Result)
+
+
+@pytest.mark.timeout(600)
+def test_nothing_is_lost_and_nothing_done_twice_however_often_a_standby_takes_over() -> None:
+    seen = _failed_over(FAILOVERS)
+
+    assert [] == seen.wrong
+    assert FAILOVERS == seen.failovers
+    assert FAILOVERS < seen.messages
+    assert seen.unknown, "no call was ever cut off: too tame to prove anything"
+    assert seen.application_back_ms
+    assert FAILOVERS < seen.redelivered
+    assert seen.delivered > 2 * seen.perhaps_delivered, "too many deliveries may have gone unseen to count backouts"
+
+
+@pytest.mark.timeout(120)
+def test_applications_are_back_with_the_first_delay_of_ibm_mq() -> None:
+    seen = _failed_over(PACED, "--paced")
+
+    assert [] == seen.wrong
+    assert PACED == len(seen.application_back_ms)
+    assert 1_000 <= min(seen.application_back_ms)
+    assert percentile(seen.application_back_ms, 50) <= 1_500
+
+
+FOUND_BY = {
+    "answers before writing": (20, "is lost"),
+    "commits what a dead application held": (60, "is lost"),
+    "an application repeats a commit in doubt": (40, "is there 2 times"),
+    "the lock is inherited by a child": (2, "the standby takes over after 'kill': not within"),
+    "a takeover forgets what was in flight": (5, "was delivered with BackoutCount"),
+    "a takeover counts each delivery twice": (10, "backouts were counted that nobody saw"),
+    "a takeover turns the order round": (10, "for the first time out of turn"),
+}
+"""Of each defect how many failovers it takes, and what the harness says of it."""
+
+
+_SERIES_MAX = 4
+
+
+def test_every_defect_is_known_by_what_finds_it() -> None:
+    assert {"none", *FOUND_BY} == set(DEFECTS)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("defect", FOUND_BY)
+def test_a_planted_defect_is_found(defect: str) -> None:
+    """Each series is another one; how often what is planted hurts in one of them is up to processes and their scheduler."""
+    failovers, sentence = FOUND_BY[defect]
+
+    wrong: list[str] = []
+    for seed in range(_SERIES_MAX):
+        wrong += _failed_over(failovers, "--defect", defect, "--patience", "4", "--seed", str(seed)).wrong
+        if any(sentence in each for each in wrong):
+            return
+    pytest.fail(f"not found in {_SERIES_MAX} series of {failovers}: {wrong[:5]}")
+
+
+@pytest.mark.parametrize(
+    ("said", "left", "done", "wrong"),
+    [
+        (["p put a", "p put-done a"], [("a", 0)], [], []),
+        (["p put a", "p put-done a"], [], [], ["a is lost"]),
+        (["p put a"], [], [], []),
+        (["p put a"], [("a", 0)], [], []),
+        (["p put a", "p put-not a"], [("a", 0)], [], ["a was never put"]),
+        (["p put a", "p put-done a", "m move-done a>1"], [], [("a>1", 0)], []),
+        (["p put a", "p put-done a", "m move-done a>1"], [("a", 0)], [], ["a>1 was committed and is not there"]),
+        (["p put a", "p put-done a", "m move-not a>1"], [], [("a>1", 0)], ["a>1 was refused and is there"]),
+        (["p put a", "p put-done a", "m move-unknown a>1"], [("a", 0)], [("a>1", 0)], ["a is there 2 times"]),
+        (["p put a", "p put-done a", "c collect a>1", "c collect-done a>1"], [], [], []),
+        (["p put a", "p put-done a", "c collect a>1"], [], [], []),
+        (["p put a", "p put-done a", "c collect a>1", "c collect-done a>1"], [], [("a>1", 0)], ["a is there 2 times"]),
+    ],
+)
+def test_the_checker_knows_what_may_be(said: list[str], left: list[Lying], done: list[Lying], wrong: list[str]) -> None:
+    assert wrong == violations(said, left, done)[1]
+
+
+PUT = ["p put p.1", "p put-done p.1", "p put p.2", "p put-done p.2"]
+
+
+@pytest.mark.parametrize(
+    ("said", "left", "wrong"),
+    [
+        (["m get 1", "m got p.1=0"], [("p.1", 1)], []),
+        (["m get 1", "m got p.1=0"], [("p.1", 0)], ["p.1 has BackoutCount 0, and was backed out 1 times at least"]),
+        (["m get 1", "m got p.1=0", "m get 1"], [("p.1", 2)], []),
+        (["m get 1", "m got p.1=0", "m get 1", "m got-lost"], [("p.1", 2)], []),
+        (["m get 1", "m got p.1=0"], [("p.1", 2)], ["1 backouts were counted that nobody saw, and 0 gets had no answer"]),
+        (
+            ["m get 1", "m got p.1=0", "m get 1", "m got-not"],
+            [("p.1", 2)],
+            ["1 backouts were counted that nobody saw, and 0 gets had no answer"],
+        ),
+        (["m get 4", "m got-lost"], [("p.1", 2)], []),
+        (["m get 1", "m got p.1=0", "m get 1", "m got p.1=1"], [("p.1", 2)], []),
+        (["m get 1", "m got p.1=1", "n get 1", "n got p.1=0"], [("p.1", 2)], []),
+        (
+            ["m get 1", "m got p.1=0", "m get 1", "m got p.1=0"],
+            [("p.1", 2)],
+            ["p.1 was delivered with BackoutCount 0 more than once"],
+        ),
+        (["m get 2", "m got p.1=0 p.2=0"], [("p.1", 1), ("p.2", 1)], []),
+        (
+            ["m get 2", "m got p.2=0 p.1=1"],
+            [("p.1", 2), ("p.2", 1)],
+            ["1 backouts were counted that nobody saw, and 0 gets had no answer"],
+        ),
+        (["m get 2", "m got p.2=0 p.1=0"], [("p.1", 1), ("p.2", 1)], ["p.1 was delivered for the first time out of turn"]),
+        (["m get 1", "m got p.2=0", "n get 1", "n got p.1=0"], [("p.1", 1), ("p.2", 1)], []),
+    ],
+)
+def test_the_checker_counts_deliveries(said: list[str], left: list[Lying], wrong: list[str]) -> None:
+    """Source: reliability, I6 (BackoutCount is the number of deliveries backed out) and I7 (order)."""
+    names = {name for name, _ in left}
+    others = [(name, 0) for name in ("p.1", "p.2") if name not in names]
+
+    assert wrong == violations([*PUT, *said], [*left, *others], [])[1]

@@ -1,0 +1,93 @@
+"""What a user is told that may not: what is missing, on what, and the command that gives it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mqflow.embedded.mqsc import run
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.state.access import Authorities
+from mqflow.embedded.state.users import Users
+from mqflow.mqi.authorities import Authority, Kind
+from mqflow.mqi.authority_records import AuthorityRecord
+from mqflow.mqi.errors import NotAuthorizedError
+from mqflow.mqi.options import OpenOption
+
+AS_ANOTHER = OpenOption.ALTERNATE_USER_AUTHORITY
+
+
+@pytest.fixture
+def queue_manager() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as made:
+        run("DEFINE QLOCAL(Q)\nSET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT)", made.administration)
+        yield made
+
+
+def refusal(queue_manager: EmbeddedQueueManager, options: OpenOption, *, user: str = "app") -> str:
+    with pytest.raises(NotAuthorizedError) as raised:
+        queue_manager.connect(user=user).open("Q", options)
+    return raised.value.detail
+
+
+def test_everything_that_is_missing_is_named_at_once_with_the_commands_that_give_it(
+    queue_manager: EmbeddedQueueManager,
+) -> None:
+    assert (
+        "User app lacks PUT and SETALL on queue Q: "
+        "SET AUTHREC PROFILE('Q') OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(PUT,SETALL). "
+        "User app lacks SETALL on the queue manager: SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(SETALL)"
+    ) == refusal(queue_manager, OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT)
+
+
+def test_what_is_said_to_help_helps(queue_manager: EmbeddedQueueManager) -> None:
+    for options in (OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT, OpenOption.BROWSE | OpenOption.INQUIRE):
+        for sentence in refusal(queue_manager, options).split(". "):
+            run(sentence.partition(": ")[2], queue_manager.administration)
+        queue_manager.connect(user="app").open("Q", options)
+
+
+def test_a_connection_that_is_refused_says_so(queue_manager: EmbeddedQueueManager) -> None:
+    assert (
+        "User other lacks CONNECT on the queue manager: SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('other') AUTHADD(CONNECT)"
+    ) == refusal(queue_manager, OpenOption.OUTPUT, user="other")
+
+
+def test_a_blank_alternate_user_is_nobody_in_particular(queue_manager: EmbeddedQueueManager) -> None:
+    """AlternateUserId: blank, "the open can succeed only if no user authorization is needed"."""
+    run("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(ALTUSR)", queue_manager.administration)
+
+    assert "The call names no alternate user, and nobody in particular has PUT on queue Q" == refusal(
+        queue_manager, OpenOption.OUTPUT | AS_ANOTHER
+    )
+
+
+def test_a_queue_manager_opened_as_a_user_connects_as_that_user() -> None:
+    with EmbeddedQueueManager("QM1", user="app") as queue_manager:
+        run("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('other') AUTHADD(CONNECT)", queue_manager.administration)
+
+        with pytest.raises(NotAuthorizedError):
+            queue_manager.connect()
+        queue_manager.connect(user="other")
+        with pytest.raises(NotAuthorizedError):
+            assert queue_manager.administration
+
+
+def test_who_may_do_what_with_queues_of_ever_new_names_is_not_remembered_for_ever() -> None:
+    """Replies come to a dynamic queue of its own for each requester, day after day, and who answers opens each by its name."""
+    asked = 0
+
+    def groups(_: str) -> frozenset[str]:
+        nonlocal asked
+        asked += 1
+        return frozenset()
+
+    record = AuthorityRecord(
+        kind=Kind.QUEUE, profile="AMQ.**", entity="app", group=False, authorities=frozenset({Authority.PUT})
+    )
+    authorities = Authorities({"1": record}, Users("mqm", groups))
+
+    held = {frozenset(authorities.held("app", Kind.QUEUE, f"AMQ.{number:X}")) for number in range(30_000)}
+
+    assert held == {frozenset({Authority.PUT})}
+    assert asked == 1
+    assert sum(len(value) for value in vars(authorities).values() if isinstance(value, dict)) < 15_000

@@ -1,0 +1,115 @@
+"""Whatever comes and goes in whatever order, places are what a sorted list of them would be."""
+
+from bisect import bisect_right, insort
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from mqflow.embedded.state import sorted_keys
+from mqflow.embedded.state.sorted_keys import Places
+
+MOST = 60
+anywhere = st.integers(0, MOST)
+
+
+class PlacesAreSorted(RuleBasedStateMachine):
+    """Against a list; lists are taken to be long from three on, so that all forms are met."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._near = sorted_keys._NEAR
+        sorted_keys._NEAR = 3  # type: ignore[misc]  # so that few places are many
+        self.kept: list[int] = []
+        self.places = Places()
+
+    def teardown(self) -> None:
+        sorted_keys._NEAR = self._near  # type: ignore[misc]  # as it was
+
+    @initialize(kept=st.sets(anywhere))
+    def begin(self, kept: set[int]) -> None:
+        self.kept = sorted(kept)
+        self.places = Places(kept)
+
+    @rule(place=anywhere)
+    def come_or_go(self, place: int) -> None:
+        if place in self.kept:
+            self.kept.remove(place)
+            self.places.remove(place)
+        else:
+            insort(self.kept, place)
+            self.places.add(place)
+
+    @rule(count=st.integers(1, 10))
+    def come_behind_all_others(self, count: int) -> None:
+        last = self.kept[-1] if self.kept else 0
+        for place in range(last + 1, last + 1 + count):
+            self.kept.append(place)
+            self.places.add(place)
+
+    @precondition(lambda self: self.kept)
+    @rule(data=st.data())
+    def go_from_the_front(self, data: st.DataObject) -> None:
+        count = data.draw(st.integers(0, len(self.kept)))
+        del self.kept[:count]
+        self.places.remove_first(count)
+
+    @rule(count=st.integers(0, MOST))
+    def look(self, count: int) -> None:
+        assert self.kept[:count] == self.places.first_ones(count)
+
+    @rule(place=st.integers(-1, MOST), count=st.integers(0, 5))
+    def look_behind(self, place: int, count: int) -> None:
+        later = self.kept[bisect_right(self.kept, place) :]
+
+        assert later == list(self.places.all_after(place))
+        assert (later[0] if later else None) == self.places.after(place)
+        assert [each for each in self.kept if each >= place][:count] == self.places.ones_from(place, count)
+
+    @invariant()
+    def the_first_is_the_least(self) -> None:
+        assert (self.kept[0] if self.kept else None) == self.places.first()
+
+
+TestPlacesAreSorted = PlacesAreSorted.TestCase
+
+
+@pytest.mark.parametrize("way", ["in order", "taken within", "came within"])
+def test_very_many_are_taken_one_by_one_in_order(way: str) -> None:
+    """Not a timing: what would move them all for each of them does not end in a test's time."""
+    many = Places(range(0, 200_000, 2))
+    expected = list(range(0, 200_000, 2))
+    if way == "taken within":
+        many.remove(100_000)
+        expected.remove(100_000)
+    elif way == "came within":
+        many.add(100_001)
+        insort(expected, 100_001)
+
+    found = []
+    while (first := many.first()) is not None:
+        found.append(first)
+        many.remove(first)
+
+    assert expected == found
+
+
+def test_the_first_of_a_long_back_goes_and_the_front_stays() -> None:
+    """Found by the machine above."""
+    many = Places([1])
+    for place in range(2, 2_000):
+        many.add(place)
+
+    many.remove(2)
+
+    assert [1, 3, 4] == many.first_ones(3)
+
+
+@given(st.lists(st.integers(0, 1_000_000), unique=True))
+def test_places_given_at_once_are_those_given_one_by_one(given_places: list[int]) -> None:
+    one_by_one = Places()
+    for place in given_places:
+        one_by_one.add(place)
+
+    assert list(Places(given_places).all_after(-1)) == list(one_by_one.all_after(-1))

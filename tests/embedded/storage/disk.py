@@ -1,0 +1,139 @@
+"""A faulty disk for processes under test: `disk.c` compiled and preloaded, and its recordings replayed as power cuts."""
+
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+_HEAD = struct.Struct("<4q")
+_SECTOR_BYTES = 512
+_ROOT = Path(__file__).parents[3]
+
+
+class Kind(IntEnum):
+    WRITE = 1
+    TRUNCATE = 2
+    SYNC = 3
+    DELETE = 4
+    MARK = 5
+
+
+class Event(Struct, frozen=True):
+    """One thing that happened to the disk, or a mark of the test's own (its number is in `offset`)."""
+
+    kind: Kind
+    file: int
+    offset: int
+    data: bytes
+
+
+class Disk(Struct, frozen=True):
+    """The compiled library."""
+
+    library: Path
+
+    def run(self, module: str, *arguments: str, folder: Path, **faults: object) -> subprocess.CompletedProcess[str]:
+        """Run a module of the tests as a process of its own on this disk; faults are those of `disk.c`."""
+        environment = {f"DISK_{name.upper()}": str(value) for name, value in faults.items()}
+        environment |= {"LD_PRELOAD": str(self.library), "DISK_FOLDER": str(folder), "DISK_LIBRARY": str(self.library)}
+        return subprocess.run(
+            [sys.executable, "-m", module, str(folder), *arguments],
+            env=environment,
+            cwd=_ROOT,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+
+def build_disk(folder: Path) -> Disk:
+    """Compile it. Skips the test where that is impossible: the faults need a C compiler and a loader that preloads."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs a C compiler on Linux: the faulty disk is a preloaded library")
+    library = folder / "libdisk.so"
+    command = [
+        compiler,
+        "-O1",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(library),
+        str(Path(__file__).with_name("disk.c")),
+        "-ldl",
+        "-lpthread",
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    return Disk(library)
+
+
+@contextmanager
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory where there is one: for hundreds of stores, whose syncs need not reach a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - only where to make a temporary folder
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
+        yield Path(made)
+
+
+def recorded(log: Path) -> list[Event]:
+    """What a recording says, in the order in which it happened."""
+    data = log.read_bytes()
+    events: list[Event] = []
+    at = 0
+    while at < len(data):
+        kind, file, offset, length = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        events.append(Event(Kind(kind), file, offset, data[at : at + length]))
+        at += length
+    return events
+
+
+def files_after_power_cut(events: Sequence[Event], chance: random.Random) -> dict[str, bytes]:
+    """What may be on the disk if the power goes after these events.
+
+    All that happened to a file before its last sync is there. Of what came later there is nothing, all of it, or some of it,
+    with writes torn at sectors.
+    """
+    lost = chance.choice(["all", "none", "some", "some"])
+    found: dict[str, bytes] = {}
+    for file, name in enumerate(("queue_manager.db", "queue_manager.db-wal")):
+        content: bytearray | None = None
+        for event, synced in _with_sync(events, file):
+            if synced or lost == "none" or (lost == "some" and chance.random() < 0.6):
+                content = _applied(content, event, chance if lost == "some" and not synced else None)
+        if content is not None:
+            found[name] = bytes(content)
+    return found
+
+
+def _with_sync(events: Sequence[Event], file: int) -> Iterator[tuple[Event, bool]]:
+    """The changes of one file, each with whether a sync came after it."""
+    mine = [event for event in events if event.file == file and event.kind != Kind.MARK]
+    last = max((index for index, event in enumerate(mine) if event.kind == Kind.SYNC), default=-1)
+    return ((event, index < last) for index, event in enumerate(mine) if event.kind != Kind.SYNC)
+
+
+def _applied(content: bytearray | None, event: Event, torn: random.Random | None) -> bytearray | None:
+    if event.kind == Kind.DELETE:
+        return None
+    content = bytearray() if content is None else content
+    if event.kind == Kind.TRUNCATE:
+        del content[event.offset :]
+        content.extend(bytes(event.offset - len(content)))
+        return content
+    content.extend(bytes(max(0, event.offset + len(event.data) - len(content))))
+    for start in range(0, len(event.data), _SECTOR_BYTES):
+        if torn is None or torn.random() < 0.9:
+            piece = event.data[start : start + _SECTOR_BYTES]
+            content[event.offset + start : event.offset + start + len(piece)] = piece
+    return content

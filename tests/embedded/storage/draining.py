@@ -1,0 +1,21 @@
+"""A store that is opened on a full disk and emptied; it tells how many messages it found and how many it could not remove.
+
+Run as a program on the faulty disk.
+"""
+
+import sys
+from pathlib import Path
+
+from mqflow.embedded.storage.store import MessageRemoved
+from tests.embedded.storage.storing import opened, say, serials, write
+
+
+def main(folder: str) -> None:
+    with opened(Path(folder), free_bytes_min=0) as (store, snapshot):
+        found = serials(snapshot)
+        say("found", len(found))
+        say("kept", sum(write(store, [MessageRemoved(serial)]) is not None for serial in found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

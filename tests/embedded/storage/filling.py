@@ -1,0 +1,69 @@
+"""A store on a disk of a few megabytes that is filled to the brim and then drained; it tells what the queue manager would see.
+
+Run as a program on the faulty disk.
+"""
+
+import sys
+from pathlib import Path
+
+from mqflow.embedded.storage import ballast as reserve
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change, MessageAdded, MessageRemoved, QueueDefined
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.errors import MQIError
+from tests.embedded.storage.storing import DEFINITIONS, OTHER_QUEUE, message, opened, say, write
+
+BODY = bytes(20_000)
+
+
+def main(folder: str, others: str, ballast: str, free_bytes_min: str) -> None:
+    """`others`: how much of the disk somebody else takes, once the store has filled half of it."""
+    reserve.BALLAST_BYTES = int(ballast)  # the control has none
+    with opened(Path(folder), free_bytes_min=int(free_bytes_min)) as (store, _):
+        assert write(store, DEFINITIONS) is None
+        there = _fill(store, Path(folder), int(others))
+        say("stored", len(there))
+        say("move", _answer(store, [MessageRemoved(there[0]), MessageAdded(message(10_000, BODY, queue=OTHER_QUEUE))]))
+        refused = [serial for serial in there if _answer(store, [MessageRemoved(serial)]) != "done"]
+        say("not removed", len(refused))
+        (Path(folder) / "somebody else's").unlink()
+        say("after", _answer(store, [MessageAdded(message(20_000, BODY))]))
+        say("define", _answer(store, [QueueDefined(QueueAttributes(name="AFTER"))]))
+    with opened(Path(folder)) as (_, snapshot):
+        say("left", [each.serial for each in snapshot.messages])
+
+
+def _fill(store: SqliteStore, folder: Path, others: int) -> list[int]:
+    """Put until that is refused; half-way somebody else fills the rest of the disk."""
+    there: list[int] = []
+    for serial in range(1, 10_000):
+        if serial == 100:
+            _take_what_is_left(folder / "somebody else's", others)
+        answer = _answer(store, [MessageAdded(message(serial, BODY))])
+        if answer != "done":
+            say("put", answer)
+            return there
+        there.append(serial)
+    raise AssertionError("the disk was never full")
+
+
+def _take_what_is_left(path: Path, at_most: int) -> None:
+    with path.open("wb", buffering=0) as file:
+        taken = 0
+        for piece in (65536, 4096, 512, 1):
+            try:
+                while taken + piece <= at_most:
+                    taken += file.write(bytes(piece))
+            except OSError:
+                continue
+
+
+def _answer(store: SqliteStore, changes: list[Change]) -> str:
+    error = write(store, changes)
+    if error is None:
+        return "done"
+    return str(int(error.reason)) if isinstance(error, MQIError) else type(error).__name__
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,159 @@
+"""A queue manager that is used and killed, over and over, telling each call before it is made and after it returned.
+
+Run as a program: each life is a forked child, killed at a point the seed decides. It opens the folder itself (the owner is
+killed), or connects to the socket of a served queue manager (an application is killed). What it said before that, one line a
+system call, is the history that `test_kill` judges.
+"""
+
+import ctypes
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from mqflow.embedded.administration.interface import Administration
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.requests import Done
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change
+from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.verbs import GetOptions, QueueManager
+from tests.embedded.storage.storing import say
+
+IN, DONE = "ORDERS.IN", "ORDERS.DONE"
+_PERSISTENT = MessageDescriptor(persistence=Persistence.PERSISTENT)
+_GET = GetOptions(options=GetOption.SYNCPOINT)
+_OPERATIONS = 30
+
+
+class _Life:
+    """What one process does with the queue manager until it is killed."""
+
+    def __init__(self, queue_manager: QueueManager, life: int, chance: random.Random) -> None:
+        self.connection = queue_manager.connect()
+        self.source = self.connection.open(IN, OpenOption.INPUT_SHARED | OpenOption.OUTPUT)
+        self.target = self.connection.open(DONE, OpenOption.OUTPUT)
+        self.life = life
+        self.chance = chance
+        self.made = 0
+
+    def put(self) -> None:
+        name = self._new_name()
+        say("asked-put", name)
+        self._die_perhaps()
+        self.connection.put(self.source, _PERSISTENT, name.encode(), PutOption.NO_SYNCPOINT)
+        say("put", name)
+
+    def consume(self) -> None:
+        """Get one to three under syncpoint, put as many elsewhere in the same unit of work, and end it one way or the other."""
+        pairs: list[str] = []
+        for _ in range(self.chance.randint(1, 3)):
+            say("asked-get")
+            got = self.connection.get(self.source, _GET)
+            if got is None:
+                break
+            say("got", got.body.decode(), got.descriptor.backout_count)
+            moved = self._new_name()
+            self.connection.put(self.target, _PERSISTENT, moved.encode(), PutOption.SYNCPOINT)
+            pairs.append(f"{got.body.decode()}>{moved}")
+            self._die_perhaps()
+        end, ended = ("asked-commit", "committed") if self.chance.random() < 0.6 else ("asked-backout", "backed-out")
+        say(end, *pairs)
+        self._die_perhaps()
+        if end == "asked-commit":
+            self.connection.commit()
+        else:
+            self.connection.backout()
+        say(ended, *pairs)
+
+    def _new_name(self) -> str:
+        self.made += 1
+        return f"{self.life}.{self.made}"
+
+    def _die_perhaps(self) -> None:
+        if self.chance.random() < 2 / _OPERATIONS:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _live(place: Path, life: int, seed: int) -> None:
+    chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same deaths for the same seed
+    if "DISK_LIBRARY" in os.environ and chance.random() < 0.7:
+        ctypes.CDLL(os.environ["DISK_LIBRARY"]).disk_kill(ctypes.c_int64(chance.randint(1, 150)))
+    queue_manager = ServedQueueManager(place) if place.is_socket() else EmbeddedQueueManager("QM1", store=SqliteStore(place))
+    living = _Life(queue_manager, life, chance)
+    while True:
+        chance.choice([living.put, living.consume])()
+
+
+def _forget_what_is_held() -> None:
+    SqliteStore.mark_in_flight = lambda *_, **__: 0  # type: ignore[method-assign]  # the defect
+
+
+def _answer_before_writing() -> None:
+    whole = SqliteStore.write
+
+    def write(self: SqliteStore, changes: Sequence[Change], done: Done | None) -> None:
+        if done is not None:
+            done(None)
+        whole(self, changes, None)
+
+    SqliteStore.write = write  # type: ignore[method-assign]  # the defect
+
+
+DEFECTS: dict[str, Callable[[], None]] = {
+    "none": lambda: None,
+    "forgets what is held": _forget_what_is_held,
+    "answers before writing": _answer_before_writing,
+}
+"""What may be wrong, so that the harness can show that it would notice."""
+
+
+def define_queues(administration: Administration) -> None:
+    for name in (IN, DONE):
+        administration.define(QueueAttributes(name=name, max_depth=100_000))
+
+
+def _create(folder: Path) -> None:
+    if os.fork() == 0:  # nothing of the store may be in the process that forks the lives
+        with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+            define_queues(queue_manager.administration)
+        os._exit(0)
+    os.wait()
+
+
+def _wait_until_noticed(socket_path: Path) -> None:
+    """Return when the owner has backed out what the killed application held."""
+    administration = ServedQueueManager(socket_path).administration
+    while administration.queue_status(IN).open_input_count:
+        threading.Event().wait(0.001)
+    administration.close()
+
+
+def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
+    DEFECTS[defect]()
+    place = Path(where)
+    if not place.is_socket():
+        _create(place)
+    for life in range(int(lives)):
+        say("life", life)
+        child = os.fork()  # before the folder is opened: the child opens it
+        if child == 0:
+            try:
+                _live(place, life, int(seed))
+            finally:  # it ends by being killed; anything else is a failure of the test
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
+        if place.is_socket():
+            _wait_until_noticed(place)
+    say("life", lives)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

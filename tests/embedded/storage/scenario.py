@@ -1,0 +1,146 @@
+"""A life of messages, made of steps that may each happen wholly or not at all: what a store must give back after any end of it.
+
+Run as a program it performs the steps on a real store, telling when each was asked for and when it was answered.
+"""
+
+import ctypes
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from mqflow.embedded.storage import group_commit, sqlite_store
+from mqflow.embedded.storage.requests import Done
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Snapshot
+from tests.embedded.storage.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
+
+Stored = dict[int, tuple[str, int]]
+"""Serial: its queue and its backout count."""
+
+
+class Step(Struct, frozen=True):
+    """Changes that belong together."""
+
+    changes: tuple[Change, ...]
+    #: Whether it is acknowledged, and so must survive a power cut from then on.
+    waited_for: bool = True
+
+
+def steps(seed: int, count: int) -> list[Step]:
+    """Puts, gets, moves to the backout queue and backouts, in an order the seed decides."""
+    chance = random.Random(seed)  # noqa: S311 - the same life for the same seed
+    made: list[Step] = []
+    stored: Stored = {}
+    serial = 0
+    for _ in range(count):
+        kind = chance.choice(["put", "put", "get", "move", "back out"]) if stored else "put"
+        changes: list[Change] = []
+        if kind in {"get", "move"}:
+            changes.append(MessageRemoved(chance.choice(list(stored))))
+        if kind == "back out":
+            poison = chance.choice(list(stored))
+            changes.append(BackoutCounted(poison, stored[poison][1] + 1))
+        for _ in range({"put": chance.randint(1, 3), "move": 1}.get(kind, 0)):
+            serial += 1
+            body = chance.randbytes(chance.choice([10, 200, 3000, 9000]))
+            changes.append(MessageAdded(message(serial, body, queue=OTHER_QUEUE if kind == "move" else QUEUE)))
+        made.append(Step(tuple(changes), waited_for=kind != "back out"))
+        stored = after([made[-1]], stored)
+    return made
+
+
+def after(performed: Sequence[Step], before: Stored | None = None) -> Stored:
+    """What is stored when these steps were performed."""
+    stored = dict(before or {})
+    for step in performed:
+        for change in step.changes:
+            match change:
+                case MessageAdded(added):
+                    stored[added.serial] = (added.queue, 0)
+                case MessageRemoved(serial):
+                    del stored[serial]
+                case BackoutCounted(serial, backout_count):
+                    stored[serial] = (stored[serial][0], backout_count)
+                case _:
+                    raise AssertionError(change)
+    return stored
+
+
+def found_in(snapshot: Snapshot) -> Stored:
+    """What a store gave back, in the same form."""
+    return {each.serial: (each.queue, each.descriptor.backout_count) for each in snapshot.messages}
+
+
+def perform(store: SqliteStore, performed: Sequence[Step], tell: Callable[[str, int], None], at_once: int) -> None:
+    """Perform the steps, up to so many under way at a time, and tell ``asked`` and ``answered`` with each step's number."""
+    free = threading.Semaphore(at_once)
+    for number, step in enumerate(performed, start=1):
+        free.acquire()
+        tell("asked", number)
+        if step.waited_for:
+            store.write(step.changes, partial(_answered, tell, free, number))
+        else:
+            store.write(step.changes, None)
+            free.release()
+    for _ in range(at_once):
+        free.acquire()
+
+
+def _answered(tell: Callable[[str, int], None], free: threading.Semaphore, number: int, error: Exception | None) -> None:
+    if error is None:
+        tell("answered", number)
+    else:
+        say("refused", number, int(getattr(error, "reason", 0)))
+    free.release()
+
+
+def _answer_before_the_sync() -> None:
+    sqlite_store._needs_sync = lambda call: False  # noqa: ARG005 - the name belongs to the signature
+
+
+def _move_in_two_units_of_work() -> None:
+    whole = SqliteStore.write
+
+    def write_in_parts(self: SqliteStore, changes: Sequence[Change], done: Done | None) -> None:
+        for change in changes[:-1]:
+            whole(self, [change], None)
+        whole(self, changes[-1:], done)
+
+    SqliteStore.write = write_in_parts  # type: ignore[method-assign]  # the defect
+    group_commit.ITEMS_MAX = 0  # type: ignore[misc]  # so that one transaction does not make the parts whole again
+
+
+DEFECTS: dict[str, Callable[[], None]] = {
+    "none": lambda: None,
+    "answers before the sync": _answer_before_the_sync,
+    "moves in two units of work": _move_in_two_units_of_work,
+}
+"""What may be wrong with a store, so that a harness can show that it would notice."""
+
+
+def _mark(disk: ctypes.CDLL, what: str, number: int) -> None:
+    """Note it in the recording of the disk, among the writes."""
+    disk.disk_mark(ctypes.c_int64(number if what == "answered" else -number))
+
+
+def main(folder: str, seed: str, count: str, at_once: str, defect: str = "none") -> None:
+    DEFECTS[defect]()
+    sqlite_store._LOG_PAGES_MAX = 60  # type: ignore[misc]  # so that a short life has checkpoints
+    library = os.environ.get("DISK_LIBRARY")
+    tell = say if library is None else partial(_mark, ctypes.CDLL(library))
+    store = SqliteStore(Path(folder))
+    store.load()
+    assert write(store, DEFINITIONS) is None
+    tell("answered", 0)
+    perform(store, steps(int(seed), int(count)), tell, int(at_once))
+    store.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

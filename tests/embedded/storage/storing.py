@@ -1,0 +1,84 @@
+"""What the tests of the storage share: messages to store, and a store whose writes can be waited for."""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueManagerDefined, Snapshot, StoredMessage
+from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Persistence
+
+QUEUE = "ORDERS.IN"
+OTHER_QUEUE = "ORDERS.BOQ"
+DEFINITIONS: tuple[Change, ...] = (
+    QueueManagerDefined(QueueManagerAttributes(name="QM1")),
+    QueueDefined(QueueAttributes(name=QUEUE)),
+    QueueDefined(QueueAttributes(name=OTHER_QUEUE)),
+)
+
+
+def say(*words: object) -> None:
+    """Tell the parent process, in one system call: what a killed process said, it said."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+def message(serial: int, body: bytes = b"an order", queue: str = QUEUE, **descriptor: Any) -> StoredMessage:
+    return StoredMessage(
+        serial=serial,
+        queue=queue,
+        order_priority=0,
+        descriptor=MessageDescriptor(persistence=Persistence.PERSISTENT, message_id=serial.to_bytes(24), **descriptor),
+        body=body,
+        body_bytes=len(body),
+    )
+
+
+def added(*serials: int, queue: str = QUEUE) -> list[Change]:
+    return [MessageAdded(message(serial, queue=queue)) for serial in serials]
+
+
+def write(store: SqliteStore, changes: Sequence[Change]) -> Exception | None:
+    """Write and wait for the answer."""
+    answered = threading.Event()
+    answers: list[Exception | None] = []
+
+    def done(error: Exception | None) -> None:
+        answers.append(error)
+        answered.set()
+
+    store.write(changes, done)
+    assert answered.wait(30), "the store never answered"
+    [answer] = answers
+    return answer
+
+
+@contextmanager
+def opened(folder: Path, **options: Any) -> Iterator[tuple[SqliteStore, Snapshot]]:
+    store = SqliteStore(folder, **options)
+    try:
+        yield store, store.load()
+    finally:
+        store.close()
+
+
+@contextmanager
+def defined(folder: Path, **options: Any) -> Iterator[SqliteStore]:
+    """A new store with its queues."""
+    with opened(folder, **options) as (store, _):
+        assert write(store, DEFINITIONS) is None
+        yield store
+
+
+def reopened(folder: Path) -> Snapshot:
+    """What a later owner finds."""
+    with opened(folder) as (_, snapshot):
+        return snapshot
+
+
+def serials(snapshot: Snapshot) -> list[int]:
+    return [stored.serial for stored in snapshot.messages]

@@ -1,0 +1,371 @@
+"""A disk that is full, that fails to sync, or that flips bits: refused cleanly, said to be unknown, or set aside.
+
+The faults are made below SQLite, by the preloaded `disk.c`: ENOSPC on a file system of a given size, EIO from the n-th sync on.
+"""
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqflow.embedded.storage import rows
+from mqflow.embedded.storage.ballast import BALLAST_BYTES
+from mqflow.embedded.storage.folder import DamagedFolderError
+from mqflow.embedded.storage.loading import read_catalogue
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.storage.store import (
+    BackoutCounted,
+    MessageAdded,
+    MessageRemoved,
+    ObjectDefined,
+    QueueCleared,
+    QueueDeleted,
+)
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.reason_codes import Reason
+from tests.embedded.storage.disk import Disk, build_disk, memory_folder
+from tests.embedded.storage.scenario import after, found_in, steps
+from tests.embedded.storage.storing import (
+    DEFINITIONS,
+    OTHER_QUEUE,
+    QUEUE,
+    added,
+    defined,
+    message,
+    opened,
+    reopened,
+    serials,
+    write,
+)
+
+DISK_BYTES = 24_000_000
+FREE_BYTES_MIN = 1_000_000
+EVERYTHING = 10**9
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Disk:
+    return build_disk(tmp_path_factory.mktemp("disk"))
+
+
+# ---- the disk is full
+
+
+def _filled(
+    disk: Disk, folder: Path, others: int, ballast: int = BALLAST_BYTES, free_bytes_min: int = FREE_BYTES_MIN
+) -> dict[str, str]:
+    arguments = [str(others), str(ballast), str(free_bytes_min)]
+    (folder / "data").mkdir(mode=0o700)
+    ended = disk.run("tests.embedded.storage.filling", *arguments, folder=folder / "data", space=DISK_BYTES)
+    assert (0, "") == (ended.returncode, ended.stderr)
+    return {what: answer for what, _, answer in (line.rpartition(" ") for line in ended.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("others", [0, EVERYTHING], ids=["we filled it", "somebody else filled it"])
+def test_a_full_disk_refuses_puts_and_lets_the_queue_be_drained(disk: Disk, folder: Path, others: int) -> None:
+    said = _filled(disk, folder, others)
+
+    assert said["put"] == said["move"] == "2192"
+    assert said["not removed"] == "0"
+    assert said["after"] == said["define"] == "done"
+    assert said["left"] == "[20000]"
+
+
+def test_without_ballast_a_full_disk_cannot_be_drained(disk: Disk, folder: Path) -> None:
+    """The control: this is what the ballast is for."""
+    said = _filled(disk, folder, EVERYTHING, ballast=0, free_bytes_min=0)
+
+    assert said["not removed"] == said["stored"] != "0"
+
+
+def test_a_disk_that_was_full_before_the_start_can_be_drained_too(disk: Disk, folder: Path) -> None:
+    data = folder / "data"
+    with defined(data) as store:
+        for serial in range(1, 51):
+            write(store, [MessageAdded(message(serial, bytes(5_000)))])
+    used = sum(path.stat().st_size for path in data.iterdir())
+
+    ended = disk.run("tests.embedded.storage.draining", folder=data, space=used)
+
+    assert (0, "") == (ended.returncode, ended.stderr)
+    assert ["found 50", "kept 0"] == ended.stdout.splitlines()
+    assert [] == serials(reopened(data))
+
+
+def test_a_full_disk_without_a_reserve_refuses_the_start_with_2192(disk: Disk, folder: Path) -> None:
+    data = folder / "data"
+    with defined(data):
+        (data / "ballast").unlink(missing_ok=True)
+    used = sum(path.stat().st_size for path in data.iterdir())
+
+    ended = disk.run("tests.embedded.storage.draining", folder=data, space=used)
+
+    assert "MQRC_STORAGE_MEDIUM_FULL (2192)" in ended.stderr.splitlines()[-1]
+
+
+def test_no_room_for_a_new_queue_manager_is_2192(disk: Disk, folder: Path) -> None:
+    (folder / "data").mkdir(mode=0o700)
+
+    ended = disk.run("tests.embedded.storage.draining", folder=folder / "data", space=5_000)
+
+    assert "There is no room for a new queue manager in" in ended.stderr.splitlines()[-1]
+
+
+def test_below_the_floor_puts_are_refused_and_everything_else_goes_on(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+    with opened(tmp_path, free_bytes_min=2**62) as (store, _):
+        store.write([ObjectDefined("clock", "clock", b"later")], None)
+        refused = write(store, added(3))
+        removed = write(store, [MessageRemoved(1)])
+        emptied = write(store, [QueueCleared(OTHER_QUEUE), QueueDeleted(OTHER_QUEUE)])
+    snapshot = reopened(tmp_path)
+
+    assert isinstance(refused, MQIError)
+    assert refused.reason == Reason.STORAGE_MEDIUM_FULL
+    assert str(tmp_path) in str(refused)
+    assert removed is emptied is None
+    assert [2] == serials(snapshot)
+
+
+def test_a_refused_unit_of_work_does_not_take_its_neighbours_along(tmp_path: Path) -> None:
+    """All of a group share one transaction; when it does not fit, each call is answered for itself."""
+    answers: dict[str, Exception | None] = {}
+
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+        store._database.execute("PRAGMA max_page_count = 20")  # SQLite's own way to have no room
+        store.write([MessageRemoved(1)], lambda error: answers.update(small=error))
+        store.write([MessageAdded(message(3, bytes(200_000)))], lambda error: answers.update(big=error))
+        store.write([MessageRemoved(2)], lambda error: answers.update(later=error))
+        write(store, [])
+    snapshot = reopened(tmp_path)
+
+    assert answers["small"] is answers["later"] is None
+    assert isinstance(answers["big"], MQIError)
+    assert answers["big"].reason == Reason.STORAGE_MEDIUM_FULL
+    assert [] == serials(snapshot)
+
+
+def test_what_nobody_waits_for_is_made_when_there_is_room_again(tmp_path: Path) -> None:
+    with defined(tmp_path) as store:
+        store._database.execute("PRAGMA max_page_count = 20")
+        store.write([MessageAdded(message(1, bytes(200_000)))], None)
+        write(store, [])
+        store._database.execute("PRAGMA max_page_count = 1000000")
+        write(store, [])
+
+    assert [1] == serials(reopened(tmp_path))
+
+
+def test_a_delivery_is_noted_until_its_backout_is_counted_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk the count has to wait; a process that is killed meanwhile would have forgotten the delivery."""
+
+    def full(*_: object, **__: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    with defined(tmp_path) as store:
+        write(store, added(1))
+        mark = store.mark_in_flight(1, 0, harden=False)
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", full)
+            store.write([BackoutCounted(1, 1)], None)
+            store.release_in_flight([mark])
+            assert write(store, []) is not None
+            noted = store._marks.recorded()
+        assert write(store, []) is None
+
+        assert (noted, store._marks.recorded()) == ({1: 0}, {})
+
+
+class NoRoomFor:
+    """A disk that is full for transactions that say one thing, and for no others; how many were tried."""
+
+    def __init__(self, store: SqliteStore, says: Callable[[rows.Statement], bool]) -> None:
+        self.tried = 0
+        self._store = store
+        self._transact = store._transact
+        self._says = says
+
+    def __call__(self, statements: Iterable[rows.Statement], *, synced: bool) -> None:
+        said = list(statements)
+        self.tried += 1
+        if any(map(self._says, said)):
+            self._store._catalogue = read_catalogue(self._store._database)
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        self._transact(said, synced=synced)
+
+
+def test_a_count_that_had_to_wait_for_room_does_not_take_back_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(1))
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[1][0][:2] == (1, 1)))
+            store.write([BackoutCounted(1, 1)], None)
+            write(store, [])
+            later = write(store, [BackoutCounted(1, 2)])
+        write(store, [])
+    [message_of_1] = reopened(tmp_path).messages
+
+    assert (None, 2) == (later, message_of_1.descriptor.backout_count)
+
+
+def test_a_queue_whose_deletion_had_to_wait_for_room_is_not_defined_again_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made later, the deletion would take the new queue along, with what was put there."""
+    with defined(tmp_path) as store:
+        write(store, added(1, 2))
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[0].startswith("DELETE FROM queue")))
+            store.write([QueueDeleted(QUEUE)], None)
+            write(store, [])
+            meanwhile = [write(store, DEFINITIONS[1:2]), write(store, added(3)), write(store, [MessageRemoved(1)])]
+            of_another = write(store, [QueueCleared(OTHER_QUEUE), *added(5, queue=OTHER_QUEUE)])
+        again = [write(store, DEFINITIONS[1:2]), write(store, added(4))]
+    snapshot = reopened(tmp_path)
+
+    assert [True, True, False] == [isinstance(each, MQIError) for each in meanwhile]
+    assert of_another is None
+    assert ([None, None], [4, 5]) == (again, serials(snapshot))
+    assert 2 == len(snapshot.queues)
+
+
+def test_what_was_owed_and_is_made_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with defined(tmp_path) as store:
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", NoRoomFor(store, lambda _: True))
+            store.write([ObjectDefined("topic", "T", b"1")], None)
+            store.write([QueueDeleted(QUEUE)], None)
+            write(store, DEFINITIONS[:1])
+        with monkeypatch.context() as no_room:
+            no_room.setattr(store, "_transact", NoRoomFor(store, lambda said: said[0].startswith("DELETE FROM queue")))
+            made = [write(store, [ObjectDefined("topic", "T", b"2")]), write(store, DEFINITIONS[1:2])]
+    [found] = reopened(tmp_path).objects
+
+    assert [True, False] == [error is None for error in made]
+    assert b"2" == found.attributes
+
+
+def test_what_is_owed_costs_a_full_disk_one_attempt_and_is_made_in_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with defined(tmp_path) as store:
+        write(store, added(*range(1, 503)))
+        with monkeypatch.context() as no_room:
+            full = NoRoomFor(store, lambda said: said[1][0] != (502,))
+            no_room.setattr(store, "_transact", full)
+            for serial in range(1, 501):
+                store.write([MessageRemoved(serial)], None)
+            write(store, [])
+            full.tried = 0
+            drained = write(store, [MessageRemoved(502)])
+            while_full = full.tried
+        room = NoRoomFor(store, lambda _: False)
+        monkeypatch.setattr(store, "_transact", room)
+        write(store, [])
+
+    assert drained is None
+    assert while_full == 2
+    assert room.tried < 12
+    assert [501] == serials(reopened(tmp_path))
+
+
+def test_a_copy_for_which_there_is_no_room_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = sqlite3.connect
+
+    def small(*args: Any, **options: Any) -> sqlite3.Connection:
+        made: sqlite3.Connection = connect(*args, **options)
+        made.execute("PRAGMA max_page_count = 2")
+        return made
+
+    with defined(tmp_path / "data") as store:
+        with monkeypatch.context() as no_room:
+            no_room.setattr("sqlite3.connect", small)
+            with pytest.raises(MQIError) as refused:
+                store.backup(tmp_path / "copy")
+        store.backup(tmp_path / "copy")
+
+    assert refused.value.reason == Reason.STORAGE_MEDIUM_FULL
+    assert len(reopened(tmp_path / "copy").queues) == 2
+
+
+# ---- a sync fails
+
+
+@pytest.mark.parametrize("at", [8, 13, 21, 34])
+def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_the_two(
+    disk: Disk, folder: Path, at: int
+) -> None:
+    """SQLite reports the failed commit and hides its rows, but after a crash they are there: "backed out" would be a lie."""
+    life = steps(5, 60)
+    data = folder / "data"
+
+    ended = disk.run("tests.embedded.storage.scenario", "5", "60", "1", folder=data, log=folder / "recording", sync=at)
+    refused = [line.split() for line in ended.stdout.splitlines() if line.startswith("refused")]
+    snapshot = reopened(data)
+
+    assert (0, "") == (ended.returncode, ended.stderr)
+    assert refused
+    assert {str(int(Reason.CALL_INTERRUPTED))} == {reason for _, _, reason in refused}
+    first = int(refused[0][1])
+    assert found_in(snapshot) in [after(life[:number]) for number in (first - 1, first)]
+
+
+# ---- bits flip
+
+
+def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
+    """Each flip costs at most one message, or the start is refused: nothing is ever delivered that was not put."""
+    chance = random.Random(7)  # noqa: S311 - the same flips every time
+    put = {serial: message(serial, chance.randbytes(chance.choice([30, 700, 6000]))) for serial in range(1, 41)}
+    with defined(folder / "data") as store:
+        write(store, [MessageAdded(each) for each in put.values()])
+    whole = (folder / "data" / "queue_manager.db").read_bytes()
+
+    outcomes = {"harmless": 0, "set aside": 0, "refused": 0}
+    for flip in range(300):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(100, len(whole))] ^= 1 << chance.randrange(8)
+        data = folder / str(flip)
+        data.mkdir(mode=0o700)
+        (data / "queue_manager.db").write_bytes(damaged)
+        try:
+            snapshot = reopened(data)
+        except DamagedFolderError:
+            outcomes["refused"] += 1
+        else:
+            found = list(snapshot.messages)
+            lost = put.keys() - {each.serial for each in found}
+            assert all(put[each.serial] == each for each in found)
+            assert len(lost) == len(snapshot.quarantined) <= 1
+            outcomes["set aside" if lost else "harmless"] += 1
+        shutil.rmtree(data)
+
+    assert min(outcomes.values()) > 0, "the flips did not reach everything there is to reach"
+
+
+def test_without_its_crc_a_flipped_bit_would_be_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: SQLite itself does not notice."""
+    monkeypatch.setattr("zlib.crc32", lambda *_: 0)
+    with defined(tmp_path) as store:
+        write(store, [MessageAdded(message(1, b"a plain body"))])
+    file = tmp_path / "queue_manager.db"
+    file.write_bytes(file.read_bytes().replace(b"a plain body", b"a flain body"))
+    [stored] = reopened(tmp_path).messages
+
+    assert stored.body == b"a flain body"

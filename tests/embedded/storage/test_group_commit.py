@@ -1,0 +1,150 @@
+"""Which calls share a sync: who is waited for, for how long, and that each comes to its turn once and in order."""
+
+from collections import deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqflow.embedded.storage.group_commit import Gathering
+from mqflow.embedded.storage.requests import Call, Item, Release
+
+SYNC_S = 0.0004
+
+
+class Callers:
+    """A mailbox, its clock, and callers who arrive while the writer gives way: after each time, as many as `arrivals` says."""
+
+    def __init__(self, *arrivals: int, way_s: float = 0.00001) -> None:
+        self.ways = 0
+        self._arrivals = deque(arrivals)
+        self._way_s = way_s
+        self._now = 0.0
+        self._waiting: deque[Item] = deque()
+        self.gathering = Gathering(self, self, self._give_way)
+
+    def come(self, count: int) -> None:
+        self._waiting.extend(Call((), lambda _: None) for _ in range(count))
+
+    def put(self, item: Item) -> None:
+        self._waiting.append(item)
+
+    def get(self) -> Item:
+        return self._waiting.popleft()
+
+    def empty(self) -> bool:
+        return not self._waiting
+
+    def qsize(self) -> int:
+        return len(self._waiting)
+
+    def wall(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
+    def _give_way(self) -> None:
+        self.ways += 1
+        self._now += self._way_s
+        self.come(self._arrivals.popleft() if self._arrivals else 0)
+
+
+def seen_together(callers: Callers, made: int, waiting: int) -> None:
+    """So many were made in one transaction while so many others came."""
+    callers.come(waiting)
+    callers.gathering.synced(made, SYNC_S)
+
+
+def test_one_caller_is_never_waited_for() -> None:
+    callers = Callers()
+    for _ in range(3):
+        callers.come(1)
+        assert 1 == len(callers.gathering.next())
+        callers.gathering.synced(1, SYNC_S)
+
+    assert 0 == callers.ways
+
+
+def test_those_who_come_back_one_after_the_other_share_a_sync_with_those_who_are_there() -> None:
+    callers = Callers(0, 1, 0, 1, 1)
+    seen_together(callers, made=3, waiting=1)
+
+    assert 4 == len(callers.gathering.next())
+
+
+def test_nobody_is_waited_for_when_all_are_there() -> None:
+    callers = Callers()
+    seen_together(callers, made=2, waiting=2)
+    callers.come(2)
+
+    assert 4 == len(callers.gathering.next())
+    assert 0 == callers.ways
+
+
+def test_who_does_not_come_is_waited_for_half_a_sync() -> None:
+    callers = Callers()
+    seen_together(callers, made=1, waiting=1)
+
+    assert 1 == len(callers.gathering.next())
+    assert 20 == callers.ways  # of 10 us each
+
+
+def test_each_who_comes_is_a_reason_to_wait_on() -> None:
+    callers = Callers(*[0] * 18, 1, *[0] * 18, 1)
+    seen_together(callers, made=3, waiting=1)
+
+    assert 3 == len(callers.gathering.next())
+
+
+def test_a_wait_in_vain_is_followed_by_twice_as_many_transactions_without() -> None:
+    callers = Callers()
+    waited: list[bool] = []
+    for _ in range(1 + 1 + 1 + 2 + 1 + 4 + 1):
+        seen_together(callers, made=3, waiting=1)
+        before = callers.ways
+        callers.gathering.next()
+        waited.append(callers.ways > before)
+
+    assert [True, False, True, False, False, True, *[False] * 4, True] == waited
+
+
+def test_what_nobody_waits_for_is_no_caller() -> None:
+    callers = Callers()
+    seen_together(callers, made=1, waiting=1)
+    callers.gathering.next()
+    ways = callers.ways
+    callers.put(Release(()))
+
+    assert 1 == len(callers.gathering.next())
+    assert ways == callers.ways
+
+
+def test_a_clock_that_stands_still_ends_no_later() -> None:
+    callers = Callers(way_s=0.0)
+    seen_together(callers, made=1, waiting=1)
+
+    assert 1 == len(callers.gathering.next())
+
+
+@given(
+    st.lists(st.integers(min_value=0, max_value=3), max_size=30), st.lists(st.integers(min_value=0, max_value=5), max_size=8)
+)
+def test_each_item_is_given_once_and_in_order(arrivals: list[int], groups: list[int]) -> None:
+    callers, sent, given_out = Callers(*arrivals), 0, list[Item]()
+    marks: list[Item] = []
+    for count in groups:
+        for _ in range(count):
+            marks.append(Release((sent,)))
+            callers.put(marks[-1])
+            sent += 1
+        callers.come(1)
+        items = callers.gathering.next()
+        given_out += items
+        callers.gathering.synced(len(items), SYNC_S)
+    while not callers.empty():
+        given_out += callers.gathering.next()
+
+    assert marks == [item for item in given_out if isinstance(item, Release)]

@@ -1,0 +1,248 @@
+"""kill -9 at any point, over and over: nothing lost, nothing twice, no unit of work halved, every BackoutCount exact.
+
+The process that is killed tells what it does, one system call a line; what a killed process said, it said. Half of the kills
+hit between two calls, the others in the middle of a write to the database or its log.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.verbs import GetOptions
+from tests.embedded.storage.disk import build_disk, memory_folder
+from tests.embedded.storage.killing import DONE, IN, define_queues
+
+LIVES = 100
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:  # what is tested is that the process is gone: the page cache stays, wherever it lies
+        yield made
+
+
+class _History:
+    """What must be true after what was said, told line by line; `wrong` collects what is not."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        #: What may be on the input queue, in order of arrival, with the BackoutCounts it may have.
+        self.counts: dict[str, set[int]] = {}
+        #: Of these, the ones that need not be there: their put was never answered.
+        self.doubtful: set[str] = set()
+        #: Commits that were never answered: the message got, and the one put in the same unit of work.
+        self.undecided: dict[str, str] = {}
+        #: Got and committed; put and committed; put and certainly backed out.
+        self.gone: set[str] = set()
+        self.done: set[str] = set()
+        self.never: set[str] = set()
+        self._putting = ""
+        self._getting = False
+        self._committing = False
+        self._held: dict[str, str] = {}
+
+    def tell(self, line: str) -> None:
+        what, *words = line.split()
+        pairs = dict(word.split(">") for word in words if ">" in word)
+        match what:
+            case "asked-put":
+                self._putting = words[0]
+            case "put":
+                self.counts[words[0]] = {0}
+                self._putting = ""
+            case "asked-get":
+                self._getting = True
+            case "got":
+                self._getting = False
+                self.seen(words[0], int(words[1]))
+                self._held[words[0]] = ""
+            case "asked-commit" | "asked-backout":
+                self._getting = False
+                self._held |= pairs
+                self._committing = what == "asked-commit"
+            case "committed":
+                self._end(gone=pairs)
+            case "backed-out":
+                self._count_held()
+                self.never |= set(pairs.values())
+                self._end(gone={})
+            case "life":
+                self._killed()
+            case _:
+                self.wrong.append(f"what is {line!r}?")
+
+    def seen(self, name: str, backout_count: int) -> None:
+        """This message was delivered, for the so-and-so-manieth time."""
+        if name not in self.counts:
+            self.wrong.append(f"{name} was delivered after it was {'committed' if name in self.gone else 'never put'}")
+            self.counts[name] = {backout_count}
+            return
+        if backout_count not in self.counts[name]:
+            self.wrong.append(f"{name} was delivered with BackoutCount {backout_count}, not {self.counts[name]}")
+        self.counts[name] = {backout_count}
+        self.doubtful.discard(name)
+        if name in self.undecided:  # so that commit did not happen
+            self.never.add(self.undecided.pop(name))
+
+    def _killed(self) -> None:
+        if self._putting:
+            self.counts[self._putting] = {0}
+            self.doubtful.add(self._putting)
+        if self._getting:
+            self._next_may_be_counted()
+        self._count_held()
+        if self._committing:
+            self.undecided |= self._held
+        self._putting = ""
+        self._getting = False
+        self._end(gone={})
+
+    def _next_may_be_counted(self) -> None:
+        """The get may have returned just before the kill, and the process was not able to say so."""
+        for name in self.counts:
+            if name not in self._held:
+                self.counts[name] |= {count + 1 for count in self.counts[name]}
+                if name not in self.doubtful and name not in self.undecided:
+                    return
+
+    def _count_held(self) -> None:
+        for name in self._held:
+            self.counts[name] = {count + 1 for count in self.counts[name]}
+
+    def _end(self, gone: dict[str, str]) -> None:
+        for name, moved in gone.items():
+            del self.counts[name]
+            self.gone.add(name)
+            self.done.add(moved)
+        self._held = {}
+        self._committing = False
+
+
+def violations(said: Iterable[str], left: list[tuple[str, int]], moved: list[str]) -> list[str]:
+    """What is wrong, given what the lives said and what is on the two queues at the end; nothing where all is well."""
+    history = _History()
+    for line in said:
+        history.tell(line)
+    for name, backout_count in left:
+        history.seen(name, backout_count)
+    return history.wrong + list(_wrong_at_the_end(history, [name for name, _ in left], moved))
+
+
+def _wrong_at_the_end(history: _History, left: list[str], moved: list[str]) -> Iterator[str]:
+    for place, names in (("left", left), ("moved", moved)):
+        yield from (f"{name} is there twice among what is {place}" for name in names if names.count(name) > 1)
+    for name in history.counts:
+        if name not in left and name not in history.doubtful and name not in history.undecided:
+            yield f"{name} is lost"
+    for name, other in history.undecided.items():
+        if other not in moved:
+            yield f"{name} is gone, and what was put in the same unit of work ({other}) is not there"
+    yield from (f"{name} was committed and is not there" for name in history.done - set(moved))
+    yield from (f"{name} was backed out and is there" for name in history.never & set(moved))
+    expected = history.done | set(history.undecided.values())
+    yield from (f"{name} is there and was never put" for name in set(moved) - expected - history.never)
+
+
+def _drained(queue_manager: EmbeddedQueueManager) -> tuple[list[tuple[str, int]], list[str]]:
+    found: dict[str, list[tuple[str, int]]] = {IN: [], DONE: []}
+    connection = queue_manager.connect()
+    for name, messages in found.items():
+        handle = connection.open(name, OpenOption.INPUT_SHARED)
+        while got := connection.get(handle, GetOptions(options=GetOption.NO_SYNCPOINT)):
+            messages.append((got.body.decode(), got.descriptor.backout_count))
+    return found[IN], [name for name, _ in found[DONE]]
+
+
+def _lives(folder: Path, seed: int, lives: int, defect: str = "none") -> tuple[list[str], list[str]]:
+    """What was said, and what is wrong with it."""
+    ended = build_disk(folder).run("tests.embedded.storage.killing", str(seed), str(lives), defect, folder=folder / "data")
+    assert (0, "") == (ended.returncode, ended.stderr)
+    said = ended.stdout.splitlines()
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+        return said, violations(said, *_drained(queue_manager))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_nothing_is_lost_and_nothing_done_twice_however_often_the_owner_is_killed(folder: Path, seed: int) -> None:
+    said, wrong = _lives(folder, seed, LIVES)
+
+    assert [] == wrong
+    assert LIVES + 1 == sum(line.startswith("life") for line in said)
+    assert LIVES < sum(line.startswith("committed") for line in said), "too little was done to prove anything"
+    assert any(re.match(r"got \S+ [1-9]", line) for line in said)
+
+
+def _applications(folder: Path, lives: int) -> tuple[list[str], list[str]]:
+    """The same with an owner that lives on, and applications that are killed."""
+    with EmbeddedQueueManager("QM1") as owner:
+        define_queues(owner.administration)
+        with serve(owner, folder / "qm") as server:
+            ended = subprocess.run(
+                [sys.executable, "-m", "tests.embedded.storage.killing", str(server.path), "1", str(lives)],
+                cwd=Path(__file__).parents[3],
+                capture_output=True,
+                text=True,
+                timeout=50,
+                check=False,
+            )
+        assert (0, "") == (ended.returncode, ended.stderr)
+        said = ended.stdout.splitlines()
+        return said, violations(said, *_drained(owner))
+
+
+def test_nothing_is_lost_and_nothing_done_twice_however_often_applications_are_killed(folder: Path) -> None:
+    said, wrong = _applications(folder, LIVES)
+
+    assert [] == wrong
+    assert LIVES < sum(line.startswith("committed") for line in said), "too little was done to prove anything"
+
+
+def test_the_kill_loop_notices_an_owner_that_commits_for_the_dead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmbeddedConnection, "abandon", EmbeddedConnection.disconnect)  # which commits
+    _, wrong = _applications(folder, LIVES)
+
+    assert wrong
+
+
+@pytest.mark.parametrize("defect", ["forgets what is held", "answers before writing"])
+def test_the_kill_loop_notices_a_queue_manager_that(folder: Path, defect: str) -> None:
+    _, wrong = _lives(folder, 1, LIVES, defect)
+
+    assert wrong
+
+
+@pytest.mark.parametrize(
+    ("said", "left", "moved", "expected"),
+    [
+        (["put 1"], [("1", 0)], [], []),
+        (["put 1"], [], [], ["1 is lost"]),
+        (["asked-put 1", "life 1"], [], [], []),
+        (["put 1"], [("1", 0), ("1", 0)], [], ["1 is there twice among what is left"] * 2),
+        (["put 1", "got 1 0", "life 1"], [("1", 0)], [], ["1 was delivered with BackoutCount 0, not {1}"]),
+        (["put 1", "got 1 0", "committed 1>2"], [("1", 0)], ["2"], ["1 was delivered after it was committed"]),
+        (["put 1", "got 1 0", "committed 1>2"], [], [], ["2 was committed and is not there"]),
+        (["put 1", "got 1 0", "asked-commit 1>2", "life 1"], [("1", 1)], [], []),
+        (["put 1", "got 1 0", "asked-commit 1>2", "life 1"], [], ["2"], []),
+        (
+            ["put 1", "got 1 0", "asked-commit 1>2", "life 1"],
+            [],
+            [],
+            ["1 is gone, and what was put in the same unit of work (2) is not there"],
+        ),
+        (["put 1", "got 1 0", "asked-commit 1>2", "life 1"], [("1", 1)], ["2"], ["2 was backed out and is there"]),
+        (["put 1", "got 1 0", "asked-backout 1>2", "backed-out 1>2"], [("1", 1)], ["2"], ["2 was backed out and is there"]),
+        ([], [], ["9"], ["9 is there and was never put"]),
+        ([], [("9", 0)], [], ["9 was delivered after it was never put"]),
+    ],
+)
+def test_the_judge_of_histories(said: list[str], left: list[tuple[str, int]], moved: list[str], expected: list[str]) -> None:
+    assert expected == violations(said, left, moved)

@@ -1,0 +1,182 @@
+"""A dead peer between two network namespaces: every call is under way when the cable fails, or the queue manager is stopped.
+
+`python -m tests.embedded.wire.partitions` does all faults with the silence that mqflow has by default, and says how long each
+took to be noticed. Source: reliability goal R12, within 5 s. Needs what `cable` needs.
+"""
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from mqflow.cli.text.terminal import show_table
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.protocol.frames import SILENCE_S
+from mqflow.embedded.wire.server.certificates import CertificateFiles, client_context, make_certificates, server_context
+from mqflow.embedded.wire.server.listener import serve_tcp
+from mqflow.mqi.reason_codes import Reason
+from tests.embedded.wire.cable import Cable, Fault, why_none
+from tests.embedded.wire.calling import EXPECTED, Case, Everybody, all_at_once, cases, define, gone
+
+__all__ = ("STOPPED", "Noticed", "break_all_calls", "expected")
+
+STOPPED: Final = "the queue manager is stopped (SIGSTOP)"
+_PORT: Final = 1414
+_ROOT: Final = Path(__file__).parents[3]
+_WAITS: Final = "MQGET that waits"
+_CONNECTS: Final = "MQCONNX"
+_LOOK_S: Final = 0.01
+
+
+class Noticed(Struct):
+    """What an application saw: reasons and seconds, by call; and of a new connection."""
+
+    reasons: dict[str, int]
+    took_s: dict[str, float]
+
+
+def expected(what: Fault | str) -> dict[str, int]:
+    """Return the reason that is true of each call: none where packets are only lost, because TCP sends them again."""
+    if what is Fault.LOSS:
+        return dict.fromkeys((name for name in (*EXPECTED, _CONNECTS) if name != _WAITS), 0)
+    return EXPECTED | {_CONNECTS: int(Reason.Q_MGR_NOT_AVAILABLE)}
+
+
+def break_all_calls(what: Fault | str, silence_s: float) -> tuple[Noticed, bool]:
+    """Make every call just after the fault; return what was noticed, and whether the queue manager let go of everything.
+
+    `what` is a fault of the cable, or `STOPPED`. A stopped queue manager is asked when it goes on.
+    """
+    with (
+        tempfile.TemporaryDirectory() as made,
+        Cable() as cable,
+        _running(cable, 1, "serve", made, str(silence_s)) as server,
+        _running(cable, 0, "call", made, str(silence_s)) as client,
+    ):
+        if isinstance(what, Fault):
+            cable.fault = what
+        else:
+            server.send_signal(signal.SIGSTOP)
+        noticed = msgspec.json.decode(_said(client, "lossy" if what is Fault.LOSS else "go"), type=Noticed)
+        if not isinstance(what, Fault):
+            server.send_signal(signal.SIGCONT)
+        if what is Fault.LOSS:
+            return noticed, True
+        return noticed, _said(server, "gone?") == b"gone\n"
+
+
+@contextmanager
+def _running(cable: Cable, end: int, *words: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run this module in a namespace, as one of the two below, until it is ready; and end it."""
+    process = subprocess.Popen(
+        cable.inside(end, sys.executable, "-m", "tests.embedded.wire.partitions", *words, cable.addresses[1]),
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        _heard(process, b"ready\n")
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _heard(process: "subprocess.Popen[bytes]", wanted: bytes) -> None:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if line != wanted:
+        raise RuntimeError(f"{wanted!r} should have been said, and {line!r} was")
+
+
+def _said(process: "subprocess.Popen[bytes]", question: str) -> bytes:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{question}\n".encode())
+    process.stdin.flush()
+    return process.stdout.readline()
+
+
+def _serve(folder: Path, silence_s: float, host: str) -> None:
+    """The queue manager, in its namespace."""
+    files = make_certificates(folder, [host], name="QM1", now=datetime.now(UTC))
+    tls = server_context(files.certificate, files.key)
+    with EmbeddedQueueManager("QM1", user="alice") as owner:
+        define(owner)
+        with serve_tcp(owner, TcpAddress(host, _PORT), Everybody(), tls=tls, silence_s=silence_s) as server:
+            _tell("ready")
+            for _ in sys.stdin:
+                while server.connection_count or not gone(owner):  # whoever asks has a limit
+                    time.sleep(_LOOK_S)
+                _tell("gone")
+
+
+def _call(folder: Path, silence_s: float, host: str) -> None:
+    """The application, in its namespace."""
+    address, tls = TcpAddress(host, _PORT), client_context(CertificateFiles(folder).authority)
+    made = cases(address, "secret", tls=tls, silence_s=silence_s)
+    new = ServedQueueManager(address, user="alice", password="secret", tls=tls, silence_s=silence_s)  # noqa: S106 - nobody's
+    one = made["MQCMIT"]
+    made[_CONNECTS] = Case(new, one.connection, one.handle, lambda *_: new.connect())
+    _tell("ready")
+    if sys.stdin.readline() == "lossy\n":
+        del made[_WAITS]  # it would wait on
+    reasons = all_at_once(made, 20 * silence_s)
+    _tell(msgspec.json.encode(Noticed(reasons, {name: case.took_s for name, case in made.items()})).decode())
+    sys.stdin.read()
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _row(what: Fault | str, silence_s: float) -> tuple[tuple[str, ...], bool]:
+    noticed, let_go = break_all_calls(what, silence_s)
+    wrong = {name: reason for name, reason in noticed.reasons.items() if reason != expected(what)[name]}
+    slowest = max(noticed.took_s, key=lambda name: noticed.took_s[name])
+    words = what.value if isinstance(what, Fault) else what
+    row = (
+        words,
+        str(len(noticed.reasons)),
+        f"{noticed.took_s[slowest]:.2f}",
+        slowest,
+        str(wrong or ""),
+        "" if let_go else "no",
+    )
+    return row, bool(wrong) or not let_go
+
+
+def main(arguments: list[str]) -> int:
+    """Do it, say what was seen."""
+    parser = argparse.ArgumentParser(prog="python -m tests.embedded.wire.partitions", description=__doc__)
+    parser.add_argument("--silence", type=float, default=SILENCE_S, help="seconds of silence until a peer counts as dead")
+    given = parser.parse_args(arguments)
+    if missing := why_none():
+        sys.stderr.write(f"{missing}\n")
+        return 1
+    faults = (*(fault for fault in Fault if fault is not Fault.NONE), STOPPED)
+    rows, failed = zip(*(_row(fault, given.silence) for fault in faults), strict=True)
+    show_table(("fault", "calls", "slowest, s", "which", "wrong", "let go"), rows, numbers=frozenset({1, 2}))
+    return any(failed)
+
+
+_PARTS: Final = {"serve": _serve, "call": _call}
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] in _PARTS:
+        _PARTS[sys.argv[1]](Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4])
+    else:
+        sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,241 @@
+"""Many connections of a process live by one pulse: what it saves, and that the death of either side is noticed as before."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.addresses import TcpAddress
+from mqflow.embedded.wire.protocol.frames import Frames
+from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX
+from mqflow.embedded.wire.server.client_connection import Answering
+from mqflow.embedded.wire.server.listener import Server, serve, serve_tcp
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions
+from tests.embedded.storage.disk import memory_folder
+
+SHORT_S = 1.0
+MANY = OWN_BEATS_MAX + 4
+QUEUE = "ORDERS.IN"
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT_UNLIMITED)
+UNIT = GetOptions(options=GetOption.SYNCPOINT)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def owner() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        yield queue_manager
+
+
+@pytest.fixture
+def server(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
+    with serve(owner, folder / "qm") as served:
+        yield served
+
+
+@pytest.fixture
+def manager(server: Server) -> Iterator[ServedQueueManager]:
+    made = ServedQueueManager(server.path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def many(manager: ServedQueueManager) -> list[ServedConnection]:
+    return [manager.connect() for _ in range(MANY)]
+
+
+def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
+    local = owner.connect()
+    for each in bodies:
+        local.put1(QUEUE, MessageDescriptor(), each, PutOption.NO_SYNCPOINT)
+    local.disconnect()
+
+
+def told_while_waiting(connections: list[ServedConnection]) -> tuple[list[threading.Thread], list[int]]:
+    """Have each connection wait for a message; return the threads, and the reasons that they will be told."""
+    told: list[int] = []
+
+    def wait(connection: ServedConnection) -> None:
+        handle = connection.open(QUEUE, BOTH)
+        with pytest.raises(MQIError) as raised:
+            connection.get(handle, FOR_EVER)
+        told.append(raised.value.reason)
+
+    threads = [threading.Thread(target=wait, args=(each,)) for each in connections]
+    for each in threads:
+        each.start()
+    return threads, told
+
+
+def until_they_wait(owner: EmbeddedQueueManager, count: int) -> None:
+    while len(owner._machine.local_queue(QUEUE).waiters) < count:
+        threading.Event().wait(0.005)
+
+
+def test_a_few_connections_beat_for_themselves_and_the_others_by_one_pulse(
+    server: Server, manager: ServedQueueManager, many: list[ServedConnection]
+) -> None:
+    assert MANY == len({id(each) for each in many})
+    assert OWN_BEATS_MAX + 1 == len(manager._heart._beating)
+    assert OWN_BEATS_MAX + 1 == len(server._heart._beating)
+    assert MANY + 1 == server.connection_count
+
+
+def test_who_lives_by_a_pulse_may_say_nothing_for_ever(server: Server, many: list[ServedConnection]) -> None:
+    limits = [
+        each.socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16) != bytes(16)  # type: ignore[attr-defined]  # a socket
+        for each in (*(each._line._frames for each in many), *(each._frames for each in server._served))
+    ]
+
+    assert OWN_BEATS_MAX == sum(limits[:MANY])
+    assert OWN_BEATS_MAX + 1 == sum(limits[MANY:])  # the pulse itself must be heard
+
+
+def test_when_a_process_is_not_heard_of_its_units_of_work_are_backed_out(owner: EmbeddedQueueManager, folder: Path) -> None:
+    put(owner, b"an order")
+    local = owner.connect()
+    with (
+        serve(owner, folder / "qm", silence_s=SHORT_S),
+        socket.socket(socket.AF_UNIX) as one,
+        socket.socket(socket.AF_UNIX) as two,
+    ):
+        for stream in (one, two):
+            stream.connect(str(folder / "qm"))
+        pulse, by_pulse = Frames(one), Frames(two)  # and no heart: a process that was stopped
+        begun = requests.decode_reply(
+            requests.Pulse(0), pulse.exchange(requests.encode(requests.Pulse(requests.PROTOCOL_VERSION)))
+        )
+        for request in (
+            requests.Hello(requests.PROTOCOL_VERSION, "", "test", "", "", begun.value or 0),
+            requests.Open(QUEUE, int(BOTH), 1, "", "", ""),
+            requests.Get(1, UNIT),
+        ):
+            by_pulse.exchange(requests.encode(request))
+
+        found = local.get(local.open(QUEUE, BOTH), FOR_EVER)
+
+    assert found is not None
+    assert 1 == found.descriptor.backout_count
+
+
+def test_when_a_pulse_ends_those_who_beat_for_themselves_go_on(
+    owner: EmbeddedQueueManager, manager: ServedQueueManager, many: list[ServedConnection]
+) -> None:
+    put(owner, b"one", b"two")
+    own, by_pulse = many[0], many[-1]
+    for each in (own, by_pulse):
+        assert each.get(each.open(QUEUE, BOTH), UNIT) is not None
+    local = owner.connect()
+
+    [pulse] = manager._pulses.values()
+    pulse.stop()
+    found = local.get(local.open(QUEUE, BOTH), FOR_EVER)
+    own.commit()
+
+    assert found is not None
+    assert (b"two", 1) == (found.body, found.descriptor.backout_count)
+    with pytest.raises(MQIError) as told:
+        by_pulse.commit()
+    assert told.value.reason in {Reason.CALL_INTERRUPTED, Reason.CONNECTION_BROKEN}
+
+
+def test_when_the_pulse_of_the_queue_manager_ends_all_who_wait_are_told(
+    owner: EmbeddedQueueManager, server: Server, many: list[ServedConnection]
+) -> None:
+    threads, told = told_while_waiting(many[OWN_BEATS_MAX:])
+    until_they_wait(owner, len(threads))
+
+    [pulse] = [each for each in server._served if each.is_pulse]
+    pulse.end()
+    for each in threads:
+        each.join()
+
+    assert [Reason.CONNECTION_BROKEN] * len(threads) == told
+
+
+def test_a_call_under_way_when_the_queue_manager_ends_hears_why_before_the_pulse_stops(
+    owner: EmbeddedQueueManager, server: Server, many: list[ServedConnection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, told = told_while_waiting(many)
+    until_they_wait(owner, len(threads))
+    first, end = threading.Event(), Answering.end
+
+    def end_and_say(answering: Answering) -> None:
+        end(answering)
+        if not answering.is_pulse:
+            first.set()
+
+    monkeypatch.setattr(Answering, "end", end_and_say)
+    closing = threading.Thread(target=server.close)
+    with owner._machine.lock:  # so that nobody has been answered when the first connection ends
+        owner.stop()
+        closing.start()
+        first.wait()
+    for each in (*threads, closing):
+        each.join()
+
+    assert [Reason.Q_MGR_STOPPING] * MANY == told
+
+
+def test_the_pulse_stops_with_the_last_who_lives_by_it_and_another_begins(
+    server: Server, manager: ServedQueueManager, many: list[ServedConnection]
+) -> None:
+    [pulse] = manager._pulses.values()
+    for each in many[OWN_BEATS_MAX:]:
+        each.disconnect()
+
+    assert pulse.over
+    again = manager.connect()
+    [another] = manager._pulses.values()
+    assert not another.over
+    again.disconnect()
+
+
+def test_an_application_lives_by_no_pulse_that_is_not_there(server: Server) -> None:
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.connect(str(server.path))
+        hello = requests.Hello(requests.PROTOCOL_VERSION, "", "test", "", "", 99)
+        failure = requests.decode_reply(hello, Frames(stream).exchange(requests.encode(hello))).failure
+
+    assert failure is not None
+    assert (Reason.CONNECTION_BROKEN, "No such pulse") == (failure.reason, failure.detail)
+
+
+class _Anybody:
+    def knows(self, user: str, password: str) -> bool:
+        return user == password
+
+
+def test_over_a_network_every_connection_beats_for_itself(owner: EmbeddedQueueManager) -> None:
+    with serve_tcp(owner, TcpAddress("127.0.0.1", 0), _Anybody()) as server:
+        assert isinstance(server.address, TcpAddress)
+        manager = ServedQueueManager(server.address, user="app", password="app")  # noqa: S106 - of a test
+        with socket.create_connection((server.address.host, server.address.port)) as stranger:
+            frames = Frames(stranger)
+            frames.send(requests.encode(requests.Pulse(requests.PROTOCOL_VERSION)))
+            assert frames.receive() is None  # turned away
+
+        for _ in range(MANY):
+            manager.connect()
+        beating = len(manager._heart._beating)
+        manager.close()
+
+    assert MANY == beating

@@ -1,0 +1,159 @@
+"""Browsing ahead on a served queue manager: how far, how long, and what it saves.
+
+That a browse sees what it would see without is in the conformance tests.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.client import read_ahead
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.client.read_ahead import AHEAD_S
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import GetOptions
+from tests.conformance.under_test import ManualClock
+from tests.embedded.storage.disk import memory_folder
+
+QUEUE = "ORDERS.IN"
+NEXT = GetOptions(options=GetOption.BROWSE_NEXT)
+
+
+@pytest.fixture
+def owner() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        yield queue_manager
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def connection(owner: EmbeddedQueueManager, folder: Path, clock: ManualClock) -> Iterator[ServedConnection]:
+    with serve(owner, folder / "qm"):
+        connected = ServedQueueManager(folder / "qm", clock=clock).connect()
+        yield connected
+        connected.abandon()
+
+
+@pytest.fixture
+def handle(connection: ServedConnection) -> ServedHandle:
+    return connection.open(QUEUE, OpenOption.BROWSE)
+
+
+@pytest.fixture
+def asked(connection: ServedConnection, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The requests that were sent, from now on."""
+    sent: list[object] = []
+    encode = requests.encode
+
+    def noting(request: object) -> bytes:
+        if not isinstance(request, requests.Reply):
+            sent.append(request)
+        return encode(request)
+
+    monkeypatch.setattr(requests, "encode", noting)
+    return sent
+
+
+def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
+    local = owner.connect()
+    for each in bodies:
+        local.put1(QUEUE, MessageDescriptor(), each, PutOption.NO_SYNCPOINT)
+    local.disconnect()
+
+
+def test_a_long_browse_takes_few_ways_there_and_back(
+    owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, asked: list[object]
+) -> None:
+    put(owner, *(b"%d" % number for number in range(300)))
+
+    seen = list(iter(lambda: connection.get(handle, NEXT), None))
+
+    assert 300 == len(seen)
+    assert [1, 8, 64, 100, 100, 100, 100] == [each.most for each in asked if isinstance(each, requests.GetMany)]
+
+
+def test_what_is_read_ahead_is_bounded_in_bytes(
+    owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.client.connection.AHEAD_BYTES_MAX", 10)
+    put(owner, *(b"12345" for _ in range(4)), b"longer than all of them together", b"12345")
+
+    seen, ahead = [], []
+    while (got := connection.get(handle, NEXT)) is not None:
+        seen.append(len(got.body))
+        ahead.append(connection._ahead[handle.number].behind)
+
+    assert [5, 5, 5, 5, 32, 5] == seen
+    assert [0, 1, 0, 0, 0, 0] == ahead
+
+
+def test_a_message_read_ahead_that_is_gone_is_shown_for_half_a_second(
+    owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, clock: ManualClock
+) -> None:
+    put(owner, b"1", b"2", b"3", b"4")
+    for _ in range(2):
+        connection.get(handle, NEXT)
+    local = owner.connect()
+    assert 4 == len(local.get_many(local.open(QUEUE, OpenOption.INPUT_SHARED), GetOptions(), 4))
+    put(owner, b"5")
+
+    clock.advance(AHEAD_S)
+    shown = connection.get(handle, NEXT)
+    clock.advance(AHEAD_S / 100)
+    later = connection.get(handle, NEXT)
+
+    assert shown is not None
+    assert later is not None
+    assert (b"3", b"5") == (shown.body, later.body)
+
+
+def test_whoever_looks_at_one_and_works_on_it_reads_nothing_ahead(
+    owner: EmbeddedQueueManager, connection: ServedConnection, handle: ServedHandle, asked: list[object]
+) -> None:
+    put(owner, *(b"%d" % number for number in range(5)))
+
+    while connection.get(handle, NEXT) is not None:
+        connection.commit()
+
+    assert [1] * 6 == [each.most for each in asked if isinstance(each, requests.GetMany)]
+    assert not any(isinstance(each, requests.BrowseBack) for each in asked)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [GetOption.LOCK, GetOption.MARK_BROWSE_HANDLE, GetOption.UNMARKED_BROWSE_MSG, GetOption.LOGICAL_ORDER],
+    ids=lambda option: option.name,
+)
+def test_what_changes_what_it_looks_at_is_not_read_ahead(option: GetOption) -> None:
+    assert not read_ahead.may_read_ahead(GetOptions(options=GetOption.BROWSE_NEXT | option))
+
+
+def test_a_handle_that_browsed_one_by_one_has_no_place_to_go_back_to(owner: EmbeddedQueueManager) -> None:
+    put(owner, b"1", b"2")
+    local = owner.connect()
+    handle = local.open(QUEUE, OpenOption.BROWSE)
+    local.get_many(handle, NEXT, 2)
+    local.get(handle, GetOptions(options=GetOption.BROWSE_FIRST))
+
+    with pytest.raises(MQIError) as told:
+        local.browse_back(handle, 1)
+    assert Reason.NO_MSG_UNDER_CURSOR == told.value.reason

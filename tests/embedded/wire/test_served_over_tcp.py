@@ -1,0 +1,325 @@
+"""A queue manager served over TCP: users with a password, TLS wherever the wire leaves the machine, nothing for others."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.protocol import requests
+from mqflow.embedded.wire.protocol.addresses import AddressError, TcpAddress, UnixAddress, is_loopback, parse_address
+from mqflow.embedded.wire.server.certificates import (
+    CertificateError,
+    CertificateFiles,
+    client_context,
+    make_certificates,
+    server_context,
+)
+from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve, serve_tcp
+from mqflow.embedded.wire.server.users_file import UsersFile
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.verbs import GetOptions
+from tests.embedded.storage.disk import memory_folder
+
+HERE = TcpAddress("127.0.0.1", 0)
+QUEUE = "ORDERS.IN"
+BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
+SECRET = "correct horse"  # noqa: S105 - a test's
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    folder = tmp_path_factory.mktemp("tls")
+    return make_certificates(folder, ["127.0.0.1", "localhost"], name="QM1", now=datetime.now(UTC))
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> UsersFile:
+    users = UsersFile(tmp_path / "users.json", salt=lambda size: bytes(range(size)))
+    users.set("alice", SECRET)
+    return users
+
+
+@pytest.fixture
+def owner() -> Iterator[EmbeddedQueueManager]:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=QUEUE))
+        yield queue_manager
+
+
+@pytest.fixture
+def plain(owner: EmbeddedQueueManager, users: UsersFile) -> Iterator[Server]:
+    with serve_tcp(owner, HERE, users) as server:
+        yield server
+
+
+@pytest.fixture
+def secure(owner: EmbeddedQueueManager, users: UsersFile, certificates: CertificateFiles) -> Iterator[Server]:
+    with serve_tcp(owner, HERE, users, tls=server_context(certificates.certificate, certificates.key)) as server:
+        yield server
+
+
+def alice(server: Server, tls: ssl.SSLContext | None = None, password: str = SECRET) -> ServedQueueManager:
+    return ServedQueueManager(server.address, user="alice", password=password, tls=tls)
+
+
+def moves_a_message(manager: ServedQueueManager, body: bytes) -> None:
+    connection = manager.connect()
+    handle = connection.open(QUEUE, BOTH)
+    connection.put(handle, MessageDescriptor(), body, PutOption.SYNCPOINT)
+    connection.commit()
+    got = connection.get(handle, GetOptions(options=GetOption.SYNCPOINT))
+    connection.commit()
+    connection.disconnect()
+
+    assert got is not None
+    assert (body, "alice") == (got.body, got.descriptor.user_identifier)
+
+
+def test_a_user_with_a_password_works_over_tcp(plain: Server) -> None:
+    moves_a_message(alice(plain), b"an order")
+
+
+def test_a_user_with_a_password_works_over_tls(secure: Server, certificates: CertificateFiles) -> None:
+    moves_a_message(alice(secure, client_context(certificates.authority)), b"an order" * 100_000)
+
+
+def test_a_get_waits_and_hearts_beat_over_tls(
+    owner: EmbeddedQueueManager, users: UsersFile, certificates: CertificateFiles
+) -> None:
+    context = server_context(certificates.certificate, certificates.key)
+    with serve_tcp(owner, HERE, users, tls=context, silence_s=1.5) as server:
+        trusting = client_context(certificates.authority)
+        manager = ServedQueueManager(server.address, user="alice", password=SECRET, tls=trusting, silence_s=1.5)
+        connection = manager.connect()
+        handle = connection.open(QUEUE, BOTH)
+        patient = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=2_000)
+
+        assert connection.get(handle, patient) is None
+        later = threading.Thread(target=lambda: owner.connect().put1(QUEUE, MessageDescriptor(), b"x", PutOption.NO_SYNCPOINT))
+        later.start()
+        got = connection.get(handle, GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=30_000))
+        later.join()
+        manager.close()
+
+    assert got is not None
+
+
+@pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("bob", SECRET), ("", "")])
+def test_who_has_not_the_password_is_refused_and_not_told_which_was_wrong(plain: Server, user: str, password: str) -> None:
+    with pytest.raises(MQIError, match="with that password") as refused:
+        ServedQueueManager(plain.address, user=user, password=password).connect()
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_a_user_whose_name_fits_into_no_message_is_refused_with_the_reason(plain: Server, users: UsersFile) -> None:
+    with pytest.raises(ValueError, match="UserIdentifier holds no more"):
+        users.set("a" * 13, SECRET)
+    with pytest.raises(MQIError, match="13 characters") as refused:
+        ServedQueueManager(plain.address, user="a" * 13, password=SECRET).connect()
+
+    assert Reason.NOT_AUTHORIZED == refused.value.reason
+
+
+def test_a_user_that_is_removed_is_out_at_once(plain: Server, users: UsersFile) -> None:
+    assert users.remove("alice")
+
+    with pytest.raises(MQIError, match="MQRC_NOT_AUTHORIZED"):
+        alice(plain).connect()
+
+
+def test_a_server_that_nobody_vouches_for_is_not_talked_to(secure: Server) -> None:
+    with pytest.raises(MQIError, match=r"not one that is trusted.*ca=FILE in the URL says whom to trust") as refused:
+        alice(secure, client_context()).connect()
+
+    assert Reason.SSL_INITIALIZATION_ERROR == refused.value.reason
+
+
+def test_a_certificate_is_for_its_hosts_only(owner: EmbeddedQueueManager, users: UsersFile, tmp_path: Path) -> None:
+    files = make_certificates(tmp_path / "other", ["mq.example"], name="QM1", now=datetime.now(UTC))
+    with (
+        serve_tcp(owner, HERE, users, tls=server_context(files.certificate, files.key)) as server,
+        pytest.raises(MQIError, match="not one that is trusted"),
+    ):
+        alice(server, client_context(files.authority)).connect()
+
+
+def test_a_queue_manager_that_ends_in_the_middle_of_tls_is_tried_again(certificates: CertificateFiles) -> None:
+    """As one that is switched over does. A reason of TLS means settings, and would end the application for good."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ending = threading.Thread(target=_hear_and_end, args=(listener,))
+        ending.start()
+        address = TcpAddress("127.0.0.1", listener.getsockname()[1])
+        with pytest.raises(MQIError) as told:
+            ServedQueueManager(address, user="alice", password=SECRET, tls=client_context(certificates.authority)).connect()
+        ending.join()
+
+    assert classify(told.value.reason) is Class.RECONNECT
+
+
+def _hear_and_end(listener: socket.socket) -> None:
+    stream, _ = listener.accept()
+    with stream:
+        stream.recv(64 * 1024)
+
+
+def test_few_passwords_are_looked_at_at_a_time(owner: EmbeddedQueueManager) -> None:
+    """Each look takes 16 megabytes, and whoever can reach the port may ask for one."""
+    passwords = _Slow()
+    with serve_tcp(owner, HERE, passwords) as server:
+        asking = [threading.Thread(target=_ask, args=(server,)) for _ in range(8)]
+        for each in asking:
+            each.start()
+        assert passwords.four.wait(30)
+        while server.connection_count < len(asking):
+            threading.Event().wait(0.001)
+        passwords.go_on.set()
+        for each in asking:
+            each.join()
+
+    assert passwords.most == 4
+
+
+class _Slow:
+    """Knows nobody, and takes its time to say so."""
+
+    def __init__(self) -> None:
+        self.four = threading.Event()
+        self.go_on = threading.Event()
+        self.most = 0
+        self._now = 0
+        self._guard = threading.Lock()
+
+    def knows(self, user: str, password: str) -> bool:  # noqa: ARG002 - as `Passwords`
+        with self._guard:
+            self._now += 1
+            self.most = max(self.most, self._now)
+            if self.most == 4:
+                self.four.set()
+        self.go_on.wait()
+        with self._guard:
+            self._now -= 1
+        return False
+
+
+def _ask(server: Server) -> None:
+    with suppress(MQIError):
+        alice(server).connect()
+
+
+def test_who_speaks_no_tls_gets_no_word(secure: Server) -> None:
+    with pytest.raises(MQIError) as refused:
+        alice(secure).connect()
+
+    assert Reason.CONNECTION_BROKEN == refused.value.reason
+    assert "Where it is served with TLS, the URL is embedded+tls:" in str(refused.value)
+
+
+def test_too_many_connections_are_refused_over_tls_too(
+    owner: EmbeddedQueueManager, users: UsersFile, certificates: CertificateFiles
+) -> None:
+    context = server_context(certificates.certificate, certificates.key)
+    with (
+        serve_tcp(owner, HERE, users, tls=context, room=Room(0)) as server,
+        pytest.raises(MQIError) as refused,
+    ):
+        alice(server, client_context(certificates.authority)).connect()
+
+    assert Reason.MAX_CONNS_LIMIT_REACHED == refused.value.reason
+
+
+def test_strangers_at_a_port_keep_no_operator_from_the_socket(
+    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.server.listener._BEYOND_HELLO_S", 1_000.0)
+    room = Room(0)
+    with memory_folder() as folder, serve_tcp(owner, HERE, users, room=room) as server, serve(owner, folder / "qm", room=room):
+        assert isinstance(server.address, TcpAddress)
+        strangers = [socket.create_connection((server.address.host, server.address.port)) for _ in range(_BEYOND_MAX + 1)]
+        assert b"" == strangers[-1].recv(1)
+
+        administration = ServedQueueManager(folder / "qm").administration
+        assert "QM1" == administration.queue_manager.name
+        administration.close()
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_beyond_this_machine_it_takes_tls(owner: EmbeddedQueueManager, users: UsersFile) -> None:
+    with pytest.raises(ServingError, match="it takes TLS"):
+        serve_tcp(owner, TcpAddress("0.0.0.0", 0), users)  # noqa: S104 - that is what is refused
+
+
+def test_a_port_that_is_taken_is_named(owner: EmbeddedQueueManager, plain: Server, users: UsersFile) -> None:
+    with pytest.raises(ServingError, match=rf"{plain.address} cannot be listened at"):
+        serve_tcp(owner, plain.address, users)  # type: ignore[arg-type]  # a TCP server's
+
+
+def test_who_does_not_say_hello_in_time_is_let_go(
+    owner: EmbeddedQueueManager, users: UsersFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.embedded.wire.server.listener._HELLO_S", 0.0)
+    with serve_tcp(owner, HERE, users, silence_s=3_600) as server:  # so that it is not let go for its silence
+        assert isinstance(server.address, TcpAddress)
+        with socket.create_connection((server.address.host, server.address.port), timeout=20) as stranger:
+            assert b"" == stranger.recv(1)
+
+
+def test_a_password_is_in_no_repr() -> None:
+    assert SECRET not in repr(requests.Hello(requests.PROTOCOL_VERSION, "QM1", "test", "alice", SECRET))
+
+
+def test_passwords_are_kept_as_hashes_for_this_user_only(users: UsersFile, tmp_path: Path) -> None:
+    users.set("bob", "another")
+    kept = tmp_path / "users.json"
+
+    assert ("alice", "bob") == users.names()
+    assert (True, False) == (users.knows("bob", "another"), users.knows("bob", SECRET))
+    assert SECRET not in kept.read_text()
+    assert 0 == kept.stat().st_mode & 0o077
+
+
+def test_files_that_are_no_certificates_are_named(tmp_path: Path) -> None:
+    (tmp_path / "x.pem").write_text("nothing")
+
+    with pytest.raises(CertificateError, match="are no certificate and its key"):
+        server_context(tmp_path / "x.pem", tmp_path / "x.pem")
+    with pytest.raises(CertificateError, match="no certificate to trust"):
+        client_context(tmp_path / "x.pem")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("unix:/run/qm1", UnixAddress(Path("/run/qm1"))),
+        ("127.0.0.1:1500", TcpAddress("127.0.0.1", 1500)),
+        ("mq.example", TcpAddress("mq.example", 1414)),
+        ("[::1]:1415", TcpAddress("::1", 1415)),
+        ("[::1]", TcpAddress("::1", 1414)),
+    ],
+)
+def test_an_address(text: str, address: TcpAddress | UnixAddress) -> None:
+    assert address == parse_address(text)
+
+
+@pytest.mark.parametrize("text", ["", "unix:", ":1414", "host:port", "host:99999", "a b:1", "host/x:1", "host:-1"])
+def test_no_address(text: str) -> None:
+    with pytest.raises(AddressError, match=r"unix:PATH, HOST:PORT"):
+        parse_address(text)
+
+
+@pytest.mark.parametrize(("host", "expected"), [("localhost", True), ("127.0.0.9", True), ("::1", True), ("10.0.0.1", False)])
+def test_loopback(host: str, expected: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert expected is is_loopback(host)

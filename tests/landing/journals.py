@@ -1,0 +1,120 @@
+"""What the tests of the lander share: a journal beside a queue manager, landers with and without a marker, and what came."""
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mqflow.journal import Journal, Kind, Lane, read_table
+from mqflow.journal.segments import Written, publish
+from mqflow.landing.lander import Landed, Lander, LanderOptions
+from mqflow.landing.recovery import STATE_QUEUE, Marker
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.verbs import Connection, GetOptions
+from mqflow.world import Clock
+
+__all__ = (
+    "BROWSE", "GET", "MODES", "QUEUE", "STATE_QUEUE", "Forgetful", "Unmarked", "bodies", "column", "land_all", "lander_on",
+    "lane_of", "left", "put", "steal",
+)  # fmt: skip
+
+QUEUE = "ORDERS.IN"
+GET = LanderOptions(batch=7, linger_ms=0, claim_wait_ms=0)
+BROWSE = LanderOptions(batch=7, linger_ms=0, claim_wait_ms=0, browse_first=True)
+MODES = {"get": GET, "browse": BROWSE}
+
+
+def lander_on(
+    connection: Connection,
+    folder: Path,
+    clock: Clock,
+    options: LanderOptions = GET,
+    make: Callable[..., Lander] = Lander,
+    queue: str = QUEUE,
+) -> Lander:
+    journal = Journal.create(folder)
+    lane = journal.add_lane(queue, Kind.PAYLOAD, queue=queue, queue_manager=connection.queue_manager_name)
+    return make(connection, journal, lane, options, clock=clock, stopping=lambda: True)  # never waits
+
+
+def land_all(lander: Lander) -> list[Landed]:
+    """Land until the queue is empty."""
+    found = lander.open()
+    done = [found] if found else []
+    while not lander.idle:
+        landed = lander.land()
+        if landed is not None:
+            done.append(landed)
+    return done
+
+
+class Unmarked(Lander):
+    """A control: without the marker, what is pending is published, because it was probably committed."""
+
+    def _claim(self) -> None:
+        self._marker = Marker(journal="", lane=self._lane.name, epoch=1, segment=self._lane.last)
+
+    def _recover(self) -> Landed | None:
+        for path in self._lane.pending():
+            number, owner = (int(part) for part in path.stem.split("-"))
+            data = path.read_bytes()
+            publish(self._lane.path, Written(number, 7, zlib.crc32(data), len(data), owner))
+        self._claim()
+        return None
+
+    def _commit(self, written: Written) -> None:
+        self._connection.commit()
+        self._marker = Marker(journal="", lane=self._lane.name, epoch=1, segment=written.number)
+
+
+class Forgetful(Unmarked):
+    """Another control: what is pending is dropped, because it was probably backed out."""
+
+    def _recover(self) -> Landed | None:
+        self._drop_pending()
+        self._claim()
+        return None
+
+
+def lane_of(folder: Path, queue: str = QUEUE) -> Lane:
+    return Journal.open(folder).lane(queue)
+
+
+def bodies(folder: Path, queue: str = QUEUE) -> list[int]:
+    """Return the numbers that were landed, in the order of the journal."""
+    return [int(body) for body in column(folder, "body", queue)]
+
+
+def column(folder: Path, name: str, queue: str = QUEUE) -> list[Any]:
+    segments = lane_of(folder, queue).all_segments()
+    return [value for segment in segments for value in read_table(segment, Kind.PAYLOAD, [name])[name].to_pylist()]
+
+
+def put(connection: Connection, first: int, count: int, queue: str = QUEUE) -> None:
+    handle = connection.open(queue, OpenOption.OUTPUT)
+    descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT)
+    for number in range(first, first + count):
+        connection.put(handle, descriptor, b"%d" % number, PutOption.NO_SYNCPOINT)
+    connection.close(handle)
+
+
+def left(connection: Connection, queue: str = QUEUE) -> list[int]:
+    """Take what is still on the queue, and return its numbers."""
+    handle = connection.open(queue, OpenOption.INPUT_SHARED)
+    found: list[int] = []
+    while got := connection.get(handle, GetOptions()):
+        found.append(int(got.body))
+    connection.close(handle)
+    return found
+
+
+def steal(connection: Connection, wanted: Callable[[int], bool], queue: str = QUEUE) -> list[int]:
+    """Take the messages with such numbers, as another consumer would; return the numbers."""
+    handle = connection.open(queue, OpenOption.BROWSE | OpenOption.INPUT_SHARED)
+    loot: list[int] = []
+    while got := connection.get(handle, GetOptions(options=GetOption.BROWSE_NEXT)):
+        if wanted(int(got.body)) and connection.get(handle, GetOptions(options=GetOption.MSG_UNDER_CURSOR)) is not None:
+            loot.append(int(got.body))
+    connection.close(handle)
+    return loot

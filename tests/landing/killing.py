@@ -1,0 +1,116 @@
+"""A lander on a queue manager of its own that is killed, over and over, at a call or a sync that the seed decides.
+
+Run as a program: ``python -m tests.landing.killing FOLDER SEED LIVES MODE``; the mode is one of `MODES`, or "unmarked",
+which has no marker and shows that the judge would see what goes wrong. Each life is a forked child; in some a thief takes
+messages, and before each a producer puts more. What is left is judged by `test_landing_kill`.
+"""
+
+import importlib
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.landing.lander import Lander
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.verbs import Connection, GetOptions
+from mqflow.world import SYSTEM_CLOCK
+from tests.landing.journals import GET, MODES, QUEUE, STATE_QUEUE, Unmarked, land_all, lander_on, put
+
+PER_LIFE = 40
+LOOT = "LOOT"
+
+
+class Death:
+    """Comes after so many steps: a call of the MQI is two, one before it and one after, and a sync or a rename too."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def step(self) -> None:
+        self._left -= 1
+        if not self._left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, function: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **options: object) -> object:
+            self.step()
+            result = function(*args, **options)
+            self.step()
+            return result
+
+        return call
+
+
+class _Mortal:
+    """A connection whose process dies before or after one of its calls."""
+
+    def __init__(self, inner: Connection, death: Death) -> None:
+        self._inner = inner
+        self._death = death
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._inner, name)
+        return self._death.around(found) if callable(found) else found
+
+
+def _define(folder: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "qm")) as queue_manager:
+        for name in (QUEUE, STATE_QUEUE, LOOT):
+            queue_manager.administration.define(QueueAttributes(name=name))
+
+
+def _live(folder: Path, life: int, death: Death | None, mode: str, thefts: int) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "qm")) as queue_manager:
+        mine = queue_manager.connect()
+        put(mine, life * PER_LIFE, PER_LIFE)
+        _steal(mine, thefts)
+        connection: Connection = queue_manager.connect()
+        make: type[Lander] = Unmarked if mode == "unmarked" else Lander
+        if death is not None:
+            connection = _Mortal(connection, death)  # type: ignore[assignment]  # it passes every verb on
+            # No sync of the queue manager's own: SQLite makes those in C.
+            os.fsync = death.around(os.fsync)  # type: ignore[assignment]
+            Path.rename = death.around(Path.rename)  # type: ignore[assignment, method-assign]
+        land_all(lander_on(connection, folder / "journal", SYSTEM_CLOCK, MODES.get(mode, GET), make))
+        connection.disconnect()
+
+
+def _steal(connection: Connection, count: int) -> None:
+    """Another consumer takes messages from the head, where those are that were just backed out; it keeps them where we see."""
+    handle = connection.open(QUEUE, OpenOption.INPUT_SHARED)
+    for _ in range(count):
+        got = connection.get(handle, GetOptions())
+        if got is not None:
+            connection.put1(LOOT, MessageDescriptor(persistence=1), got.body, PutOption.NO_SYNCPOINT)
+
+
+def _in_a_child(work: Callable[[], None]) -> bool:
+    """Whether it ended well; nothing of the store may be in the process that forks the lives."""
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def main(where: str, seed: str, lives: str, mode: str) -> None:
+    for module in ("pandas", "pyarrow.ipc"):  # loaded once, and not by each fork: most of a life would go into that
+        importlib.import_module(module)
+    folder, chance = Path(where), random.Random(seed)  # noqa: S311 - the same deaths for the same seed
+    assert _in_a_child(lambda: _define(folder))
+    for life in range(int(lives)):
+        steps, thefts = chance.randint(1, 330), chance.choice((0, 0, 3))
+        ended = _in_a_child(lambda life=life, steps=steps, thefts=thefts: _live(folder, life, Death(steps), mode, thefts))  # type: ignore[misc]  # mypy cannot infer the defaults
+        print("ended" if ended else "killed", life)  # noqa: T201 - what it is run for
+    assert _in_a_child(lambda: _live(folder, int(lives), None, mode, 0))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,502 @@
+"""The lander: every message in the journal once, whatever breaks at whatever call; and what it refuses to guess."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from msgspec.structs import replace
+
+from mqflow.journal import JournalFullError, LaneError, TornSegmentError
+from mqflow.journal.segments import pending_path
+from mqflow.landing.keep_landing import Progress, Troubled, keep_landing
+from mqflow.landing.lander import Lander, LanderOptions
+from mqflow.landing.recovery import STATE_QUEUE, Marker, Publish, Recovery, Refuse, Sound, marker_from, recover, room_for
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import GetOption, OpenOption, PutOption, Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.testing.faults import Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.virtual_time import SeededRandom
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, QueueManager
+from tests.embedded.storage.disk import memory_folder
+from tests.landing.journals import (
+    GET,
+    MODES,
+    QUEUE,
+    Forgetful,
+    Unmarked,
+    bodies,
+    column,
+    land_all,
+    lander_on,
+    lane_of,
+    left,
+    put,
+    steal,
+)
+
+COUNT = 20
+
+
+class Landing:
+    """A queue with messages, and a journal beside it."""
+
+    def __init__(self, folder: Path, count: int = COUNT) -> None:
+        self.kit = QueueManagerKit()
+        self.folder = folder
+        self.kit.define(QUEUE)
+        self.kit.define(STATE_QUEUE)
+        put(self.connect(), 0, count)
+
+    @property
+    def faulty(self) -> QueueManager:
+        return self.kit.faults.wrap(self.kit.queue_manager)
+
+    def connect(self) -> Connection:
+        """Return a connection that no fault strikes."""
+        return self.kit.queue_manager.connect()
+
+    def lander(self, options: LanderOptions = GET, make: Callable[..., Lander] = Lander) -> Lander:
+        return lander_on(self.faulty.connect(), self.folder, self.kit.clock, options, make)
+
+    def land(self, options: LanderOptions = GET, make: Callable[..., Lander] = Lander) -> list[int]:
+        """Land until the queue is empty; return the sizes of the segments."""
+        connection = self.faulty.connect()
+        try:
+            return [landed.rows for landed in land_all(lander_on(connection, self.folder, self.kit.clock, options, make))]
+        finally:
+            with suppress(MQIError):
+                connection.backout()
+                connection.disconnect()
+
+    @property
+    def landed(self) -> list[int]:
+        return bodies(self.folder)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory: what a disk does to a segment is tested with the journal."""
+    with memory_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def landing(folder: Path) -> Landing:
+    return Landing(folder / "journal")
+
+
+@pytest.mark.parametrize("options", MODES.values(), ids=MODES)
+def test_what_was_on_the_queue_is_in_the_journal_in_its_order(options: LanderOptions, landing: Landing) -> None:
+    assert [7, 7, 6] == landing.land(options)
+
+    assert list(range(COUNT)) == landing.landed
+    assert [0] * COUNT == column(landing.folder, "backout_count")
+    assert [] == left(landing.connect())
+
+
+# -- whatever breaks
+
+
+def break_at_every_call(folder: Path, options: LanderOptions, make: Callable[..., Lander] = Lander) -> list[list[int]]:
+    """Return what was landed or left, for a connection that breaks before or after each call in turn."""
+    found = []
+    for moment in Moment:
+        for nth in range(1, 200):
+            landing = Landing(folder / f"{moment.name}{nth}", 12)
+            landing.kit.faults.add(Fault(nth=nth, moment=moment))
+            with suppress(MQIError):
+                landing.land(options, make)
+                break  # the calls are over
+            landing.kit.faults.clear()
+            landing.land(options, make)
+            found.append(sorted(landing.landed + left(landing.connect())))
+    return found
+
+
+@pytest.mark.parametrize("options", MODES.values(), ids=MODES)
+def test_a_connection_that_breaks_at_any_call_loses_nothing_and_doubles_nothing(options: LanderOptions, folder: Path) -> None:
+    found = break_at_every_call(folder, options)
+
+    assert len(found) > 50, "too few breaks to prove anything"
+    assert [list(range(12))] * len(found) == found
+
+
+@pytest.mark.parametrize(("control", "wrong"), [(Unmarked, "doubled"), (Forgetful, "lost")])
+def test_without_the_marker_the_same_breaks_lose_or_double(control: Callable[..., Lander], wrong: str, folder: Path) -> None:
+    found = break_at_every_call(folder, GET, control)
+
+    lost = any(len(set(numbers)) < 12 for numbers in found)
+    doubled = any(len(numbers) > len(set(numbers)) for numbers in found)
+    assert {"lost": wrong == "lost", "doubled": wrong == "doubled"} == {"lost": lost, "doubled": doubled}
+
+
+@pytest.mark.parametrize(
+    ("reason", "moment"),
+    [
+        *((reason, moment) for reason in (Reason.CONNECTION_BROKEN, Reason.CALL_INTERRUPTED) for moment in Moment),
+        (Reason.RESOURCE_PROBLEM, Moment.BEFORE),  # the connection works on, and a backout says nothing about the commit
+    ],
+)
+def test_a_commit_in_doubt_is_settled_by_the_marker(reason: Reason, moment: Moment, landing: Landing) -> None:
+    landing.kit.faults.add(Fault(verb="MQCMIT", nth=2, reason=reason, moment=moment))  # the first claims the lane
+
+    with pytest.raises(MQIError):
+        landing.land()
+    pending = len(lane_of(landing.folder).pending())
+    landing.land()
+
+    assert 1 == pending
+    assert list(range(COUNT)) == sorted(landing.landed)
+    assert () == lane_of(landing.folder).pending()
+
+
+def test_a_unit_that_was_backed_out_for_certain_is_landed_again(landing: Landing) -> None:
+    landing.kit.faults.add(Fault(verb="MQCMIT", nth=2, reason=Reason.BACKED_OUT))
+
+    with pytest.raises(MQIError, match="2003"):
+        landing.land()
+
+    assert () == lane_of(landing.folder).pending()
+    landing.land()
+    assert list(range(COUNT)) == sorted(landing.landed)
+
+
+def test_a_full_disk_puts_the_messages_back_and_landing_goes_on_when_there_is_room(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lander = landing.lander()
+    lander.open()
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(JournalFullError):
+            lander.land()
+
+    landing.land()
+    assert list(range(COUNT)) == sorted(landing.landed)
+
+
+def test_with_too_little_room_nothing_is_got_so_no_backout_is_counted(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lander = landing.lander()
+    lander.open()
+    with monkeypatch.context() as patched:
+        patched.setattr("mqflow.journal.segments.disk_usage", lambda _: SimpleNamespace(free=1_000))
+        with pytest.raises(JournalFullError, match="1,000 bytes are free"):
+            lander.land()
+
+    landing.land()
+    assert {0} == set(column(landing.folder, "backout_count"))
+
+
+# -- other consumers
+
+
+class ThievesAt:
+    """A clock that has messages stolen when it is asked for the time: after the browse, before the gets."""
+
+    def __init__(self, landing: Landing, wanted: Callable[[int], bool]) -> None:
+        self._landing = landing
+        self._wanted = wanted
+        self.loot: list[int] = []
+
+    def wall(self) -> float:
+        self.loot += steal(self._landing.connect(), self._wanted)
+        return self._landing.kit.clock.wall()
+
+    def monotonic(self) -> float:
+        return self._landing.kit.clock.monotonic()
+
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
+
+@pytest.mark.parametrize("stolen", [{3}, {0, 6, 19}, set(range(7)), set(range(COUNT))], ids=str)
+def test_what_somebody_else_takes_between_browse_and_get_is_not_landed_and_no_backout_is_counted(
+    stolen: set[int], landing: Landing
+) -> None:
+    thieves = ThievesAt(landing, stolen.__contains__)
+
+    land_all(lander_on(landing.connect(), landing.folder, thieves, MODES["browse"]))
+
+    assert sorted(stolen) == sorted(thieves.loot)
+    assert sorted(set(range(COUNT)) - stolen) == landing.landed
+    assert {0} >= set(column(landing.folder, "backout_count"))
+
+
+# -- limits
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(4, 1), (10, 7), (9, 6), (10_000, 7), (3, 0), (1, 0)])
+def test_a_unit_of_work_has_room_for_its_marker(limit: int, expected: int) -> None:
+    assert expected == room_for(limit, 7)
+
+
+@pytest.mark.parametrize("options", MODES.values(), ids=MODES)
+@pytest.mark.parametrize("limit", [4, 5, 8])
+def test_maxumsgs_bounds_a_segment(limit: int, options: LanderOptions, landing: Landing) -> None:
+    landing.kit.mqsc(f"ALTER QMGR MAXUMSGS({limit})")
+
+    sizes = landing.land(options)
+
+    assert limit - 3 == max(sizes)
+    assert list(range(COUNT)) == landing.landed
+
+
+@pytest.mark.parametrize(("options", "nth"), [(GET, 2), (MODES["browse"], 20)], ids=MODES)
+def test_a_unit_of_work_that_others_fill_too_is_made_smaller(options: LanderOptions, nth: int, landing: Landing) -> None:
+    """MAXUMSGS counts what no inquiry tells; the limit is met, and half as much fits."""
+    landing.kit.faults.add(Fault(verb="MQGET", object_name=QUEUE, nth=nth, reason=Reason.SYNCPOINT_LIMIT_REACHED))
+
+    sizes = landing.land(replace(options, batch=16))
+
+    assert 8 == max(sizes)
+    assert list(range(COUNT)) == landing.landed
+
+
+def test_a_segment_waits_for_more_messages_as_long_as_it_may_linger(landing: Landing) -> None:
+    steal(landing.connect(), lambda number: number > 0)
+    late = _Late(landing.kit, put=[1, 2])
+    lander = lander_on(late, landing.folder, landing.kit.clock, LanderOptions(linger_ms=200))  # type: ignore[arg-type]  # passes on
+    lander._stopping = lambda: False  # type: ignore[misc]  # this one waits
+    lander.open()
+
+    landed = lander.land()
+
+    assert landed is not None
+    assert (3, [0, 1, 2]) == (landed.rows, landing.landed)
+    assert [200, 120, 40] == late.waited_ms  # a message comes every 80 ms; what is left of the time then brings nothing
+
+
+class _Late:
+    """A connection on which one who waits gets the next message 80 ms later, while there are any."""
+
+    def __init__(self, kit: QueueManagerKit, put: list[int]) -> None:
+        self._inner = kit.queue_manager.connect()
+        self._other = kit.queue_manager.connect()
+        self._clock = kit.clock
+        self._put = put
+        self.waited_ms: list[int] = []
+
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
+        if options.options & GetOption.WAIT:
+            self.waited_ms.append(options.wait_ms)
+            self._clock.advance(min(options.wait_ms, 80) / 1_000)
+            if self._put:
+                put(self._other, self._put.pop(0), 1)
+        return self._inner.get(handle, replace(options, options=options.options & ~GetOption.WAIT))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+
+def test_no_room_at_all_is_said(landing: Landing) -> None:
+    landing.kit.mqsc("ALTER QMGR MAXUMSGS(3)")
+
+    with pytest.raises(LaneError, match="MAXUMSGS is below 4"):
+        landing.land()
+
+
+@pytest.mark.parametrize("options", MODES.values(), ids=MODES)
+def test_messages_that_ask_for_a_confirmation_of_delivery_count_twice(options: LanderOptions, landing: Landing) -> None:
+    landing.kit.define("REPLIES")
+    connection = landing.connect()
+    steal(connection, lambda _: True)
+    for number in range(COUNT):
+        asked = MessageDescriptor(report=Report.COD, reply_to_queue="REPLIES")
+        connection.put1(QUEUE, asked, b"%d" % number, PutOption.NO_SYNCPOINT)
+    landing.kit.mqsc("ALTER QMGR MAXUMSGS(9)")
+
+    landing.land(options)
+
+    assert list(range(COUNT)) == landing.landed
+    assert {0} == set(column(landing.folder, "backout_count"))
+
+
+def test_a_segment_ends_where_its_bytes_do(landing: Landing) -> None:
+    assert max(landing.land(LanderOptions(batch=1_000, batch_bytes=3, linger_ms=0))) < COUNT
+
+
+# -- who owns the lane
+
+
+def test_a_second_lander_takes_the_lane_over_and_the_first_ends(landing: Landing) -> None:
+    first = landing.lander()
+    first.open()
+    first.land()
+    second = landing.lander()
+    second.open()
+
+    with pytest.raises(LaneError, match="Another lander has taken lane"):
+        first.land()
+
+    land_all(second)
+    assert list(range(COUNT)) == sorted(landing.landed)
+
+
+def test_two_owners_do_not_write_over_each_other(landing: Landing) -> None:
+    first, second = landing.lander(), landing.lander()
+    first.open()
+    second.open()
+    unit = first._take()
+    other = second._take()
+
+    mine, theirs = first._write(unit), second._write(other)
+    with pytest.raises(LaneError):
+        first._commit(mine)
+    second._commit(theirs)
+
+    assert pending_path(lane_of(landing.folder).path, theirs.number, theirs.owner).exists()
+    landing.land()
+    assert list(range(COUNT)) == sorted(landing.landed)
+
+
+def take_marker(landing: Landing) -> bytes:
+    connection = landing.connect()
+    handle = connection.open(STATE_QUEUE, OpenOption.INPUT_SHARED)
+    got = connection.get(handle, GetOptions())
+    assert got is not None
+    return got.body
+
+
+def test_a_marker_that_is_gone_stops_the_lander_rather_than_let_it_guess(landing: Landing) -> None:
+    landing.land()
+    take_marker(landing)
+    put(landing.connect(), 100, 1)
+
+    with pytest.raises(LaneError, match="The marker of lane ORDERS.IN is not on MQFLOW.JOURNAL.STATE"):  # noqa: RUF043
+        landing.land()
+
+    assert [100] == left(landing.connect())
+
+
+def test_two_markers_stop_the_lander(landing: Landing) -> None:
+    landing.land()
+    body = take_marker(landing)
+    marker = marker_from(body)
+    assert marker is not None
+    for _ in range(2):
+        descriptor = MessageDescriptor(correlation_id=marker.correlation_id)
+        landing.connect().put1(STATE_QUEUE, descriptor, body, PutOption.NO_SYNCPOINT)
+
+    with pytest.raises(LaneError, match="more than one marker"):
+        landing.land()
+
+
+def test_a_marker_that_is_none_stops_the_lander(landing: Landing) -> None:
+    landing.land()
+    marker = marker_from(take_marker(landing))
+    assert marker is not None
+    descriptor = MessageDescriptor(correlation_id=marker.correlation_id)
+    landing.connect().put1(STATE_QUEUE, descriptor, b"not json", PutOption.NO_SYNCPOINT)
+
+    with pytest.raises(LaneError, match="is not one: b'not json'"):
+        landing.land()
+
+
+def test_a_missing_state_queue_is_named_with_the_command_that_defines_it(landing: Landing) -> None:
+    landing.kit.mqsc(f"DELETE QLOCAL({STATE_QUEUE})")
+
+    with pytest.raises(MQIError, match=r"DEFINE QLOCAL\('MQFLOW\.JOURNAL\.STATE'\)"):
+        landing.land()
+
+
+def test_a_committed_segment_that_is_torn_is_not_published(landing: Landing) -> None:
+    landing.kit.faults.add(Fault(verb="MQCMIT", nth=2, moment=Moment.AFTER))
+    with pytest.raises(MQIError):
+        landing.land()
+    (path,) = lane_of(landing.folder).pending()
+    path.write_bytes(path.read_bytes()[:-1])
+
+    with pytest.raises(TornSegmentError):
+        landing.land()
+
+    assert path.exists()
+
+
+MARKER = Marker(journal="J", lane="L", epoch=1, segment=5)
+
+
+@pytest.mark.parametrize(
+    ("published", "pending", "expected"),
+    [  # facts, section 3: recovery by the marker
+        (5, False, Sound()),
+        (5, True, Sound()),
+        (4, True, Publish()),
+    ],
+)
+def test_the_marker_decides(published: int, pending: bool, expected: Recovery) -> None:  # noqa: FBT001 - a row of the table
+    assert expected == recover(MARKER, published, pending=pending)
+
+
+@pytest.mark.parametrize(
+    ("published", "pending", "why"),
+    [(4, False, "its pending file is gone"), (3, True, "restored"), (6, False, "restored"), (6, True, "restored")],
+)
+def test_what_cannot_be_is_refused(published: int, pending: bool, why: str) -> None:  # noqa: FBT001 - a row of the table
+    found = recover(MARKER, published, pending=pending)
+
+    assert isinstance(found, Refuse)
+    assert why in found.why
+
+
+# -- going on
+
+
+class Going:
+    """`keep_landing`, and what it told."""
+
+    def __init__(self, landing: Landing) -> None:
+        self.told: list[Progress] = []
+        self.pauses: list[float] = []
+        keep_landing(
+            landing.faulty.connect,
+            lambda connection: lander_on(connection, landing.folder, landing.kit.clock),
+            tell=self.told.append,
+            stopping=lambda: len(self.pauses) > 10,
+            pause=self.pauses.append,
+            random=SeededRandom(1),
+            once=True,
+        )
+
+    @property
+    def rows(self) -> int:
+        return sum(0 if isinstance(each, Troubled) else each.rows for each in self.told)
+
+
+@pytest.mark.parametrize("reason", [Reason.CONNECTION_BROKEN, Reason.Q_MGR_NOT_AVAILABLE, Reason.GET_INHIBITED])
+def test_landing_goes_on_after_trouble(reason: Reason, landing: Landing) -> None:
+    # Twice: the first may only end the unit of work that it comes in, where nothing is lost but the message it would have got.
+    landing.kit.faults.add(Fault(verb="MQGET", nth=4, times=2, reason=reason), Fault(verb="MQOPEN", nth=6, reason=reason))
+
+    going = Going(landing)
+
+    assert COUNT == going.rows
+    assert len(going.pauses) >= 1
+    assert list(range(COUNT)) == sorted(landing.landed)
+
+
+def test_a_thing_that_only_a_person_can_mend_ends_it(landing: Landing) -> None:
+    landing.kit.faults.add(Fault(verb="MQOPEN", nth=2, reason=Reason.NOT_AUTHORIZED))
+
+    with pytest.raises(MQIError, match="2035"):
+        Going(landing)
+
+
+def test_who_lands_once_hears_of_a_full_disk_at_once(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("mqflow.journal.segments.disk_usage", lambda _: SimpleNamespace(free=1_000))
+        with pytest.raises(JournalFullError, match="1,000 bytes are free"):
+            Going(landing)
+
+    assert COUNT == Going(landing).rows

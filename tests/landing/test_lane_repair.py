@@ -1,0 +1,184 @@
+"""A lane whose marker is gone: what its queue tells of the last unit of work, and landing on from what a person says."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mqflow.cli.main import main
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.journal import Journal, Kind, Lane, LaneError
+from mqflow.journal.segments import pending_path
+from mqflow.landing.lander import Lander
+from mqflow.landing.lane_repair import Doubt, find_doubt, settle_lane
+from mqflow.landing.recovery import STATE_QUEUE
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.policy.poison import disposition_record
+from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome
+from mqflow.testing.faults import Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.verbs import GetOptions
+from tests.embedded.storage.disk import memory_folder
+from tests.landing.journals import GET, QUEUE, bodies, land_all, lander_on, left, put, steal
+
+COUNT = 10
+"""Two units: one of seven messages, one of three."""
+
+
+class Orphan:
+    """A lane whose lander died in the commit of its first segment, or of its second, and whose marker somebody took."""
+
+    def __init__(self, folder: Path, *, nth: int, moment: Moment) -> None:
+        self.kit = QueueManagerKit()
+        self.folder = folder
+        self.kit.define(QUEUE)
+        self.kit.define(STATE_QUEUE)
+        self.connection = self.kit.queue_manager.connect()
+        put(self.connection, 0, COUNT)
+        self.kit.faults.add(Fault(verb="MQCMIT", nth=nth + 1, moment=moment))  # the first claims the lane
+        self.zombie = lander_on(self.kit.faults.wrap(self.kit.queue_manager).connect(), folder, self.kit.clock, GET)
+        with suppress(MQIError):
+            land_all(self.zombie)
+        self.journal = Journal.open(folder)
+        self.lose_marker()
+
+    @property
+    def lane(self) -> Lane:
+        return self.journal.lane(QUEUE)
+
+    def lose_marker(self) -> None:
+        handle = self.connection.open(STATE_QUEUE, OpenOption.INPUT_SHARED)
+        assert self.connection.get(handle, GetOptions()) is not None
+        self.connection.close(handle)
+
+    def find(self) -> Doubt:
+        return find_doubt(self.connection, self.journal, self.lane, STATE_QUEUE, wait_ms=0)
+
+    def settle(self, *, publishes: bool) -> None:
+        doubt = self.find()
+        settle_lane(self.connection, self.journal, self.lane, STATE_QUEUE, doubt, publishes=publishes, clock=self.kit.clock)
+
+    def land(self) -> list[int]:
+        """Land on, and return everything that was landed or left."""
+        land_all(lander_on(self.connection, self.folder, self.kit.clock, GET))
+        return sorted(bodies(self.folder) + left(self.connection))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with memory_folder() as folder:
+        yield folder / "journal"
+
+
+@pytest.mark.parametrize("nth", [1, 2], ids=["the first segment", "the second"])
+@pytest.mark.parametrize(("moment", "advice"), [(Moment.BEFORE, "drop"), (Moment.AFTER, "publish")])
+def test_the_queue_tells_what_the_marker_would_have(nth: int, moment: Moment, advice: str, folder: Path) -> None:
+    orphan = Orphan(folder, nth=nth, moment=moment)
+
+    assert (nth - 1, advice) == (orphan.find().last, orphan.find().advice)
+    orphan.settle(publishes=advice == "publish")
+
+    assert list(range(COUNT)) == orphan.land()
+    assert () == orphan.lane.pending()
+
+
+@pytest.mark.parametrize(("moment", "publishes"), [(Moment.BEFORE, True), (Moment.AFTER, False)])
+def test_against_that_advice_messages_are_doubled_or_lost(moment: Moment, publishes: bool, folder: Path) -> None:  # noqa: FBT001 - a table
+    """The control: the advice is worth something."""
+    orphan = Orphan(folder, nth=1, moment=moment)
+    orphan.settle(publishes=publishes)
+
+    assert list(range(COUNT)) != orphan.land()
+
+
+def test_where_others_have_got_some_a_person_decides(folder: Path) -> None:
+    orphan = Orphan(folder, nth=1, moment=Moment.BEFORE)
+    steal(orphan.connection, {2, 5}.__contains__)
+
+    assert ("", 5) == (orphan.find().advice, orphan.find().on_queue)
+
+
+def test_a_torn_segment_was_never_committed(folder: Path) -> None:
+    orphan = Orphan(folder, nth=2, moment=Moment.BEFORE)
+    [path] = orphan.lane.pending()
+    path.write_bytes(path.read_bytes()[:-50])
+
+    assert (None, "drop") == (orphan.find().pending, orphan.find().advice)
+    orphan.settle(publishes=False)
+    assert list(range(COUNT)) == orphan.land()
+
+
+def test_a_lane_with_its_marker_is_left_alone(folder: Path) -> None:
+    orphan = Orphan(folder, nth=2, moment=Moment.BEFORE)
+    orphan.settle(publishes=False)
+
+    with pytest.raises(LaneError, match="has its marker on .* says segment 1: there is nothing to settle"):  # noqa: RUF043
+        orphan.find()
+
+
+def test_two_segments_that_may_be_the_last_are_a_persons_business(folder: Path) -> None:
+    orphan = Orphan(folder, nth=2, moment=Moment.BEFORE)
+    [path] = orphan.lane.pending()
+    pending_path(orphan.lane.path, 2, 9).write_bytes(path.read_bytes())
+
+    with pytest.raises(LaneError, match="more than one segment that may be its 2th: 000000000002-1"):
+        orphan.find()
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_lander_that_was_thought_dead_cannot_go_on_with_the_lost_marker(nth: int, folder: Path) -> None:
+    orphan = Orphan(folder, nth=nth, moment=Moment.BEFORE)
+    alive = Lander(orphan.connection, orphan.journal, orphan.lane, GET, clock=orphan.kit.clock, stopping=lambda: True)
+    orphan.settle(publishes=False)
+    alive.open()
+    alive._marker, lost = orphan.zombie._marker, alive._marker
+
+    with pytest.raises(LaneError, match="Another lander has taken lane"):
+        alive.land()
+    assert lost.epoch > 1_000_000 > orphan.zombie._marker.epoch
+    assert list(range(COUNT)) == orphan.land()
+
+
+def test_records_of_decisions_are_told_apart_by_their_own_names(folder: Path) -> None:
+    kit = QueueManagerKit()
+    kit.define(QUEUE)
+    kit.define(STATE_QUEUE)
+    connection = kit.queue_manager.connect()
+    one, two, three = (
+        DispositionRecord(disp_id=name, event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.COMMITTED)
+        for name in ("one", "two", "three")
+    )
+    for body in (b"no record", disposition_record.to_bytes(one), disposition_record.many_to_bytes([two, three])):
+        connection.put1(QUEUE, MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
+    journal = Journal.create(folder)
+    lane = journal.add_lane(QUEUE, Kind.DISPOSITION, queue=QUEUE, queue_manager="QM1")
+    kit.faults.add(Fault(verb="MQCMIT", nth=2, moment=Moment.BEFORE))
+    lander = Lander(kit.faults.wrap(kit.queue_manager).connect(), journal, lane, GET, clock=kit.clock, stopping=lambda: True)
+    with pytest.raises(MQIError):
+        land_all(lander)
+    left_handle = connection.open(STATE_QUEUE, OpenOption.INPUT_SHARED)
+    assert connection.get(left_handle, GetOptions()) is not None
+
+    doubt = find_doubt(connection, journal, lane, STATE_QUEUE, wait_ms=0)
+    assert 4 == doubt.on_queue
+    assert "drop" == doubt.advice
+
+
+def test_the_command_says_what_it_found_and_does_only_what_it_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqflow.cli.pipeline.journal._MARKER_WAIT_MS", 0)
+    orphan = Orphan(folder, nth=2, moment=Moment.AFTER)
+    with serve(orphan.kit.queue_manager, folder.parent / "qm"):
+        command = ["journal", "settle", str(folder), QUEUE, "--url", f"embedded+unix:{folder.parent / 'qm'}?qmgr=QM1"]
+        looked = CliRunner().invoke(main, command)
+        done = CliRunner().invoke(main, [*command, "--publish"])
+        again = CliRunner().invoke(main, [*command, "--publish"])
+
+    assert (1, True) == (looked.exit_code, "0 of its 3 messages are on ORDERS.IN" in looked.stdout), looked.output
+    assert "--publish, for they are nowhere else" in looked.stdout
+    assert (0, True) == (done.exit_code, "segment 2 as its last" in done.stderr), done.output
+    assert (1, True) == (again.exit_code, "has its marker" in again.stderr), again.output
+    assert list(range(COUNT)) == orphan.land()

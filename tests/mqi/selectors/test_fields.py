@@ -1,0 +1,24 @@
+"""What a selector may ask of a message is what its fields are as properties (IBM q022960)."""
+
+import pytest
+
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.properties.of_descriptor import DESCRIPTOR_FIELDS, descriptor_property
+from mqflow.mqi.selectors.fields import selectable
+
+DESCRIPTOR = MessageDescriptor(message_id=b"m" * 24, priority=7, put_application_name="app", original_length=9)
+
+
+@pytest.mark.parametrize("field", sorted(DESCRIPTOR_FIELDS))
+def test_a_field_is_selected_by_what_it_is_as_a_property(field: str) -> None:
+    name = f"Root.MQMD.{field}"
+    selected = selectable(DESCRIPTOR, b"")(name)
+
+    found = descriptor_property(DESCRIPTOR, name)
+    assert found is not None
+    assert selected == (found.value.rstrip() if isinstance(found.value, str) else found.value)
+
+
+@pytest.mark.parametrize("name", ["Root.MQMD.StrucId", "Root.MQMD.Version", "Root.MQMD.Nothing", "Priority"])
+def test_what_is_no_field_is_unknown(name: str) -> None:
+    assert selectable(DESCRIPTOR, b"")(name) is None

@@ -1,0 +1,139 @@
+"""Message selectors. Rows are from IBM's description of the syntax (q023010) unless they name something else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqflow.mqi.selectors.selector import SelectorError, Value, compile_selector
+
+PROPERTIES: dict[str, Value] = {
+    "colour": "red",
+    "weight": 2500,
+    "price": 9.5,
+    "urgent": True,
+    "key": b"\x2f\x1c",
+    "name": "l'Oréal 100%",
+    "Root.MQMD.Priority": 4,
+}
+
+ROWS = [
+    ("colour = 'red'", True, "string"),
+    ("colour = 'Red'", False, "case matters in strings"),
+    ("Colour = 'red'", False, "and in names: a property that is not there is unknown"),
+    ("colour <> 'blue'", True, "unequal"),
+    ("colour = 5", False, "different types are not equal"),
+    ("colour <> 5", False, "nor unequal"),
+    ("colour > 'a'", False, "strings have no order here"),
+    ("name = 'l''Oréal 100%'", True, "two quotes are one"),
+    ("weight > 2000 AND colour = 'red'", True, "and"),
+    ("weight > 2000 and not colour = 'blue'", True, "keywords in any case"),
+    ("weight < 2000 OR price >= 9.5", True, "or, and a float"),
+    ("weight < 2000 OR colour = 'blue' AND urgent = TRUE", False, "and binds more closely"),
+    ("(weight < 2000 OR colour = 'red') AND urgent", True, "brackets; a boolean stands for itself"),
+    ("NOT urgent", False, "not"),
+    ("NOT NOT urgent", True, "twice"),
+    ("weight BETWEEN 2500 AND 2600", True, "between, both ends included"),
+    ("weight NOT BETWEEN 2500 AND 2600", False, "not between"),
+    ("weight BETWEEN 1 AND 2 OR colour = 'red'", True, "the AND of between is its own"),
+    ("colour IN ('blue', 'red')", True, "in"),
+    ("colour NOT IN ('blue', 'green')", True, "not in"),
+    ("colour LIKE 'r%'", True, "like: any characters"),
+    ("colour LIKE 'r_d'", True, "like: one character"),
+    ("colour LIKE 'r.d'", False, "a full stop is a full stop"),
+    ("name LIKE '%!%' ESCAPE '!'", True, "like: escape"),
+    ("colour LIKE 'r!%' ESCAPE '!'", False, "like: escaped is ordinary"),
+    ("colour NOT LIKE 'b%'", True, "not like"),
+    ("colour IS NOT NULL", True, "is not null"),
+    ("size IS NULL", True, "is null"),
+    ("size = 1", False, "unknown is not selected"),
+    ("NOT size = 1", False, "not unknown is unknown"),
+    ("size = 1 OR urgent", True, "unknown or true is true"),
+    ("size = 1 AND urgent", False, "unknown and true is unknown"),
+    ("NOT (size = 1 AND NOT urgent)", True, "unknown and false is false"),
+    ("size IN ('a')", False, "unknown"),
+    ("NOT size LIKE 'a%'", False, "unknown"),
+    ("weight = 2 * 1000 + 500", True, "arithmetic, * before +"),
+    ("weight / 2 - -50 = 1300", True, "signs"),
+    ("weight = +2500", True, "signs"),
+    ("weight / 0 = 1", False, "no number, unknown"),
+    ("weight + colour = 1", False, "no number, unknown"),
+    ("price = 95E-1", True, "exponent"),
+    ("price = .95e1", True, "no digit before the point"),
+    ("weight = 0x9C4", True, "hexadecimal"),
+    ("weight = 2500L", True, "suffix of a long"),
+    ('key = 0x"2F1C"', True, "byte string"),
+    ("key = '2F1C'", False, "bytes are not text"),
+    ("Root.MQMD.Priority = 4", True, "names with full stops"),
+    ("weight = 1 = urgent", None, "comparisons do not chain"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected", "source"), ROWS, ids=[row[0] for row in ROWS])
+def test_a_selector_selects(text: str, expected: bool | None, source: str) -> None:  # noqa: FBT001 - a table's column
+    if expected is None:
+        with pytest.raises(SelectorError):
+            compile_selector(text)
+    else:
+        assert expected == compile_selector(text)(PROPERTIES.get), source
+
+
+BROKEN = [
+    ("", 1, "a property, a value or '('"),
+    ("colour =", 9, "a property, a value or '('"),
+    ("colour = 'red", 10, "is no part of a selector"),
+    ("colour = 'red' colour", 16, "AND, OR or the end"),
+    ("colour NOT 5", 12, "BETWEEN, IN or LIKE"),
+    ("colour IN (5)", 12, "a string in single quotes"),
+    ("colour IN 'red'", 11, "( is expected"),
+    ("colour LIKE colour", 13, "a string in single quotes"),
+    ("colour LIKE 'a' ESCAPE 'bc'", 24, "one character"),
+    ("weight BETWEEN 1 OR 2", 18, "AND is expected"),
+    ("(colour = 'red'", 16, ") is expected"),
+    ("colour == 'red'", 9, "a property, a value or '('"),
+    ("weight = " + "9" * 5000, 29, "AND, OR or the end"),
+    ('colour = "red"', 10, "is no part of a selector"),
+    ("colour IS 5", 11, "NULL is expected"),
+    ("(" * 1000 + "a" + ")" * 1000, 65, "nested more than 64 deep"),
+]
+
+
+@pytest.mark.parametrize(("text", "position", "message"), BROKEN, ids=[row[0][:30] for row in BROKEN])
+def test_a_selector_that_makes_no_sense_is_refused_with_the_place(text: str, position: int, message: str) -> None:
+    with pytest.raises(SelectorError, match=r"At character") as refused:
+        compile_selector(text)
+
+    assert position == refused.value.position
+    assert message in refused.value.message
+
+
+@given(st.text("ab'()=<>+-*/, 01.xX\"NOTANDLIKEIS%_", max_size=40))
+def test_any_text_is_a_selector_or_refused(text: str) -> None:
+    try:
+        selector = compile_selector(text)
+    except SelectorError:
+        return
+
+    values: dict[str, Value] = {"a": "a", "b": 1}
+    assert selector(values.get) in {True, False}
+
+
+@given(st.text("ab%_", max_size=8), st.text("ab", max_size=8))
+def test_like_is_the_plain_reading_of_its_pattern(pattern: str, value: str) -> None:
+    def read(wanted: str, found: str) -> bool:
+        if not wanted:
+            return not found
+        if wanted[0] == "%":
+            return any(read(wanted[1:], found[taken:]) for taken in range(len(found) + 1))
+        return bool(found) and wanted[0] in {"_", found[0]} and read(wanted[1:], found[1:])
+
+    assert read(pattern, value) == compile_selector(f"p LIKE '{pattern}'")({"p": value}.get)
+
+
+@pytest.mark.parametrize(
+    ("text", "selected"),
+    [("one + " * 5_000 + "1 = 5001", True), ("one * " * 5_000 + "1 = 1", True), ("8 - 4 - 2 - 1 = 1 AND 8 / 4 / 2 = 1", True)],
+    ids=["sum", "product", "from the left"],
+)
+def test_a_calculation_may_be_as_long_as_the_text(text: str, selected: bool) -> None:  # noqa: FBT001 - a table
+    """One inside the other, they went deeper than Python goes, when a message came for whoever had such a selector."""
+    assert compile_selector(text)(lambda _: 1) is selected

@@ -1,0 +1,103 @@
+"""The bytes of a record: what an older mqflow put is read as it was, and what a newer one puts is not guessed at.
+
+A message carries one record or several, and nothing of it is read where not all is understood.
+"""
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from mqflow.policy.poison.disposition_record import (
+    RECORD_VERSION,
+    RECORDS_MAX,
+    DispositionRecord,
+    RecordOutcome,
+    from_bytes,
+    many_from_bytes,
+    many_to_bytes,
+    to_bytes,
+)
+
+
+def record(outcome: RecordOutcome, **more: int) -> DispositionRecord:
+    return DispositionRecord(disp_id="QM1/a/1", event_ts=1, qmgr="QM1", queue="IN", outcome=outcome, **more)  # type: ignore[arg-type]  # a version
+
+
+@pytest.mark.parametrize("outcome", RecordOutcome)
+def test_a_record_comes_back_as_it_was(outcome: RecordOutcome) -> None:
+    put = record(outcome, schema_version=RECORD_VERSION)
+
+    assert put == from_bytes(to_bytes(put))
+
+
+def test_a_record_that_says_no_version_is_of_the_first() -> None:
+    data = to_bytes(record(RecordOutcome.COMMITTED))
+
+    assert "schema_version" not in msgspec.json.decode(data)
+    assert record(RecordOutcome.COMMITTED, schema_version=1) == from_bytes(data)
+
+
+def test_a_record_of_a_later_version_is_none() -> None:
+    assert from_bytes(to_bytes(record(RecordOutcome.COMMITTED, schema_version=RECORD_VERSION + 1))) is None
+
+
+def numbered(number: int, long: str = "") -> DispositionRecord:
+    said = long or None
+    return DispositionRecord(
+        disp_id=f"QM1/c/1/{number}",
+        event_ts=number,
+        qmgr="QM1",
+        queue="Q",
+        outcome=RecordOutcome.COMMITTED,
+        handler=said,
+        consumer=said,
+        exc_class=said,
+        exc_message=said,
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, RECORDS_MAX])
+def test_records_are_read_as_they_were_written_in_their_order(count: int) -> None:
+    records = [numbered(number) for number in range(count)]
+
+    assert records == list(many_from_bytes(many_to_bytes(records)))
+
+
+def test_one_record_has_the_same_bytes_alone_as_in_a_message_for_several() -> None:
+    """So that whoever read one record to a message goes on doing so."""
+    assert to_bytes(numbered(1)) == many_to_bytes([numbered(1)])
+    assert numbered(1) == from_bytes(to_bytes(numbered(1)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"[", b"[]", b"7", b"\xff\xfe", b'[{"disp_id": "x"}]', many_to_bytes([numbered(1), numbered(2)])[:-1]],
+)
+def test_what_is_no_record_is_none(data: bytes) -> None:
+    assert [] == list(many_from_bytes(data))
+    assert from_bytes(data) is None
+
+
+def test_of_a_message_with_one_record_of_a_later_version_nothing_is_read() -> None:
+    later = record(RecordOutcome.COMMITTED, schema_version=RECORD_VERSION + 1)
+
+    assert [] == list(many_from_bytes(many_to_bytes([numbered(1), later])))
+
+
+def test_several_records_are_not_read_as_one() -> None:
+    assert from_bytes(many_to_bytes([numbered(1), numbered(2)])) is None
+
+
+def test_a_message_of_the_longest_records_stays_below_the_usual_maxmsgl() -> None:
+    longest = numbered(1, long="\U0001f4a5" * 512)  # of four bytes each
+
+    assert len(many_to_bytes([longest] * RECORDS_MAX)) < 4_194_304
+
+
+def test_half_a_surrogate_pair_is_written_out() -> None:
+    """JSON cannot hold it, and a text of a program's own may."""
+    whole = DispositionRecord(disp_id="1", event_ts=1, qmgr="QM1", queue="Q", outcome=RecordOutcome.LEFT)
+    torn = replace(whole, exc_message="rule caf\udce9", handler="日本")
+
+    assert (whole, replace(torn, exc_message="rule caf\\udce9")) == tuple(many_from_bytes(many_to_bytes([whole, torn])))
+    assert replace(torn, exc_message="rule caf\\udce9") == from_bytes(to_bytes(torn))

@@ -1,0 +1,130 @@
+"""One reading of every exception: whose fault it is, whether another delivery can help, and after which pause."""
+
+from datetime import timedelta
+
+import pytest
+
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Failed, Outcome, Undecodable
+from mqflow.policy.poison.outcomes import Reject, Retry, UndecodableError, outcome_of
+
+
+class NoSuchFlightError(Exception):
+    pass
+
+
+class NoSuchCarrierError(NoSuchFlightError):
+    pass
+
+
+HERE = __name__
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("no such flight"), Failed("ValueError", "no such flight")),
+        (NoSuchFlightError("UA 1"), Failed(f"{HERE}.NoSuchFlightError", "UA 1")),
+        (Reject("never"), Failed("Reject", "never", final=True)),
+        (Retry("later"), Failed("Retry", "later")),
+        (Retry("later", after=2.5), Failed("Retry", "later", retry_after_s=2.5)),
+        (Retry("later", after=timedelta(minutes=1)), Failed("Retry", "later", retry_after_s=60.0)),
+        (Retry(after=0), Failed("Retry", retry_after_s=0)),
+        (caused(UndecodableError("no JSON"), ValueError("byte 0")), Undecodable("ValueError", "no JSON")),
+    ],
+    ids=[
+        "built in",
+        "one's own",
+        "Reject",
+        "Retry",
+        "Retry with seconds",
+        "Retry with a timedelta",
+        "Retry at once",
+        "undecodable",
+    ],
+)
+def test_an_exception_means(error: Exception, expected: Outcome) -> None:
+    assert expected == outcome_of(error)
+
+
+def test_an_undecodable_body_without_a_deeper_cause_names_itself() -> None:
+    assert Undecodable("mqflow.policy.poison.outcomes.UndecodableError", "no JSON") == outcome_of(UndecodableError("no JSON"))
+
+
+@pytest.mark.parametrize(
+    ("error", "final"),
+    [(NoSuchFlightError(), True), (NoSuchCarrierError(), True), (ValueError(), False)],
+    ids=["named", "derived from what is named", "another"],
+)
+def test_an_exception_that_is_never_retried_is_final(error: Exception, final: bool) -> None:  # noqa: FBT001 - a column
+    outcome = outcome_of(error, (NoSuchFlightError, KeyError))
+
+    assert isinstance(outcome, Failed)
+    assert final is outcome.final
+
+
+@pytest.mark.parametrize(
+    ("errors", "final"),
+    [
+        ([Reject("one"), UndecodableError("two")], True),
+        ([Reject("one"), ValueError("two")], False),
+        ([UndecodableError("one"), Retry("two")], False),
+        ([ExceptionGroup("inner", [Reject("one")]), NoSuchFlightError()], True),
+        ([ExceptionGroup("inner", [Reject("one"), ValueError()])], False),
+    ],
+    ids=["all final", "one may be retried", "one wants to be retried", "nested, all final", "nested, one may be retried"],
+)
+def test_a_group_is_final_only_if_every_exception_in_it_is(errors: list[Exception], final: bool) -> None:  # noqa: FBT001 - a column
+    outcome = outcome_of(ExceptionGroup("two tasks failed", errors), (NoSuchFlightError,))
+
+    assert isinstance(outcome, Failed)
+    assert ("ExceptionGroup", "two tasks failed", final) == (outcome.error, outcome.text.partition(" (")[0], outcome.final)
+
+
+def test_an_outcome_keeps_500_characters_of_an_exception_s_text() -> None:
+    outcome = outcome_of(ValueError("x" * 499 + "yz"))
+
+    assert Failed("ValueError", "x" * 499 + "y") == outcome
+
+
+def test_a_header_that_does_not_hold_together_makes_its_message_undecodable() -> None:
+    outcome = outcome_of(error_for(Reason.RFH_ERROR, "MQRFH2"))
+
+    assert isinstance(outcome, Undecodable)
+    assert "MQRC_RFH_ERROR (2334)" in outcome.text
+
+
+@pytest.mark.parametrize("after", [-1, -0.001, float("inf"), float("nan"), timedelta(seconds=-1)])
+def test_a_pause_that_is_none_is_refused_where_it_is_written(after: float | timedelta) -> None:
+    with pytest.raises(ValueError, match="Retry") as refused:
+        Retry(after=after)
+
+    assert f"Retry(after={after!r}): the pause is a timedelta or seconds, from 0 to 3162240000 (a century)" == str(
+        refused.value
+    )
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise KeyError(self.args)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("no file caf\udce9"), "no file caf\\udce9"),  # a name that is no UTF-8, as Python has it
+        (ValueError("日本"), "日本"),
+        (MuteError(), "(its text cannot be told: KeyError)"),
+    ],
+)
+def test_a_text_is_one_that_can_be_written_everywhere(error: Exception, text: str) -> None:
+    outcome = outcome_of(error)
+
+    assert isinstance(outcome, Failed)
+    assert text == outcome.text

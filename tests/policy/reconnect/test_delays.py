@@ -1,0 +1,69 @@
+"""ReconDelay as mqclient.ini writes it, and the time after which nobody waits any more."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqflow.policy.reconnect.delays import DelaysError, Ladder, next_delay_s, parse_delays
+from mqflow.policy.reconnect.reconnection import LADDER
+
+#: IBM's defaults as ReconDelay would write them (recalled; the same numbers as the seed document).
+DEFAULTS = "(1000,250)(2000,500)(4000,1000)(8000,2000)(16000,4000)(25000,6250)"
+
+
+@pytest.mark.parametrize(
+    ("text", "ladder"),
+    [
+        (DEFAULTS, LADDER),
+        ("(1000,200)(2000,200)(4000,1000)", ((1, 0.2), (2, 0.2), (4, 1))),  # q016860's example
+        ("(1000)", ((1, 0),)),
+        (" ( 1000 , 200 ) (0,5) ", ((1, 0.2), (0, 0.005))),
+        ("(0,0)(1,0)", ((0, 0), (0.001, 0))),
+    ],
+)
+def test_a_recondelay_is_a_ladder_in_milliseconds(text: str, ladder: Ladder) -> None:
+    assert ladder == parse_delays(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "1000", "(1000", "(1000,)", "(,200)", "(1000,200),(2000,200)", "(-1)", "(1.5)", "(1000)x", "(٣)", "(1)" * 101],
+)
+def test_another_text_is_refused_with_what_it_takes(text: str) -> None:
+    with pytest.raises(DelaysError, match=r"it takes \(delay\[,random\]\) in milliseconds"):
+        parse_delays(text)
+
+
+@pytest.mark.parametrize("text", ["(0)", "(0,0)", "(1000,200)(0)"])
+def test_a_ladder_that_would_end_in_trying_without_a_pause_is_refused(text: str) -> None:
+    with pytest.raises(DelaysError, match="ends in no wait"):
+        parse_delays(text)
+
+
+pairs = st.lists(st.tuples(st.integers(0, 999_999_999), st.integers(0, 999_999_999)), min_size=1, max_size=10)
+
+
+@given(pairs.filter(lambda pairs: any(pairs[-1])), st.integers(1, 20), st.floats(0, 1, exclude_max=True))
+def test_an_attempt_waits_what_its_pair_says_and_the_last_pair_goes_on_for_ever(
+    pairs: list[tuple[int, int]], attempt: int, random: float
+) -> None:
+    ladder = parse_delays("".join(f"({fixed},{chance})" for fixed, chance in pairs))
+
+    fixed, chance = pairs[min(attempt, len(pairs)) - 1]
+    assert pytest.approx((fixed + chance * random) / 1_000) == next_delay_s(attempt, random, ladder=ladder)
+
+
+def test_without_a_limit_nothing_is_ever_given_up() -> None:
+    assert 25 == next_delay_s(1_000_000, 0.0, lost_for_s=1e9)
+
+
+@pytest.mark.parametrize(
+    ("lost_for_s", "expected_s"),
+    [(0.0, 1.0), (1799.0, 1.0), (1799.5, 0.5), (1800.0, None), (1801.0, None)],
+)
+def test_with_a_limit_the_last_wait_ends_there_and_then_it_is_over(lost_for_s: float, expected_s: float | None) -> None:
+    assert expected_s == next_delay_s(1, 0.0, lost_for_s=lost_for_s, limit_s=1800.0)
+
+
+def test_a_limit_of_0_gives_up_at_once() -> None:
+    assert next_delay_s(1, 0.0, limit_s=0.0) is None

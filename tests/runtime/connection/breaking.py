@@ -1,0 +1,203 @@
+"""Queue managers reached as applications reach them: served over a socket, or through pymqi or ibmmq on the stand-in library.
+
+Connections break on demand behind whatever is between, in the queue manager: at one call of the MQI, or all at once. In real
+time, with a thread for each session; nothing waits for a clock, only for what the application tells.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from mqflow import App, open_queue_manager
+from mqflow.app.config.settings import ReconnectSettings, Settings
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.wire.server.listener import serve
+from mqflow.events import Event
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.standin import install
+from mqflow.testing.defining import carry_out
+from mqflow.testing.faults import Moment
+from mqflow.verbs import GetOptions, QueueManager
+from tests.client_packages import import_here
+
+__all__ = ("SOON", "WAYS", "Behind", "Hearing", "application")
+
+WAYS: Final = ("served", "pymqi", "ibmmq")
+SOON: Final = Settings(reconnect=ReconnectSettings(delays="(1)"))
+_VERBS: Final = frozenset(
+    {"open", "close", "put", "put1", "get", "get_many", "inquire", "subscribe", "request_publications", "commit", "backout"}
+)
+_BROWSE: Final = GetOptions(options=GetOption.BROWSE_NEXT)
+
+
+def application(name: str) -> App:
+    """Return an application that comes back a millisecond after it lost its queue manager."""
+    return App(name=name, settings=SOON)
+
+
+class Behind:
+    """The queue manager QM1, and what goes wrong in it."""
+
+    def __init__(self, *mqsc: str) -> None:
+        self._made = self.queue_manager = _made(mqsc)
+        #: Verbs since `break_at`.
+        self.calls = 0
+        #: What is opened or subscribed to, in order.
+        self.opened: list[str] = []
+        self._breaks_at = 0
+        self._moment = Moment.BEFORE
+        self._admits = True
+
+    # -- what the transports take it for
+
+    @property
+    def name(self) -> str:
+        return self.queue_manager.name
+
+    @property
+    def owner(self) -> str:
+        return self.queue_manager.owner
+
+    def administration_of(self, user: str) -> Any:
+        return self.queue_manager.administration_of(user)
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Any:
+        if not self._admits:
+            raise error_for(Reason.Q_MGR_NOT_AVAILABLE, "MQCONNX", queue_manager=self.name)
+        return _Breaking(self.queue_manager.connect(application_name=application_name, user=user), self)
+
+    # -- how it is reached
+
+    @contextmanager
+    def reached(self, way: str, folder: Path) -> Iterator[QueueManager]:
+        """Give it as an application has it."""
+        with ExitStack() as opened:
+            if way == "served":
+                server = opened.enter_context(serve(self, folder / "s"))
+                url = f"embedded+unix:{server.path}?qmgr=QM1"
+            else:
+                import_here(way)
+                opened.enter_context(install(self))
+                url = f"{way}://mq.example:1414/QM1?channel=APP.SVRCONN"
+            reached = open_queue_manager(url)
+            opened.callback(reached.close)
+            yield reached
+
+    # -- what goes wrong
+
+    def break_at(self, call: int, moment: Moment) -> None:
+        """Break the connection that makes this call, from 1 for the next one, before or after its effect; 0 breaks none."""
+        self.calls, self._breaks_at, self._moment = 0, call, moment
+
+    def break_all(self) -> None:
+        """Break every connection there is: units of work are backed out."""
+        for connection in tuple(self.queue_manager._machine.connections):
+            connection.abandon()
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Break every connection, and let nobody in meanwhile."""
+        self._admits = False
+        self.break_all()
+        try:
+            yield
+        finally:
+            self._admits = True
+
+    def create_anew(self, *mqsc: str) -> None:
+        """Put another queue manager of the same name in its place."""
+        self.queue_manager = _made(mqsc)
+
+    def around(self, connection: Any, verb: str, effect: Callable[[], Any]) -> Any:
+        self.calls += 1
+        if self.calls != self._breaks_at:
+            return effect()
+        if self._moment is Moment.AFTER:
+            effect()
+        connection.abandon()
+        raise error_for(Reason.CONNECTION_BROKEN, verb, queue_manager=self.name)
+
+    # -- what is on it
+
+    def mqsc(self, *commands: str) -> None:
+        carry_out(self.queue_manager.administration, commands)
+
+    def put(self, queue: str, *bodies: str) -> None:
+        connection = self.queue_manager.connect()
+        for body in bodies:
+            connection.put1(queue, MessageDescriptor(format="MQSTR", persistence=1), body.encode(), PutOption.NO_SYNCPOINT)
+        connection.disconnect()
+
+    def depth(self, queue: str) -> int:
+        """Return CURDEPTH: what is under way in units of work counts."""
+        return self.queue_manager.administration.queue_status(queue).depth
+
+    def bodies(self, queue: str) -> list[str]:
+        """Return the ends of the bodies on a queue; what stands before is headers."""
+        connection = self.queue_manager.connect()
+        handle = connection.open(queue, OpenOption.BROWSE)
+        found = [got.body.decode("utf-8", "replace") for got in iter(lambda: connection.get(handle, _BROWSE), None)]
+        connection.disconnect()
+        return found
+
+    def close(self) -> None:
+        for each in {self._made, self.queue_manager}:
+            each.close()
+
+
+class _Breaking:
+    """A connection of the queue manager itself; what it is not asked to break is that one's."""
+
+    def __init__(self, connection: Any, behind: Behind) -> None:
+        self._connection = connection
+        self._behind = behind
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._connection, name)
+        if name not in _VERBS:
+            return found
+
+        def verb(*arguments: Any, **options: Any) -> Any:
+            if name == "open":
+                self._behind.opened.append(arguments[0])
+            if name == "subscribe":
+                self._behind.opened.append(arguments[0].object_string)
+            return self._behind.around(self._connection, name, lambda: found(*arguments, **options))
+
+        return verb
+
+
+class Hearing:
+    """A hook that lets a test wait until something is so, looked at whenever the application tells something."""
+
+    def __init__(self, app: App) -> None:
+        self.events: list[Event] = []
+        self._so: Callable[[], bool] = lambda: False
+        self._reached: anyio.Event | None = None
+        app.hooks.append(self)
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        if self._reached is not None and self._so():
+            self._reached.set()
+
+    def told(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        self._so, self._reached = so, anyio.Event()
+        if not so():
+            with anyio.fail_after(40):
+                await self._reached.wait()
+
+
+def _made(mqsc: tuple[str, ...]) -> EmbeddedQueueManager:
+    made = EmbeddedQueueManager("QM1")
+    carry_out(made.administration, mqsc)
+    return made

@@ -1,0 +1,225 @@
+"""What one connection keeps open is taken over by the next, as the ledger decides; on an embedded queue manager, for real."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mqflow.embedded import mqsc
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import ObjectType, OpenOption, SubscribeOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.mqi.subscription import SubscriptionDescriptor
+from mqflow.runtime.connection.open_objects import Openings, name_of
+from mqflow.testing.faults import Fault, Faults
+from mqflow.verbs import Connection, ObjectHandle
+
+INPUT = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
+MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"
+
+
+class World:
+    """A queue manager whose connections break when told to."""
+
+    def __init__(self, queue_manager: EmbeddedQueueManager) -> None:
+        self.queue_manager = queue_manager
+        self.faults = Faults()
+        self._wrapped = self.faults.wrap(queue_manager)
+
+    def connect(self, owner: str = "worker") -> tuple[Connection, Openings]:
+        connection = self._wrapped.connect()
+        return connection, Openings(connection, owner)
+
+    def mqsc(self, *lines: str) -> None:
+        for line in lines:
+            assert mqsc.run(line, self.queue_manager.administration).exit_code() == 0, line
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with EmbeddedQueueManager("QM1") as queue_manager:
+        world = World(queue_manager)
+        world.mqsc("DEFINE QLOCAL(A)", "DEFINE QLOCAL(B)", "DEFINE TOPIC(PRICES) TOPICSTR('Prices')")
+        yield world
+
+
+def names(opened: object) -> list[str]:
+    return [name_of(each) for each in opened.objects]  # type: ignore[attr-defined]  # a TakenOver
+
+
+def test_what_is_asked_for_again_is_the_same_handle_and_other_options_are_another(world: World) -> None:
+    _, openings = world.connect()
+
+    handle = openings.hold("A", INPUT)
+
+    assert handle is openings.hold("A", INPUT)
+    assert handle is not openings.hold("A", OpenOption.BROWSE)
+    assert openings.output("A", OpenOption.OUTPUT) is openings.output("A", OpenOption.OUTPUT)
+
+
+def test_everything_is_open_again_in_the_order_of_first_opening_and_with_its_options(world: World) -> None:
+    _, before = world.connect()
+    before.hold("B", OpenOption.BROWSE)
+    before.output("A", OpenOption.OUTPUT)
+    before.hold("", OpenOption.OUTPUT, object_type=ObjectType.TOPIC, object_string="Prices/IBM")
+    before.hold("A", INPUT)
+    world.faults.break_connections()
+
+    _, after = world.connect()
+    taken = after.take_over(before)
+
+    assert ["B", "A", "Prices/IBM", "A"] == names(taken)
+    assert OpenOption.BROWSE == after.hold("B", OpenOption.BROWSE).options
+    calls = len(world.faults.calls)
+    after.output("A", OpenOption.OUTPUT)
+    after.hold("A", INPUT)
+    assert calls == len(world.faults.calls)  # they are open already
+
+
+def test_everything_is_opened_again_in_the_very_words_of_the_first_open(world: World) -> None:
+    first, second = _Opening(world.connect()[0]), _Opening(world.connect()[0])
+    before = Openings(first, "worker")  # type: ignore[arg-type]  # it passes every verb on
+    words: list[tuple[str, OpenOption, dict[str, Any]]] = [
+        ("A", INPUT | OpenOption.SAVE_ALL_CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY, {"alternate_user": "bert"}),
+        ("A", OpenOption.BROWSE, {"selection": "price > 70", "queue_manager": "QM1"}),
+        ("", OpenOption.OUTPUT, {"object_type": ObjectType.TOPIC, "object_string": "Prices/IBM"}),
+    ]
+    for name, options, more in words:
+        before.hold(name, options, **more)
+
+    Openings(second, "worker").take_over(before)  # type: ignore[arg-type]  # as above
+
+    for connection in (first, second):
+        assert words == [
+            (name, options, {word: said[word] for word in more})
+            for (name, options, said), (_, _, more) in zip(connection.opened, words, strict=True)
+        ]
+
+
+class _Opening:
+    """A connection that remembers how everything was opened."""
+
+    def __init__(self, inner: Connection) -> None:
+        self._inner = inner
+        self.opened: list[tuple[str, OpenOption, dict[str, Any]]] = []
+
+    def open(self, name: str, options: OpenOption, **more: Any) -> ObjectHandle:
+        self.opened.append((name, options, more))
+        return self._inner.open(name, options, **more)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+
+def test_a_temporary_queue_is_made_again_under_its_name_and_handed_out_for_the_same_words(world: World) -> None:
+    _, before = world.connect()
+    name = before.hold(MODEL, INPUT).name
+    world.faults.break_connections()
+
+    _, after = world.connect()
+    after.take_over(before)
+
+    assert name == after.hold(MODEL, INPUT).name
+    assert world.queue_manager.administration.queue(name) is not None
+
+
+def test_a_permanent_dynamic_queue_keeps_its_messages(world: World) -> None:
+    world.mqsc("DEFINE QMODEL(PERM) DEFTYPE(PERMDYN)")
+    _, before = world.connect()
+    name = before.hold("PERM", INPUT | OpenOption.INQUIRE).name
+    world.faults.break_connections()
+
+    _, after = world.connect()
+    taken = after.take_over(before)
+
+    assert [name] == names(taken)
+    assert name == after.hold("PERM", INPUT | OpenOption.INQUIRE).name
+
+
+def test_a_queue_that_is_gone_is_refused_and_opened_when_it_is_back(world: World) -> None:
+    _, before = world.connect()
+    before.hold("A", INPUT)
+    before.hold("B", INPUT)
+    world.faults.break_connections()
+    world.mqsc("DELETE QLOCAL(A)")
+
+    _, after = world.connect()
+    taken = after.take_over(before)
+    [refused] = taken.refused
+    with pytest.raises(MQIError) as caught:
+        after.hold("A", INPUT)
+    world.mqsc("DEFINE QLOCAL(A)")
+
+    assert ["B"] == names(taken)
+    assert (Reason.RECONNECT_FAILED, "A") == (refused.error.reason, name_of(refused.entry))
+    assert "worker is without it" in str(refused.error)
+    assert Reason.UNKNOWN_OBJECT_NAME == caught.value.reason
+    assert "A" == after.hold("A", INPUT).name
+
+
+def test_what_was_refused_once_is_taken_over_by_the_connection_after_the_next(world: World) -> None:
+    _, first = world.connect()
+    first.hold("A", INPUT)
+    world.faults.break_connections()
+    world.faults.add(Fault(verb="MQOPEN", reason=Reason.OBJECT_IN_USE))
+    _, second = world.connect()
+    assert [Reason.OBJECT_IN_USE] == [each.error.reason for each in second.take_over(first).refused]
+    world.faults.break_connections()
+
+    _, third = world.connect()
+
+    assert ["A"] == names(third.take_over(second))
+
+
+def test_a_connection_that_is_lost_while_it_takes_over_leaves_everything_to_the_next(world: World) -> None:
+    _, before = world.connect()
+    before.hold("A", INPUT)
+    before.hold("B", INPUT)
+    world.faults.break_connections()
+    world.faults.add(Fault(verb="MQOPEN", object_name="B", reason=Reason.CONNECTION_BROKEN))
+
+    _, lost = world.connect()
+    with pytest.raises(MQIError):
+        lost.take_over(before)
+    _, after = world.connect()
+
+    assert ["A", "B"] == names(after.take_over(before))
+
+
+MANAGED = SubscribeOption.MANAGED | SubscribeOption.FAIL_IF_QUIESCING
+
+
+def test_a_subscription_is_made_again_and_one_to_a_queue_comes_behind_it(world: World) -> None:
+    _, before = world.connect()
+    to_queue = SubscriptionDescriptor(object_string="Prices/IBM", options=SubscribeOption.CREATE)
+    managed = SubscriptionDescriptor(object_string="Prices/#", options=SubscribeOption.CREATE | MANAGED)
+    before.subscribe(managed)
+    before.subscribe(to_queue, before.hold("A", INPUT))
+    world.faults.break_connections()
+
+    connection, after = world.connect()
+    taken = after.take_over(before)
+
+    assert ["Prices/#", "A", "Prices/IBM"] == names(taken)
+    assert connection.inquire(after.subscribe(managed).queue, (2016,)).values
+    assert after.subscribe(managed) is after.subscribe(managed)
+
+
+def test_a_durable_subscription_that_is_gone_is_told_before_it_is_made_anew(world: World) -> None:
+    durable = SubscriptionDescriptor(
+        object_string="Prices/IBM",
+        name="desk",
+        options=SubscribeOption.CREATE | SubscribeOption.RESUME | SubscribeOption.DURABLE | MANAGED,
+    )
+    _, before = world.connect()
+    before.subscribe(durable)
+    world.faults.break_connections()
+    world.mqsc("DELETE SUB('desk')")
+
+    _, after = world.connect()
+    [refused] = after.take_over(before).refused
+
+    assert "desk" == name_of(refused.entry)
+    assert "2428" in str(refused.error)
+    assert after.subscribe(durable).handle is not None

@@ -1,0 +1,218 @@
+"""The supervisor over a queue manager that is far away: served, and through pymqi and ibmmq, on both event loops.
+
+What `tests/app/channels/test_reconnect_settings.py` says of the embedded queue manager holds there too. Source: the seed
+document ("reopens all of the objects that the application had open"), q017800, issue 4 section 3 ("works the same over
+embedded-served, pymqi and ibmmq"). Every call at which a connection may break is gone through, divided among the ways and
+loops; MQFLOW_TEST_EVERY_CALL=1 goes through all of them on each.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import anyio
+import pytest
+
+from mqflow import App, Backout, Context, MQIError
+from mqflow.app.handlers import outgoing
+from mqflow.events import Disposed, InDoubt, ListenerStarted, Reconnected, ReopenRefused
+from mqflow.mqi.options import OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison import redelivery_delay
+from mqflow.policy.poison.redelivery_delay import Pace
+from mqflow.runtime.connection import session
+from mqflow.testing.faults import Moment
+from tests.runtime.connection.breaking import WAYS, Behind, Hearing, application
+
+QUEUES: Final = (
+    "DEFINE QLOCAL(OUT)",
+    "DEFINE QLOCAL(AUDIT)",
+    "DEFINE QLOCAL(BOQ)",
+    "DEFINE QLOCAL(SECOND)",
+    "DEFINE QLOCAL(IN) BOTHRESH(2) BOQNAME(BOQ)",  # a connection that breaks costs a message one of its lives
+)
+BACKENDS: Final = ("asyncio", "trio")
+EVERY: Final = bool(os.environ.get("MQFLOW_TEST_EVERY_CALL"))
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametrize("way", WAYS)]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no test wait for a pause that is for people and queue managers."""
+    monkeypatch.setattr(session, "_THREADED_WAIT_MS", 20)
+    monkeypatch.setattr(redelivery_delay, "REFUSED", Pace(first_s=0.001, max_s=0.01))
+    logging.getLogger("mqflow").setLevel(logging.CRITICAL)
+
+
+@pytest.fixture
+def behind() -> Iterator[Behind]:
+    made = Behind(*QUEUES)
+    yield made
+    made.close()
+
+
+def booking(name: str, *, strict_order: bool = False) -> App:
+    app = application(name)
+
+    @app.listener("IN", strict_order=strict_order, backout=Backout(pace=Pace(first_s=0.001, max_s=0.01)))
+    async def book(body: str, ctx: Context) -> None:
+        if body == "bad":
+            raise ValueError(body)
+        await ctx.put("OUT", body)
+        await ctx.put("AUDIT", body)
+
+    @app.listener("SECOND")
+    async def second(body: str, ctx: Context) -> None:
+        await ctx.put("OUT", body)
+
+    return app
+
+
+def test_everything_is_open_again_and_works(behind: Behind, way: str, backend: str, tmp_path: Path) -> None:
+    app = booking("everything", strict_order=True)
+    prices: list[str] = []
+
+    @app.listener(topic="Prices/#")
+    async def note(body: str) -> None:
+        prices.append(body)
+
+    @app.listener("ASKED", concurrency=2)
+    async def answer(body: str, ctx: Context) -> None:
+        if not ctx.message.backout_count and body == "broken":
+            behind.break_all()
+        await app.put(ctx.message.descriptor.reply_to_queue, body.upper(), correlation_id=ctx.message.message_id)
+
+    behind.mqsc("DEFINE QLOCAL(ASKED)")
+    hearing = Hearing(app)
+
+    async def main() -> None:
+        with behind.reached(way, tmp_path) as reached:
+            async with app.running(reached) as running:
+                behind.put("IN", "1")
+                await hearing.until(lambda: behind.depth("AUDIT") == 1 and not behind.depth("IN"))
+                before = len(behind.opened)
+                behind.break_all()
+                # What handlers put to is open again before anything is put.
+                everything = {"IN", "OUT", "AUDIT", "SECOND", "Prices/#"}
+                await hearing.until(lambda: everything <= set(behind.opened[before:]) and running.ready)
+                behind.put("IN", "bad", "2")
+                behind.put("SECOND", "3")
+                await hearing.until(lambda: behind.depth("OUT") == 3 and behind.depth("BOQ") == 1 and not behind.depth("IN"))
+                with pytest.raises(MQIError, match="2042"):  # it was open exclusively before
+                    behind.queue_manager.connect().open("IN", OpenOption.INPUT_SHARED)
+                assert "BROKEN" == await app.request("ASKED", "broken", reply=str, timeout_s=40)
+                await running.wait_ready()
+                await app.publish("Prices/IBM", "17")
+                await hearing.until(lambda: prices == ["17"])
+
+    anyio.run(main, backend=backend)
+
+    assert ["1", "2", "3"] == sorted(behind.bodies("OUT"))
+    assert ["bad"] == [body[-3:] for body in behind.bodies("BOQ")]
+    assert [] == hearing.told(ReopenRefused)
+    assert [1, 2] == [event.generation for event in hearing.told(Reconnected)]  # two outages, whoever noticed when
+
+
+def test_a_queue_that_is_gone_is_named_and_holds_up_its_own_listener_only(
+    behind: Behind, way: str, backend: str, tmp_path: Path
+) -> None:
+    app = booking("refused")
+    hearing = Hearing(app)
+
+    async def main() -> None:
+        with behind.reached(way, tmp_path) as reached:
+            async with app.running(reached) as running:
+                with behind.outage():
+                    behind.mqsc("DELETE QLOCAL(IN)")
+                behind.put("SECOND", "still there")
+                await hearing.until(lambda: behind.depth("OUT") == 1 and bool(hearing.told(ReopenRefused)))
+                assert not running.ready
+                behind.mqsc(QUEUES[-1])
+                behind.put("IN", "again")
+                await hearing.until(lambda: behind.depth("AUDIT") == 1 and not behind.depth("IN"))
+                await running.wait_ready()
+
+    anyio.run(main, backend=backend)
+
+    refused = hearing.told(ReopenRefused)[0]
+    assert ("IN", "listener book (0)", Reason.RECONNECT_FAILED) == (refused.object, refused.owner, refused.reason)
+    assert "2085" in refused.detail
+
+
+def test_a_queue_manager_that_was_created_anew_under_the_old_name_is_refused(
+    behind: Behind, way: str, backend: str, tmp_path: Path
+) -> None:
+    app = booking("created anew")
+    hearing = Hearing(app)
+
+    async def main() -> None:
+        with behind.reached(way, tmp_path) as reached:
+            async with app.running(reached):
+                await hearing.until(lambda: len(hearing.told(ListenerStarted)) == 2)
+                with behind.outage():
+                    behind.create_anew(*QUEUES)
+                await anyio.sleep(40)
+
+    with pytest.raises(MQIError) as caught:
+        anyio.run(main, backend=backend)
+
+    assert Reason.RECONNECT_QMID_MISMATCH == caught.value.reason
+    assert "QMID" in str(caught.value)
+
+
+# -- every call
+
+
+def run_with(way: str, backend: str, folder: Path, call: int, moment: Moment) -> Behind:
+    """Handle two good messages and a bad one, with the connection broken at this call; return what there is at the end."""
+    behind, app = Behind(*QUEUES), booking("every call")
+    hearing = Hearing(app)
+
+    async def main() -> None:
+        with behind.reached(way, folder) as reached:
+            async with app.running(reached):
+                behind.break_at(call, moment)
+                behind.put("IN", "1", "bad", "2")
+                await hearing.until(lambda: not behind.depth("IN") and behind.depth("BOQ") >= 1 and behind.depth("OUT") >= 2)
+
+    try:
+        anyio.run(main, backend=backend)
+        assert ["1", "2"] == sorted(behind.bodies("OUT"))
+        assert ["1", "2"] == sorted(behind.bodies("AUDIT"))
+        assert ["bad"] == [body[-3:] for body in behind.bodies("BOQ")]
+        assert 0 == behind.depth("IN")
+        assert len(hearing.told(InDoubt)) <= 1
+        assert len(hearing.told(Disposed)) <= 1
+    finally:
+        behind.close()
+    return behind
+
+
+def test_wherever_the_connection_breaks_each_message_is_handled_or_moved_once(way: str, backend: str, tmp_path: Path) -> None:
+    calls = run_with(way, backend, tmp_path, 0, Moment.BEFORE).calls
+    mine = WAYS.index(way) * len(BACKENDS) + BACKENDS.index(backend)
+    ways = 1 if EVERY else len(WAYS) * len(BACKENDS)
+
+    for call in range(1, calls + 1):
+        for number, moment in enumerate(Moment):
+            if (2 * call + number - mine) % ways == 0:
+                try:
+                    run_with(way, backend, tmp_path, call, moment)
+                except BaseException as error:
+                    error.add_note(f"with the connection broken {moment.value}, at call {call} of {calls}")
+                    raise
+
+
+def test_a_put_that_is_not_part_of_its_unit_of_work_is_found(
+    way: str, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outgoing, "_PUT", PutOption.NO_SYNCPOINT)
+
+    def at_each_call() -> None:
+        for call in range(1, 100):
+            run_with(way, backend, tmp_path, call, Moment.BEFORE)
+
+    with pytest.raises(AssertionError, match=r"'1', '1', '2'|'1', '2', '2'"):  # whichever was under way
+        at_each_call()

@@ -1,0 +1,395 @@
+"""Both forms of session do the same: inline on the embedded queue manager, and with a thread of their own on anything else."""
+
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+import pytest
+from anyio import wait_all_tasks_blocked
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.options import GetOption, OpenOption, PutOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.session import InlineSession, Session, ThreadedSession, open_session
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
+from mqflow.world import THREADS
+
+pytestmark = pytest.mark.anyio
+
+Opened = Callable[[], AbstractAsyncContextManager[tuple[Session, ObjectHandle]]]
+
+SYNCPOINT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=100)
+FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=-1)
+
+
+class Blocking:
+    """The embedded queue manager, as one that makes its callers wait."""
+
+    def __init__(self, behind: EmbeddedQueueManager) -> None:
+        self.behind = behind
+        self.name = behind.name
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        return self.behind.connect(application_name=application_name, user=user)
+
+
+class TwoGets:
+    """A connection without verbs for many messages, whose gets are refused from the third on: somebody inhibits the queue."""
+
+    def __init__(self, behind: Connection) -> None:
+        self._behind, self._gets = behind, 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"get_many", "on_arrival", "begin_commit"}:
+            raise AttributeError(name)
+        return getattr(self._behind, name)
+
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
+        self._gets += 1
+        if self._gets > 2:
+            raise error_for(Reason.GET_INHIBITED, "MQGET", "Q")
+        return self._behind.get(handle, options)
+
+
+class Refusing(Blocking):
+    """A queue manager of such connections."""
+
+    def connect(self, *, application_name: str = "", user: str = "") -> Connection:
+        return cast("Connection", TwoGets(super().connect(application_name=application_name, user=user)))
+
+
+@pytest.fixture
+def behind() -> EmbeddedQueueManager:
+    queue_manager = EmbeddedQueueManager("QM1")
+    queue_manager.administration.define(QueueAttributes(name="Q"))
+    return queue_manager
+
+
+@pytest.fixture(params=["inline", "threaded"])
+def opened(request: pytest.FixtureRequest, behind: EmbeddedQueueManager) -> Opened:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[tuple[Session, ObjectHandle]]:
+        queue_manager = behind if request.param == "inline" else Blocking(behind)
+        session = await open_session(queue_manager, THREADS)
+        assert isinstance(session, InlineSession if request.param == "inline" else ThreadedSession)
+        try:
+            yield session, await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+        finally:
+            await session.close()
+
+    return opened
+
+
+def put(behind: EmbeddedQueueManager, *bodies: bytes) -> None:
+    connection = behind.connect()
+    for body in bodies:
+        connection.put1("Q", MessageDescriptor(), body, PutOption.NO_SYNCPOINT)
+    connection.disconnect()
+
+
+def depth(behind: EmbeddedQueueManager) -> int:
+    return behind.administration.queue_status("Q").depth
+
+
+async def test_a_unit_takes_what_is_there_up_to_its_limit(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1", b"2", b"3")
+
+    async with opened() as (session, handle):
+        first = await session.exchange(None, handle, SYNCPOINT, most=2)
+        second = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=2)
+
+        assert [[b"1", b"2"], [b"3"]] == [[got.body for got in exchange.unit] for exchange in (first, second)]
+        assert 1 == depth(behind)
+
+
+async def test_a_message_that_was_delivered_before_is_a_unit_of_its_own(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1", b"2", b"3")
+
+    async with opened() as (session, handle):
+        await session.exchange(None, handle, SYNCPOINT, most=2)
+        replay = await session.exchange(Settlement.BACKOUT, handle, SYNCPOINT, most=3)
+        last = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=3)
+
+    assert [[(b"1", 1)], [(b"2", 1)]] == [
+        [(got.body, got.descriptor.backout_count) for got in exchange.unit] for exchange in (replay, last)
+    ]
+
+
+async def test_after_a_settlement_nothing_is_waited_for(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    """Who settled wants to tell of it now, not when the next message comes."""
+    put(behind, b"1")
+
+    async with opened() as (session, handle):
+        await session.exchange(None, handle, FOR_EVER, most=1)
+        with anyio.fail_after(10):
+            exchange = await session.exchange(Settlement.COMMIT, handle, FOR_EVER, most=1)
+
+        assert ([], 0) == (list(exchange.unit), depth(behind))
+
+
+async def test_nothing_there_is_an_empty_unit_after_the_wait(opened: Opened) -> None:
+    async with opened() as (session, handle):
+        assert [] == list((await session.exchange(None, handle, SYNCPOINT, most=1)).unit)
+
+
+async def test_a_message_that_arrives_during_the_wait_ends_it(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    async with opened() as (session, handle), anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, put, behind, b"late")
+        exchange = await session.exchange(None, handle, FOR_EVER, most=1)
+        assert [b"late"] == [got.body for got in exchange.unit]
+
+
+async def test_an_interrupt_ends_a_wait_that_has_no_end(opened: Opened) -> None:
+    async with opened() as (session, handle), anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, session.interrupt)
+        exchange = await session.exchange(None, handle, FOR_EVER, most=1)
+        assert [] == list(exchange.unit)
+
+
+async def test_a_cancelled_wait_loses_no_message(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    async with opened() as (session, handle):
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await session.exchange(None, handle, SYNCPOINT, most=1)
+    put(behind, b"still here")
+
+    assert 1 == depth(behind)
+
+
+async def test_a_unit_lingers_for_more_no_longer_than_it_may(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1")
+
+    async with opened() as (session, handle), anyio.create_task_group() as group:
+        group.start_soon(anyio.to_thread.run_sync, put, behind, b"2", b"3")
+        exchange = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=20_000)
+        assert [b"1", b"2", b"3"] == [got.body for got in exchange.unit]
+
+
+@pytest.mark.parametrize("linger_ms", [0, 10_000])
+async def test_a_get_that_is_refused_after_others_ends_the_unit_and_costs_them_nothing(linger_ms: int) -> None:
+    behind = EmbeddedQueueManager("QM1")
+    behind.administration.define(QueueAttributes(name="Q"))
+    put(behind, b"1", b"2")
+    session = await open_session(Refusing(behind), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    unit = await session.exchange(None, handle, SYNCPOINT, most=3, linger_ms=linger_ms)
+    refused = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=3)
+    await session.close()
+
+    assert ([b"1", b"2"], None) == ([got.body for got in unit.unit], unit.get_error)
+    assert (None, 2016) == (refused.settle_error, refused.get_error and refused.get_error.reason)
+
+
+class Stuck:
+    """A connection whose commit ends when it is told to."""
+
+    def __init__(self, behind: Connection) -> None:
+        self._behind = behind
+        self.may_end, self.committed, self.left = threading.Event(), threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+    def commit(self) -> None:
+        self.may_end.wait(10)
+        self._behind.commit()
+        self.committed.set()
+
+    def disconnect(self) -> None:
+        self._behind.disconnect()
+        self.left.set()
+
+
+class Slow:
+    """A connection whose gets take longer than a settlement may."""
+
+    def __init__(self, behind: Connection) -> None:
+        self._behind = behind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._behind, name)
+
+    def get(self, *arguments: Any) -> Got | None:
+        threading.Event().wait(0.1)
+        return self._behind.get(*arguments)
+
+
+async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
+    behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mqflow.runtime.connection.session.SETTLE_DEADLINE_S", 0.01)
+    stuck = Stuck(behind.connect())
+    session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
+
+    with pytest.raises(MQIError, match="2549") as unknown:
+        await session.settle(Settlement.COMMIT)
+    await session.close()
+    committed = stuck.committed.is_set()
+    stuck.may_end.set()
+    left = await anyio.to_thread.run_sync(stuck.left.wait, 30)
+
+    assert "MQCMIT" == unknown.value.verb
+    assert not committed
+    assert left  # it has disconnected, backed out first, when it could
+
+
+async def test_a_commit_that_nobody_answers_is_in_doubt_although_the_next_get_goes_with_it(
+    behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a listener asks for after each unit: a network that is cut would hold it up for as long as TCP has patience."""
+    monkeypatch.setattr("mqflow.runtime.connection.session.SETTLE_DEADLINE_S", 0.01)
+    stuck = Stuck(behind.connect())
+    session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    exchange = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=1)
+    await session.close()
+    stuck.may_end.set()
+    await anyio.to_thread.run_sync(stuck.left.wait, 30)
+
+    assert exchange.settle_error is not None
+    assert ("MQCMIT", Reason.CALL_INTERRUPTED) == (exchange.settle_error.verb, exchange.settle_error.reason)
+
+
+async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_commit(
+    behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message of 100 MiB over a slow line, say."""
+    monkeypatch.setattr("mqflow.runtime.connection.session.SETTLE_DEADLINE_S", 0.01)
+    put(behind, b"1")
+    slow = Slow(behind.connect())
+    session = await ThreadedSession.connected(lambda: cast("Connection", slow), THREADS)
+    handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+
+    exchange = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=1)
+    await session.close()
+
+    assert (None, [b"1"]) == (exchange.settle_error, [got.body for got in exchange.unit])
+
+
+async def test_closing_backs_out_what_is_open(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1")
+    async with opened() as (session, handle):
+        await session.exchange(None, handle, SYNCPOINT, most=1)
+    async with opened() as (session, handle):
+        [got] = (await session.exchange(None, handle, SYNCPOINT, most=1)).unit
+
+    assert 1 == got.descriptor.backout_count
+
+
+async def test_a_handle_for_output_is_opened_once(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    async with opened() as (session, _):
+        assert await session.output("Q") is await session.output("Q")
+
+
+async def test_the_error_of_a_get_and_of_a_settlement_are_told_apart(behind: EmbeddedQueueManager, opened: Opened) -> None:
+    put(behind, b"1")
+    async with opened() as (session, handle):
+        behind.administration.alter("Q", {"get_inhibited": True})
+        inhibited = await session.exchange(None, handle, SYNCPOINT, most=1)
+        behind.stop()
+        stopped = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=1)
+
+    assert (None, 2016) == (inhibited.settle_error, inhibited.get_error and inhibited.get_error.reason)
+    assert isinstance(stopped.settle_error, MQIError)
+    assert stopped.get_error is None
+
+
+async def test_a_queue_manager_that_cannot_be_reached_raises_what_it_said(behind: EmbeddedQueueManager) -> None:
+    behind.stop()
+
+    for queue_manager in (behind, Blocking(behind)):
+        with pytest.raises(MQIError, match="2059"):
+            await open_session(queue_manager, THREADS)
+
+
+async def test_who_is_cancelled_does_not_wait_for_a_connection_that_takes_long_and_it_is_left_when_it_is_had(
+    behind: EmbeddedQueueManager,
+) -> None:
+    """A host that swallows packets keeps MQCONNX for minutes; an application that is told to end is not to wait for it."""
+    may_connect, has_connected = threading.Event(), threading.Event()
+    made: list[Stuck] = []
+
+    def connect() -> Connection:
+        may_connect.wait(10)
+        made.append(Stuck(behind.connect()))
+        has_connected.set()
+        return cast("Connection", made[0])
+
+    with anyio.move_on_after(0.01) as cancelled:
+        await ThreadedSession.connected(connect, THREADS)
+    before = list(made)
+    may_connect.set()
+    await anyio.to_thread.run_sync(has_connected.wait, 30)
+    left = await anyio.to_thread.run_sync(made[0].left.wait, 30)
+
+    assert cancelled.cancelled_caught
+    assert [] == before
+    assert left
+
+
+async def test_a_message_wakes_one_of_two_that_wait(behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Withdrawn before the get, the wait of the first would pass the message on, and wake the second in vain."""
+    gets: list[Session] = []
+    units: list[int] = []
+
+    async def consume() -> None:
+        session = await open_session(behind, THREADS)
+        handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
+        get = session.connection.get
+
+        def counted(*args: Any) -> Got | None:
+            gets.append(session)
+            return get(*args)
+
+        monkeypatch.setattr(session.connection, "get", counted)
+        units.append(len((await session.exchange(None, handle, FOR_EVER, most=1)).unit))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(consume)
+        group.start_soon(consume)
+        await wait_all_tasks_blocked()
+        gets.clear()
+        put(behind, b"for one")
+        await wait_all_tasks_blocked()
+
+        assert (len(gets), units) == (1, [1])
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("linger_ms", [0, 1])
+async def test_that_a_unit_was_settled_is_told_to_who_is_cancelled_too(
+    behind: EmbeddedQueueManager, opened: Opened, linger_ms: int
+) -> None:
+    """However many turns it has had: a commit nobody heard of would be in no event, and no ledger."""
+    async with opened() as (session, handle):
+        put(behind, b"an order")
+        heard = 0
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            for _ in range(200):
+                exchange = await session.exchange(Settlement.COMMIT, handle, SYNCPOINT, most=2, linger_ms=linger_ms)
+                assert exchange.settle_error is None
+                heard += 1
+
+    assert heard == 200
+
+
+async def test_a_closed_session_says_so(opened: Opened) -> None:
+    async with opened() as (session, handle):
+        await session.close()
+
+        with pytest.raises(MQIError) as called:
+            await session.call(session.connection.inquire, handle, ())
+        with pytest.raises(MQIError) as settled:
+            await session.settle(Settlement.COMMIT)
+
+    assert called.value.reason == settled.value.reason == Reason.HCONN_ERROR

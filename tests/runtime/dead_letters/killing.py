@@ -1,0 +1,101 @@
+"""A DLQ handler on a queue manager of its own that is killed, over and over, at a call the seed decides.
+
+Run as a program: ``python -m tests.runtime.dead_letters.killing FOLDER SEED LIVES``. Each life is a forked child; before the
+first, the dead letters are put. What is left is judged by `test_dead_letter_kill`.
+"""
+
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import Persistence
+from mqflow.policy.dead_letters.actions import matchers
+from mqflow.policy.dead_letters.rules import RulesTable, parse
+from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to_end
+from mqflow.runtime.hooks import Broadcast
+from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.verbs import Connection
+from mqflow.world import SYSTEM_CLOCK
+
+MESSAGES = 60
+DLQ, IN, OTHER = "DLQ", "ORDERS.IN", "OTHER"
+RULES = f"WAIT(NO)\nDESTQ(NOBODY) ACTION(RETRY) RETRY(2)\nREASON(2051) ACTION(FWD) FWDQ({OTHER})\nACTION(RETRY)"
+
+
+class _Mortal:
+    """A connection whose process dies before or after one of its calls."""
+
+    def __init__(self, inner: Connection, dies_at: int) -> None:
+        self._inner = inner
+        self._left = dies_at
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._inner, name)
+        return self._mortal(found) if callable(found) else found
+
+    def _mortal(self, verb: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **options: object) -> object:
+            self._tick()
+            result = verb(*args, **options)
+            self._tick()
+            return result
+
+        return call
+
+    def _tick(self) -> None:
+        self._left -= 1
+        if not self._left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _fill(folder: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+        for name in (DLQ, IN, OTHER):
+            queue_manager.administration.define(QueueAttributes(name=name))
+        connection = queue_manager.connect()
+        for number in range(MESSAGES):
+            queue, reason = ((IN, 2053), (IN, 2051), ("NOBODY", 2085))[number % 3]
+            descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT)
+            put_dead_letter(connection, DLQ, b"%d" % number, reason=reason, queue=queue, descriptor=descriptor)
+
+
+def _live(folder: Path, dies_at: int) -> None:
+    table = parse(RULES)
+    assert isinstance(table, RulesTable)
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+        connection: Connection = _Mortal(queue_manager.connect(), dies_at)  # type: ignore[assignment]  # it passes every verb on
+        rules = Rules(table.control, matchers(table.rules))
+        handler = DeadLetterHandler(rules, DLQ, clock=SYSTEM_CLOCK, broadcast=Broadcast(()))
+        handler.open(connection)
+        run_to_end(handler, connection)
+        connection.disconnect()
+
+
+def _in_a_child(work: Callable[[], None]) -> bool:
+    """Whether it ended well; nothing of the store may be in the process that forks the lives."""
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def main(where: str, seed: str, lives: str) -> None:
+    folder, chance = Path(where), random.Random(seed)  # noqa: S311 - the same deaths for the same seed
+    assert _in_a_child(lambda: _fill(folder))
+    for life in range(int(lives)):
+        dies_at = chance.randint(1, 60)
+        ended = _in_a_child(lambda dies_at=dies_at: _live(folder, dies_at))  # type: ignore[misc]  # mypy cannot infer the default
+        print("ended" if ended else "killed", life)  # noqa: T201 - what it is run for
+    assert _in_a_child(lambda: _live(folder, 1 << 30))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,45 @@
+"""kill -9 at any call of a DLQ handler: nothing lost, nothing twice, nothing halved, and nothing left undone at the end."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.options import OpenOption
+from mqflow.verbs import GetOptions
+from tests.embedded.storage.disk import memory_folder
+from tests.runtime.dead_letters.killing import DLQ, IN, MESSAGES, OTHER
+
+LIVES = 25
+
+
+def test_nothing_is_lost_and_nothing_put_twice_however_often_the_handler_is_killed() -> None:
+    with memory_folder() as folder:
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.runtime.dead_letters.killing", str(folder / "data"), "1", str(LIVES)],
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+        assert (0, "") == (ended.returncode, ended.stderr)
+        with EmbeddedQueueManager("QM1", store=SqliteStore(folder / "data")) as queue_manager:
+            found = {queue: _numbers(queue_manager, queue) for queue in (DLQ, IN, OTHER)}
+
+    assert ended.stdout.count("killed") > LIVES / 2, "too few deaths to prove anything"
+    assert {DLQ: _every_third(2), IN: _every_third(0), OTHER: _every_third(1)} == found
+
+
+def _every_third(first: int) -> list[int]:
+    return list(range(first, MESSAGES, 3))
+
+
+def _numbers(queue_manager: EmbeddedQueueManager, queue: str) -> list[int]:
+    connection = queue_manager.connect()
+    handle = connection.open(queue, OpenOption.INPUT_SHARED)
+    found: list[int] = []
+    while got := connection.get(handle, GetOptions()):
+        found.append(int(got.body[172:] if queue != IN else got.body))
+    return sorted(found)

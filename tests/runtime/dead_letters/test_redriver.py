@@ -1,0 +1,174 @@
+"""Redriving: what a message keeps, what makes it stay, and what holds when the connection breaks at any call."""
+
+from contextlib import suppress
+
+import pytest
+
+from mqflow.events import Warned
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption, Persistence
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE, DispositionRecord, RecordOutcome, from_bytes, put_time_us
+from mqflow.runtime.dead_letters.redriver import Moved, Redriver, Target
+from mqflow.runtime.decision_records import ConnectionRecorder
+from mqflow.testing.dead_letters import put_dead_letter
+from mqflow.testing.faults import CONNECT, Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+from mqflow.testing.virtual_time import SeededRandom
+from mqflow.verbs import Connection, GetOptions, Got
+
+DLQ = "DEAD.LETTERS"
+WHOLE = MessageDescriptor(
+    format="MQSTR", ccsid=819, message_id=b"m" * 24, correlation_id=b"c" * 24, priority=7, expiry_tenths=1_000,
+    persistence=Persistence.PERSISTENT, user_identifier="amelie", put_application_name="booking", put_application_type=28,
+    put_date="20250131", put_time="12345678", group_id=b"g" * 24,
+)  # fmt: skip
+
+
+def kit_with(*queues: str) -> QueueManagerKit:
+    kit = QueueManagerKit()
+    for queue in (DLQ, "ORDERS.IN", DISPOSITION_QUEUE):
+        kit.define(queue)
+    kit.define("SHUT", put="DISABLED")
+    connection = kit.queue_manager.connect()
+    for number, queue in enumerate(queues):
+        put_dead_letter(connection, DLQ, b"%d" % number, queue=queue, descriptor=WHOLE if len(queues) == 1 else None)
+    connection.disconnect()
+    return kit
+
+
+def redrive(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> list[Moved]:
+    return list(redriver(kit, connection, to).run())
+
+
+def redriver(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> Redriver:
+    recorder = ConnectionRecorder(
+        DISPOSITION_QUEUE, consumer="redrive", clock=kit.clock, random=SeededRandom(7), tell=kit.events.append
+    )
+    return Redriver(
+        connection=connection,
+        queue=DLQ,
+        wanted=lambda _: True,
+        to=to,
+        clock=kit.clock,
+        pause=kit.clock.advance,
+        records=recorder,
+        redrive_id="R1",
+    )
+
+
+def recorded(kit: QueueManagerKit) -> list[DispositionRecord]:
+    found = [from_bytes(got.body) for got in taken(kit, DISPOSITION_QUEUE)]
+    return [each for each in found if each is not None]
+
+
+def taken(kit: QueueManagerKit, queue: str) -> list[Got]:
+    connection = kit.queue_manager.connect()
+    handle = connection.open(queue, OpenOption.INPUT_SHARED)
+    found = []
+    while got := connection.get(handle, GetOptions()):
+        found.append(got)
+    return found
+
+
+def test_identifiers_context_priority_and_what_is_left_of_the_expiry_stay() -> None:
+    kit = kit_with("ORDERS.IN")
+    kit.clock.advance(3)
+
+    redrive(kit, kit.queue_manager.connect())
+
+    [got] = taken(kit, "ORDERS.IN")
+    differs = {
+        name: getattr(got.descriptor, name)
+        for name in WHOLE.__struct_fields__
+        if getattr(WHOLE, name) != getattr(got.descriptor, name)
+    }
+    assert {"expiry_tenths": 970} == differs
+
+
+def test_a_target_that_refuses_is_tried_once_and_the_others_go_on() -> None:
+    kit = kit_with("SHUT", "ORDERS.IN", "SHUT")
+    connection = kit.faults.wrap(kit.queue_manager).connect()
+
+    done = redrive(kit, connection)
+
+    assert [Reason.PUT_INHIBITED, 0, 0] == [each.reason for each in done]
+    assert [True, False, True] == [bool(each.why_not) for each in done]
+    assert 1 == sum((call.verb, call.object_name) == ("MQPUT", "SHUT") for call in kit.faults.calls)
+    assert 2 == len(taken(kit, DLQ))
+
+
+def test_a_target_that_is_altered_or_made_anew_meanwhile_goes_on_taking_messages() -> None:
+    kit = kit_with("ORDERS.IN", "ORDERS.IN", "ORDERS.IN")
+    run = redriver(kit, kit.queue_manager.connect()).run()
+
+    done = [next(run)]
+    kit.mqsc("ALTER QLOCAL(ORDERS.IN) USAGE(XMITQ) FORCE", "ALTER QLOCAL(ORDERS.IN) USAGE(NORMAL) FORCE")
+    done.append(next(run))
+    kit.mqsc("ALTER QLOCAL(ORDERS.IN) USAGE(XMITQ) FORCE", "ALTER QLOCAL(ORDERS.IN) USAGE(NORMAL) FORCE")
+    done += run
+
+    assert ["", "", ""] == [each.why_not for each in done]
+    assert [b"0", b"1", b"2"] == [got.body for got in taken(kit, "ORDERS.IN")]
+
+
+@pytest.mark.parametrize("name", [DLQ, "ALIAS"])
+def test_a_message_is_not_put_back_on_the_queue_it_is_on(name: str) -> None:
+    kit = kit_with("ORDERS.IN")
+    kit.define("ALIAS", "QALIAS", target=DLQ)
+
+    [done] = redrive(kit, kit.queue_manager.connect(), Target(name))
+
+    assert done.why_not
+    assert 1 == len(taken(kit, DLQ))
+
+
+def test_a_connection_that_breaks_at_any_call_loses_nothing_and_doubles_nothing() -> None:
+    queues = ("ORDERS.IN", "SHUT", "ORDERS.IN")
+    kit = kit_with(*queues)
+    redrive(kit, kit.faults.wrap(kit.queue_manager).connect())
+    calls = [call for call in kit.faults.calls if call.verb != CONNECT]
+    assert len(calls) > 10
+
+    for number, call in enumerate(calls, start=1):
+        for moment in Moment:
+            broken = kit_with(*queues)
+            broken.faults.add(Fault(nth=number, moment=moment))
+            with suppress(MQIError):
+                redrive(broken, broken.faults.wrap(broken.queue_manager).connect())
+            redrive(broken, broken.queue_manager.connect())
+
+            back = taken(broken, "ORDERS.IN")
+            assert [b"0", b"2"] == [got.body for got in back], f"broken {moment.value} at {call}"
+            told = [each.msg_id for each in recorded(broken)]
+            assert [got.descriptor.message_id for got in back] == told, f"broken {moment.value} at {call}"
+            assert [b"1"] == [got.body[172:] for got in taken(broken, DLQ)]
+
+
+def test_a_message_that_is_put_back_has_a_record_under_the_name_of_the_redrive() -> None:
+    kit = kit_with("ORDERS.IN")
+
+    redrive(kit, kit.queue_manager.connect())
+
+    [record] = recorded(kit)
+    assert (RecordOutcome.REDRIVEN, "QM1", "ORDERS.IN", "R1") == (
+        record.outcome,
+        record.qmgr,
+        record.queue,
+        record.redrive_id,
+    )
+    assert (WHOLE.message_id, put_time_us(WHOLE.put_date, WHOLE.put_time)) == (record.msg_id, record.put_ts)
+    assert (1, "MQSTR", None) == (record.msg_len, record.format, record.handler)
+
+
+def test_a_queue_that_refuses_records_holds_no_message_up_and_is_told_of_once() -> None:
+    kit = kit_with("ORDERS.IN", "ORDERS.IN")
+    kit.mqsc(f"ALTER QLOCAL({DISPOSITION_QUEUE}) PUT(DISABLED)")
+
+    done = redrive(kit, kit.queue_manager.connect())
+
+    assert ["", ""] == [each.why_not for each in done]
+    assert (2, []) == (len(taken(kit, "ORDERS.IN")), recorded(kit))
+    [warned] = kit.told(Warned)
+    assert "MQRC_PUT_INHIBITED (2051)" in warned.text

@@ -1,0 +1,207 @@
+"""Delayed messages on a queue manager of its own that is killed, over and over, at a call or in a write that the seed decides.
+
+Run as a program: ``python -m tests.runtime.delay.killing FOLDER SEED LIVES DEFECT``. Each life is a forked child that sends a
+few and moves what is due; with 0 lives, one is lived that is not killed, for a recording of the disk. What it says before and
+after each send is judged by `test_delay_kill`.
+"""
+
+import ctypes
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.delay import deliver as delayed_move
+from mqflow.runtime.delay.deliver import DelayedMove, Moved
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
+from mqflow.runtime.listener.requeuer import INPUT
+from mqflow.testing.virtual_time import SeededRandom
+from mqflow.verbs import Connection, GetOptions
+from mqflow.world import SYSTEM_CLOCK
+from tests.embedded.storage.scenario import DEFECTS as STORE_DEFECTS
+from tests.embedded.storage.storing import say
+
+LATER, SHUT, DLQ = "LATER", "SHUT", "SYSTEM.DEAD.LETTER.QUEUE"
+_FIRST = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT)
+_SENT_A_LIFE = 8
+SENT_RECORDED = 25
+MARKS = ("asked", "sent", "backed-out")
+"""What is said of message N is the mark 1000 times its place here, and N."""
+
+
+class Mortal:
+    """A connection whose process dies before or after one of its calls."""
+
+    def __init__(self, inner: Connection, dies_at: int) -> None:
+        self._inner = inner
+        self._left = dies_at
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not callable(found):
+            return found
+
+        def call(*args: Any, **options: Any) -> Any:
+            self._tick()
+            result = found(*args, **options)
+            self._tick()
+            return result
+
+        return call
+
+    def _tick(self) -> None:
+        self._left -= 1
+        if not self._left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def create(folder: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder), dead_letter_queue=DLQ) as queue_manager:
+        queue_manager.administration.define(QueueAttributes(name=LATER))
+        queue_manager.administration.define(QueueAttributes(name=SHUT))
+
+
+def live(
+    connection: Connection,
+    life: int,
+    chance: random.Random,
+    *,
+    sends: int = _SENT_A_LIFE,
+    tell: Callable[[str, str], None] = say,
+) -> None:
+    """Send a few, each due at once, in units of work that may be backed out; move whatever is due after each."""
+    stager = Stager(EMBEDDED_STAGING_QUEUE, SYSTEM_CLOCK, SeededRandom(life))
+    descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT)
+    for number in range(sends):
+        name = f"{life}.{number}"
+        tell("asked", name)
+        stager.put_on(connection, LATER if number % 3 else SHUT, descriptor, name.encode(), 1)
+        if chance.random() < 0.2:
+            connection.backout()
+            tell("backed-out", name)
+        else:
+            connection.commit()
+            tell("sent", name)
+        move_all(connection)
+
+
+def move_all(connection: Connection) -> None:
+    """Move what is on the staging queue, due or not: its place in time is not what is tested here."""
+    handle = connection.open(EMBEDDED_STAGING_QUEUE, INPUT)
+    browse = connection.open(EMBEDDED_STAGING_QUEUE, OpenOption.BROWSE)
+    shut = connection.open(SHUT, OpenOption.SET)
+    connection.set(shut, {10: 1})  # MQIA_INHIBIT_PUT: the checks at the send have passed
+    move = DelayedMove(connection, handle, EMBEDDED_STAGING_QUEUE, SYSTEM_CLOCK, "test")
+    while got := connection.get(browse, _FIRST):
+        moved = move.deliver(got.descriptor.message_id)
+        assert moved is not None
+        assert moved.settlement is Settlement.COMMIT
+        connection.commit()
+    connection.set(shut, {10: 0})
+    for each in (handle, browse, shut):
+        connection.close(each)
+
+
+def _puts_outside() -> None:
+    delayed_move._PASS = (  # type: ignore[misc]  # the defect
+        delayed_move._PASS & ~PutOption.SYNCPOINT | PutOption.NO_SYNCPOINT
+    )
+
+
+def _commits_first() -> None:
+    whole = DelayedMove.deliver
+
+    def deliver(self: DelayedMove, message_id: bytes, *, alone: bool = True) -> Moved | None:
+        inner = self.connection
+
+        class First:
+            def __getattr__(self, name: str) -> Any:
+                if name == "put1":
+                    inner.commit()
+                return getattr(inner, name)
+
+        other: Any = First()
+        return whole(
+            DelayedMove(other, self.handle, self.staging_queue, self.clock, self.application_name), message_id, alone=alone
+        )
+
+    DelayedMove.deliver = deliver  # type: ignore[method-assign]  # the defect
+
+
+DEFECTS: dict[str, Callable[[], None]] = {
+    "none": lambda: None,
+    "puts outside the unit of work": _puts_outside,
+    "commits before the put": _commits_first,
+    "answers before the sync": STORE_DEFECTS["answers before the sync"],
+}
+"""What may be wrong, so that the harness can show that it would notice."""
+
+
+def _life(folder: Path, life: int, seed: str) -> None:
+    chance = random.Random(f"{seed}/{life}")  # noqa: S311 - the same deaths for the same seed
+    dies_at = chance.randint(1, 260)
+    if "DISK_LIBRARY" in os.environ and chance.random() < 0.5:
+        dies_at = 1 << 30
+        ctypes.CDLL(os.environ["DISK_LIBRARY"]).disk_kill(ctypes.c_int64(chance.randint(1, 120)))
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+        connection: Any = Mortal(queue_manager.connect(), dies_at)
+        move_all(connection)
+        live(connection, life, chance)
+
+
+def _end(folder: Path) -> None:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+        move_all(queue_manager.connect())
+
+
+def _in_a_child(work: Callable[[], None]) -> bool:
+    """Whether it ended well; nothing of the store may be in the process that forks the lives."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitpid(pid, 0)[1]
+    assert os.waitstatus_to_exitcode(status) in {0, -signal.SIGKILL}
+    return status == 0
+
+
+def _recorded(folder: Path, seed: str) -> None:
+    """One life without an end of its own, what it says noted among the writes of the disk (see `MARKS`)."""
+    disk = ctypes.CDLL(os.environ["DISK_LIBRARY"])
+
+    def mark(what: str, name: str) -> None:
+        disk.disk_mark(ctypes.c_int64(MARKS.index(what) * 1_000 + int(name.partition(".")[2])))
+
+    create(folder)
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+        live(queue_manager.connect(), 0, random.Random(seed), sends=SENT_RECORDED, tell=mark)  # noqa: S311 - as above
+
+
+def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
+    folder = Path(where)
+    if int(lives):
+        assert _in_a_child(lambda: create(folder))
+    DEFECTS[defect]()
+    if not int(lives):
+        _recorded(folder, seed)
+        return
+    for life in range(int(lives)):
+        ended = _in_a_child(lambda life=life: _life(folder, life, seed))  # type: ignore[misc]  # mypy cannot infer the default
+        say("ended" if ended else "killed")
+    assert _in_a_child(lambda: _end(folder))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,120 @@
+"""A connection that breaks at any call while delayed messages are moved, refused and reported: nothing is lost or doubled."""
+
+import anyio
+import pytest
+
+from mqflow import App
+from mqflow.events import DelayedDelivered, InDoubt, Reconnected
+from mqflow.mqi.options import Report
+from mqflow.mqi.reason_codes import Reason
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE as STAGING
+from mqflow.testing.faults import CONNECT, Call, Fault, Moment
+from mqflow.testing.kit import QueueManagerKit
+
+pytestmark = pytest.mark.mq_backend("asyncio")
+
+DLQ = "SYSTEM.DEAD.LETTER.QUEUE"
+QUEUES = ("LATER", "SHUT", "REPORTS", DLQ, STAGING)
+PARTS = 4
+UNIT_MAX = 32
+ALONE = ("LATER", "SHUT", "LATER")
+"""Two are delivered and one is refused, dead-lettered and reported: their unit of work is undone, each gets its own."""
+TOGETHER = ("LATER",) * 3
+
+
+async def scenario(mq: QueueManagerKit, sent: tuple[str, ...], *plan: Fault) -> tuple[dict[str, int], list[Call]]:
+    """Have these moved, and those for SHUT refused; return where all is, and the calls it took."""
+    mq.faults.clear()
+    mq.events.clear()
+    mq.mqsc(*(f"CLEAR QLOCAL({name})" for name in QUEUES), "ALTER QLOCAL(SHUT) PUT(ENABLED)")
+    before = len(mq.faults.calls)
+    for queue in sent:
+        await mq.put(queue, b"x", delay=1, persistent=True, reply_to_queue="REPORTS", report=int(Report.EXCEPTION))
+    mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")
+    mq.faults.add(*plan)
+    async with mq.run(App()):
+        await anyio.sleep(60)
+    return {name: mq.depth(name) for name in QUEUES}, list(mq.faults.calls[before:])
+
+
+@pytest.fixture(autouse=True)
+def queues(mq: QueueManagerKit) -> None:
+    mq.mqsc(f"ALTER QMGR DEADQ({DLQ})")
+    for name in ("LATER", "SHUT", "REPORTS"):
+        mq.define(name, defpsist="YES")
+
+
+@pytest.mark.parametrize(
+    ("sent", "units", "part"), [*((ALONE, 3, part) for part in range(PARTS)), *((TOGETHER, 1, part) for part in range(2))]
+)
+async def test_no_delayed_message_is_lost_or_doubled_wherever_a_connection_breaks(
+    mq: QueueManagerKit, sent: tuple[str, ...], units: int, part: int
+) -> None:
+    shut, parts = sent.count("SHUT"), PARTS if sent is ALONE else 2
+    expected = {"LATER": len(sent) - shut, "SHUT": 0, "REPORTS": shut, DLQ: shut, STAGING: 0}
+    found, calls = await scenario(mq, sent)
+    assert expected == found
+    # Beyond the last commit the processor only waits, which looks alike each time.
+    commits = [number for number, call in enumerate(calls, start=1) if call.verb == "MQCMIT"]
+    assert len(commits) == units
+
+    noticed = 0
+    numbers = [number for number in range(1, commits[-1] + 4) if calls[number - 1].verb != CONNECT]
+    for number in numbers[part::parts]:
+        nth = sum(call.verb != CONNECT for call in calls[:number])
+        for moment in Moment:
+            found, _ = await scenario(mq, sent, Fault(nth=nth, moment=moment))
+            assert expected == found, f"broken {moment.value} at {calls[number - 1]}"
+            noticed += bool(mq.told(Reconnected))
+    assert noticed > len(numbers) / parts, "too little was broken to prove anything"
+
+
+async def test_what_is_due_together_shares_units_of_work_that_are_bounded(mq: QueueManagerKit) -> None:
+    many = 2 * UNIT_MAX + 1
+    found, calls = await scenario(mq, ("LATER",) * many)
+
+    assert (many, 0) == (found["LATER"], found[STAGING])
+    assert 3 == sum(call.verb == "MQCMIT" for call in calls)
+    assert many == len(mq.told(DelayedDelivered))
+
+
+async def test_a_unit_of_work_with_much_in_it_takes_no_more(mq: QueueManagerKit) -> None:
+    for _ in range(4):
+        await mq.put("LATER", bytes(600_000), delay=1, persistent=True)
+    async with mq.run(App()):
+        await anyio.sleep(60)
+
+    assert 4 == mq.depth("LATER")
+    assert 2 == sum(call.verb == "MQCMIT" for call in mq.faults.calls)
+
+
+async def test_a_refusal_that_a_unit_of_work_had_part_in_is_none_of_its_message(mq: QueueManagerKit) -> None:
+    full = Fault(verb="MQPUT1", object_name="LATER", nth=2, reason=Reason.SYNCPOINT_LIMIT_REACHED)
+    found, _ = await scenario(mq, TOGETHER, full)
+
+    assert {"LATER": 3, "SHUT": 0, "REPORTS": 0, DLQ: 0, STAGING: 0} == found
+
+
+@pytest.mark.parametrize("sent", [ALONE, TOGETHER])
+async def test_a_staging_queue_in_order_of_arrival_is_gone_through_too(
+    mq: QueueManagerKit, sent: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQFLOW_DELAY_QUEUE", "PLAIN")
+    mq.define("PLAIN", defpsist="YES")
+    app = App()
+    async with mq.run(app):
+        for queue in sent:
+            await app.put(queue, b"x", delay=5, persistent=True)
+        mq.mqsc("ALTER QLOCAL(SHUT) PUT(DISABLED)")
+        await anyio.sleep(60)
+
+    shut = sent.count("SHUT")
+    assert (len(sent) - shut, shut, 0) == (mq.depth("LATER"), mq.depth(DLQ), mq.depth("PLAIN"))
+
+
+async def test_a_commit_in_doubt_is_told_with_every_message_of_its_unit(mq: QueueManagerKit) -> None:
+    found, _ = await scenario(mq, TOGETHER, Fault(verb="MQCMIT", moment=Moment.AFTER))
+
+    assert 3 == found["LATER"]
+    [doubt] = mq.told(InDoubt)
+    assert 3 == len(set(doubt.message_ids))

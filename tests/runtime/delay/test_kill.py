@@ -1,0 +1,119 @@
+"""kill -9 or a power cut, at any call and in any write of what sends and moves delayed messages: nothing lost, none twice."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.storage.sqlite_store import SqliteStore
+from mqflow.mqi.options import OpenOption
+from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
+from mqflow.verbs import GetOptions
+from tests.embedded.storage.disk import Kind, build_disk, files_after_power_cut, memory_folder, recorded
+from tests.runtime.delay.killing import DLQ, LATER, MARKS, move_all
+
+LIVES = 40
+STATES = 16
+
+
+def taken(folder: Path, queue: str) -> list[str]:
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+        connection = queue_manager.connect()
+        handle = connection.open(queue, OpenOption.INPUT_SHARED)
+        found: list[str] = []
+        while got := connection.get(handle, GetOptions()):
+            found.append(got.body[172:].decode() if queue == DLQ else got.body.decode())
+    return found
+
+
+def violations(said: Iterable[str], found: list[str]) -> list[str]:
+    """What is wrong, given what the lives said and what came to the queues; nothing where all is well."""
+    lines = [line.split() for line in said]
+    asked, sent, undone = ({words[1] for words in lines if words[0] == what} for what in ("asked", "sent", "backed-out"))
+    wrong = [f"{name} came {count} times" for name, count in Counter(found).items() if count > 1]
+    wrong += [f"{name} is lost" for name in sorted(sent - set(found))]
+    wrong += [f"{name} was backed out and came" for name in sorted(undone & set(found))]
+    return wrong + [f"{name} was never sent" for name in sorted(set(found) - asked)]
+
+
+def lives(seed: int, defect: str = "none") -> tuple[list[str], list[str]]:
+    with memory_folder() as folder:
+        ended = build_disk(folder).run("tests.runtime.delay.killing", str(seed), str(LIVES), defect, folder=folder / "data")
+        assert (0, "") == (ended.returncode, ended.stderr)
+        said = ended.stdout.splitlines()
+        assert [] == taken(folder / "data", EMBEDDED_STAGING_QUEUE)
+        found = taken(folder / "data", LATER) + taken(folder / "data", DLQ)
+    return said, violations(said, found)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_delayed_message_is_lost_or_doubled_however_often_sender_and_processor_are_killed(seed: int) -> None:
+    said, wrong = lives(seed)
+
+    assert [] == wrong
+    assert said.count("killed") > LIVES / 2, "too few deaths to prove anything"
+    assert sum(line.startswith("sent") for line in said) > LIVES, "too little was sent to prove anything"
+
+
+@pytest.mark.parametrize("defect", ["puts outside the unit of work", "commits before the put"])
+def test_the_kill_loop_notices_a_processor_that(defect: str) -> None:
+    assert any(lives(seed, defect)[1] for seed in (1, 2, 3))
+
+
+def power_cuts(seed: int, states: int, defect: str = "none") -> list[str]:
+    """What is wrong after each of so many power cuts while delayed messages were sent and moved."""
+    wrong: list[str] = []
+    chance = random.Random(seed)  # noqa: S311 - the same cuts for the same seed
+    with memory_folder() as folder:
+        log, data = folder / "recording", folder / "data"
+        data.mkdir(mode=0o700)
+        ended = build_disk(folder).run("tests.runtime.delay.killing", str(seed), "0", defect, folder=data, log=log)
+        assert (0, "") == (ended.returncode, ended.stderr)
+        events = recorded(log)
+        first = next(index for index, event in enumerate(events) if event.kind == Kind.MARK)
+        for state in range(states):
+            cut = chance.randrange(first + 1, len(events) + 1)
+            said = [
+                f"{MARKS[event.offset // 1_000]} 0.{event.offset % 1_000}" for event in events[:cut] if event.kind == Kind.MARK
+            ]
+            where = folder / f"state-{state}"
+            where.mkdir(mode=0o700)
+            for name, content in files_after_power_cut(events[:cut], chance).items():
+                (where / name).write_bytes(content)
+            wrong += [f"state {state}, cut at {cut}: {each}" for each in violations(said, recovered(where))]
+    return wrong
+
+
+def recovered(folder: Path) -> list[str]:
+    """What is on the queues once a new owner has moved what was waiting."""
+    with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
+        move_all(queue_manager.connect())
+    return taken(folder, LATER) + taken(folder, DLQ)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_power_cut_loses_or_doubles_a_delayed_message(seed: int) -> None:
+    assert [] == power_cuts(seed, STATES)
+
+
+def test_the_power_cut_notices_a_store_that_answers_before_the_sync() -> None:
+    assert power_cuts(1, STATES, "answers before the sync")
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "expected"),
+    [
+        (["asked 1", "sent 1"], ["1"], []),
+        (["asked 1", "sent 1"], [], ["1 is lost"]),
+        (["asked 1", "sent 1"], ["1", "1"], ["1 came 2 times"]),
+        (["asked 1"], [], []),
+        (["asked 1"], ["1"], []),
+        (["asked 1", "backed-out 1"], ["1"], ["1 was backed out and came"]),
+        ([], ["1"], ["1 was never sent"]),
+    ],
+)
+def test_the_judge(said: list[str], found: list[str], expected: list[str]) -> None:
+    assert expected == violations(said, found)

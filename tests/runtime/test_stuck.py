@@ -1,0 +1,73 @@
+"""What is noticed of an event loop that does not turn."""
+
+import logging
+import threading
+
+import anyio.lowlevel
+import pytest
+
+from mqflow.runtime.watchdog import Watchdog
+from mqflow.world import THREADS
+
+
+class Stopped:
+    """A clock that moves by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def wall(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def monotonic_epoch(self) -> bytes:
+        return bytes(16)
+
+
+def test_a_loop_that_turns_is_left_alone() -> None:
+    clock = Stopped()
+    watchdog = Watchdog(clock, blocked_after_s=5)
+
+    for _ in range(100):
+        clock.now += 4.9
+        assert watchdog.check() is None
+        watchdog.turned()
+
+
+def test_a_loop_that_does_not_turn_is_told_with_its_stack_once_for_each_time() -> None:
+    clock = Stopped()
+    watchdog = Watchdog(clock, blocked_after_s=5)
+
+    clock.now += 6
+    first, second = watchdog.check(), watchdog.check()
+    watchdog.turned()
+    clock.now += 6
+    third = watchdog.check()
+
+    assert first is not None
+    assert "has not turned for 6 s" in first
+    assert "test_a_loop_that_does_not_turn" in first
+    assert second is None
+    assert third is not None
+
+
+@pytest.mark.anyio
+async def test_a_blocked_loop_is_written_to_the_log_while_it_is_blocked(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Stopped()
+    told = threading.Event()
+    watchdog = Watchdog(clock, blocked_after_s=5)
+
+    def hear(record: logging.LogRecord) -> bool:
+        if "has not turned" in record.getMessage():
+            told.set()
+        return True
+
+    caplog.handler.addFilter(hear)
+    async with watchdog.watching(THREADS):
+        await anyio.lowlevel.checkpoint()
+        clock.now += 60
+        assert told.wait(10)  # the loop is blocked here, and so is this test until the thread has told
+
+    assert "told.wait(10)" in caplog.text
