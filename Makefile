@@ -23,6 +23,7 @@ check: $(STAMP) ## the fast part: format, lint, types, floors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.plain_english
 	$(BIN)/mypy
 	$(BIN)/pyright
 

@@ -19,9 +19,9 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.handler import Handler, Where
-from mqflow.app.handlers.listener_declaration import Listener, ListenerOptions, ListenerWishes, Publisher
-from mqflow.app.handlers.outgoing import Wishes
-from mqflow.app.run.running_application import Declared, Running
+from mqflow.app.handlers.listener_declaration import Listener, ListenerKeywords, ListenerOptions, Publisher
+from mqflow.app.handlers.outgoing import PutKeywords
+from mqflow.app.run.running_application import Declared, RunningApplication
 from mqflow.events import Hook
 from mqflow.policy.poison import backout
 from mqflow.runtime.listener.delivery import Decide
@@ -75,7 +75,7 @@ class App:
         self._publishers: list[Publisher] = []
         self._on_start: list[Startup] = []
         self._on_stop: list[Startup] = []
-        self._running: Running | None = None
+        self._running: RunningApplication | None = None
         self._delay_processors = 0
         self._dead_letter_handlers: list[DeadLetterRules] = []
 
@@ -92,7 +92,7 @@ class App:
         where: Where | None = None,
         codec: Codec | None = None,
         name: str = "",
-        **options: Unpack[ListenerWishes],
+        **options: Unpack[ListenerKeywords],
     ) -> Callable[[F], F]:
         """Declare the function below as a handler of the messages of a queue; the function itself stays as it is.
 
@@ -206,7 +206,7 @@ class App:
 
     # -- doing
 
-    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
         """Put a message outside any unit of work of a delivery: durable, and visible to all, when this returns.
 
         `wishes`: properties, persistent, priority, expiry and delay (timedelta or seconds), correlation_id, message_id,
@@ -215,7 +215,7 @@ class App:
         """
         return await self._run().put(queue, payload, **wishes)
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[Wishes]) -> Put:
+    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[PutKeywords]) -> Put:
         """Publish on a topic outside any unit of work of a delivery: every subscription has its copy when this returns.
 
         With `retain` it is also kept for whoever subscribes later. `wishes` as in `put`; with a delay, those that subscribe to
@@ -232,7 +232,7 @@ class App:
         await self._run().unsubscribe(durable)
 
     async def request(
-        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **wishes: Unpack[Wishes]
+        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **wishes: Unpack[PutKeywords]
     ) -> T:
         """Put a request and return its reply, decoded as `reply`. It expires with the timeout, unless `expiry` says otherwise.
 
@@ -257,7 +257,7 @@ class App:
         runner: Runner = THREADS,
         drain_s: float | None = None,
         listen: bool = True,
-    ) -> AsyncIterator[Running]:
+    ) -> AsyncIterator[RunningApplication]:
         """Run the application inside: listeners listen, `put`, `request` and `consumer` work; drained on leaving.
 
         On this queue manager, or on the one the URL leads to. With `listen=False` no listener starts: for who only puts.
@@ -265,7 +265,7 @@ class App:
         if self._running is not None:
             raise ConfigurationError(f"{self.name or 'This application'} is running already; one object runs once at a time.")
         async with AsyncExitStack() as stack:
-            running = Running(self._declared(), queue_manager, clock=clock, random=random, runner=runner)
+            running = RunningApplication(self._declared(), queue_manager, clock=clock, random=random, runner=runner)
             stack.callback(running.close)
             self._running = running
             stack.callback(setattr, self, "_running", None)
@@ -311,13 +311,13 @@ class App:
             dead_letter_handlers=self._dead_letter_handlers,
         )
 
-    def _run(self) -> Running:
+    def _run(self) -> RunningApplication:
         if self._running is None:
             raise ConfigurationError("The application is not running: `async with app.running(): ...` runs it.")
         return self._running
 
     def _listener(
-        self, queue: str, options: ListenerWishes, name: str, handler: str, chosen: TopicSubscription | str
+        self, queue: str, options: ListenerKeywords, name: str, handler: str, chosen: TopicSubscription | str
     ) -> Listener:
         """Return the listener of the queue, made with these options or agreeing with them."""
         try:

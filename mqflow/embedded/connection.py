@@ -23,7 +23,7 @@ from mqflow.embedded.rules.open_options import CONTEXT
 from mqflow.embedded.rules.put_plan import PutPlan, plan_put
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.subscription_index import EmbeddedSubscriptionHandle
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.many_verbs import ends_unit, following
@@ -43,7 +43,7 @@ _UNDONE: Final = Refusal(Reason.BACKED_OUT, "The connection ended before it was 
 class EmbeddedConnection:
     """Hconn: offers `verbs.InlineConnection`. Any thread may use it, one call at a time; a second one meanwhile gets 2219."""
 
-    def __init__(self, machine: Machine, *, application_name: str, user: str, number: int) -> None:
+    def __init__(self, state: QueueManagerState, *, application_name: str, user: str, number: int) -> None:
         self.application_name = application_name
         self.user = user
         #: What `DISPLAY QSTATUS TYPE(HANDLE)` calls it.
@@ -51,7 +51,7 @@ class EmbeddedConnection:
         self.handles: set[EmbeddedHandle] = set()
         self.subscriptions: set[EmbeddedSubscriptionHandle] = set()
         self.unit_of_work = UnitOfWork()
-        self._machine = machine
+        self._state = state
         # Why no verb may be called any more: 2018 disconnected, 2009 abandoned, 2162 the queue manager stopped.
         self._ended = 0
         # A verb waits without the lock.
@@ -65,7 +65,7 @@ class EmbeddedConnection:
     @property
     def queue_manager_name(self) -> str:
         """The name of the queue manager."""
-        return self._machine.name
+        return self._state.name
 
     def open(
         self,
@@ -91,16 +91,16 @@ class EmbeddedConnection:
             selection=selection,
         )
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
-                return opening.open_object(self._machine, self, wanted)
+                return opening.open_object(self._state, self, wanted)
         except Refusal as refusal:
             raise refusal.on("MQOPEN", name, self.queue_manager_name) from None
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         """Close it (MQCLOSE); a temporary dynamic queue goes with the handle that made it."""
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 wait_until_durable = self._close(handle, CloseOption(options))
                 self._busy = wait_until_durable is not None
@@ -114,11 +114,11 @@ class EmbeddedConnection:
     def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
         """Put a message (MQPUT). Outside a unit of work, a persistent one is durable when this returns."""
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 self._check_handle(handle)
                 plan = plan_put(int(options))
-                put, alone = put_message(self._machine, handle, descriptor, body, plan, context)
+                put, alone = put_message(self._state, handle, descriptor, body, plan, context)
                 self._busy = alone is not None
             if alone is not None:
                 self._commit_alone(alone)
@@ -136,11 +136,11 @@ class EmbeddedConnection:
                 for descriptor, body in messages:
                     puts.append(self.put(handle, descriptor, body, options, context=context))
                 return ManyPut(tuple(puts))
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 self._check_handle(handle)
                 plan = plan_put(int(options))
-                put_messages(self._machine, handle, messages, plan, context, puts)
+                put_messages(self._state, handle, messages, plan, context, puts)
         except Refusal as refusal:
             return ManyPut(tuple(puts), refusal.on("MQPUT", _name_of(handle), self.queue_manager_name))
         except MQIError as error:
@@ -174,14 +174,14 @@ class EmbeddedConnection:
             for_one_put=True,
         )
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 plan = _plan_put1(int(options))
-                handle = opening.open_object(self._machine, self, wanted)
+                handle = opening.open_object(self._state, self, wanted)
                 try:
-                    put, alone = put_message(self._machine, handle, descriptor, body, plan, context)
+                    put, alone = put_message(self._state, handle, descriptor, body, plan, context)
                 finally:
-                    opening.close_handle(self._machine, handle, CloseOption.NONE)
+                    opening.close_handle(self._state, handle, CloseOption.NONE)
                     self.handles.discard(handle)
                 self._busy = alone is not None
             if alone is not None:
@@ -251,15 +251,15 @@ class EmbeddedConnection:
         None where the commit is not over in memory, or refused: then nothing has happened. What a get is refused for, and a
         message that is special, is left to `get_many`.
         """
-        machine = self._machine
-        with machine.lock:
+        state = self._state
+        with state.lock:
             if self._ended or self._busy or self._committing:
                 return None
-            if commit and not settle.commit_in_memory(machine, self.unit_of_work):
+            if commit and not settle.commit_in_memory(state, self.unit_of_work):
                 return None
             try:
                 self._check_handle(handle)
-                unit = get_plain(machine, handle, _plan(handle, options), most, bytes_max)
+                unit = get_plain(state, handle, _plan(handle, options), most, bytes_max)
             except Refusal:
                 return []
         if unit and len(unit) < most:
@@ -275,7 +275,7 @@ class EmbeddedConnection:
     def browse_back(self, handle: Any, count: int) -> None:
         """Put the cursor back by so many of the messages that the last `get_many` browsed. Refused with 2034 after others."""
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 self._check_own(handle)
                 handle.go_back(count)
@@ -284,21 +284,21 @@ class EmbeddedConnection:
 
     def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Ask to be woken when a get with these options may find something; None where it may already."""
-        machine = self._machine
-        with machine.lock:
+        state = self._state
+        with state.lock:
             try:
                 self._check_usable()
                 self._check_handle(handle)
                 plan = _plan(handle, options)
-                queue = getting.check_get(machine, handle, plan)
-                if plan.reach is Reach.UNLOCK or getting.find(machine, handle, queue, plan) is not None:
+                queue = getting.check_get(state, handle, plan)
+                if plan.reach is Reach.UNLOCK or getting.find(state, handle, queue, plan) is not None:
                     return None
             except Refusal:
                 return None  # the get says what is wrong
             waiter = wait(handle, queue, plan, wake)
 
         def withdraw_it() -> None:
-            with machine.lock:
+            with state.lock:
                 withdraw(waiter)
 
         return withdraw_it
@@ -306,20 +306,20 @@ class EmbeddedConnection:
     def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 self._check_handle(handle)
-                return inquire_object(self._machine, handle, selectors)
+                return inquire_object(self._state, handle, selectors)
         except Refusal as refusal:
             raise refusal.on("MQINQ", _name_of(handle), self.queue_manager_name) from None
 
     def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, trigger control."""
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 self._check_handle(handle)
-                wait_until_durable = set_object(self._machine, handle, values)
+                wait_until_durable = set_object(self._state, handle, values)
             wait_until_durable()
         except Refusal as refusal:
             raise refusal.on("MQSET", _name_of(handle), self.queue_manager_name) from None
@@ -328,9 +328,9 @@ class EmbeddedConnection:
         """Make, resume or alter a subscription (MQSUB); a durable one is durable when this returns."""
         name = descriptor.name or descriptor.object_name or descriptor.object_string
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
-                subscribed, wait_until_durable, retained = subscribing.subscribe(self._machine, self, descriptor, queue)
+                subscribed, wait_until_durable, retained = subscribing.subscribe(self._state, self, descriptor, queue)
                 self._busy = True
             try:
                 self._finish(wait_until_durable, retained)
@@ -344,10 +344,10 @@ class EmbeddedConnection:
     def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
         """Have what is retained on the subscription's topics sent again (MQSUBRQ); return how many."""
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 self._check_own_subscription(handle)
-                count, retained = subscribing.request_retained(self._machine, handle, options)
+                count, retained = subscribing.request_retained(self._state, handle, options)
                 self._busy = True
             self._finish(None, retained)
         except Refusal as refusal:
@@ -361,12 +361,12 @@ class EmbeddedConnection:
             self._committing = False
             done(None if error is None else self._not_committed(error))
 
-        with self._machine.lock:
+        with self._state.lock:
             if self._commit_in_memory():
                 return True
             self._committing = True
             try:
-                over = settle.begin_commit(self._machine, self.unit_of_work, finished)
+                over = settle.begin_commit(self._state, self.unit_of_work, finished)
             except MQIError as error:
                 self._committing = False
                 raise self._not_committed(error) from error
@@ -377,7 +377,7 @@ class EmbeddedConnection:
         """End the unit of work for good (MQCMIT): when this returns, it is durable."""
         if self._commit_in_memory():
             return
-        answer = settle.Answer(self._machine.runner)
+        answer = settle.Answer(self._state.runner)
         if not self.begin_commit(answer):
             failure = answer.wait()
             if failure is not None:
@@ -385,19 +385,19 @@ class EmbeddedConnection:
 
     def backout(self) -> None:
         """Undo the unit of work (MQBACK)."""
-        with self._machine.lock:
+        with self._state.lock:
             try:
                 self._check_usable()
             except Refusal as refusal:
                 raise refusal.on("MQBACK", "", self.queue_manager_name) from None
-            settle.back_out(self._machine, self.unit_of_work)
+            settle.back_out(self._state, self.unit_of_work)
 
     def disconnect(self) -> None:
         """End the connection (MQDISC). **Commits an open unit of work**; where it cannot, it is backed out, and 2003 raised.
 
         Quiet where the connection was gone already with nothing open.
         """
-        with self._machine.lock:
+        with self._state.lock:
             lost = self._ended not in {0, Reason.HCONN_ERROR}
             if lost:
                 undone = self._undone
@@ -423,23 +423,23 @@ class EmbeddedConnection:
         self._end(reason)
 
     def _end(self, reason: int) -> None:
-        with self._machine.lock:
+        with self._state.lock:
             if self._ended:
                 return
             self._ended = reason
             if not self._committing:
                 self._undone = self.unit_of_work.operations > 0
-                settle.back_out(self._machine, self.unit_of_work)
+                settle.back_out(self._state, self.unit_of_work)
             for subscription in self.subscriptions:
-                subscribing.close_subscription(self._machine, subscription, CloseOption.NONE)
+                subscribing.close_subscription(self._state, subscription, CloseOption.NONE)
             self.subscriptions.clear()
             for handle in self.handles:
                 interrupt(handle)
-                opening.close_handle(self._machine, handle, CloseOption.NONE)
+                opening.close_handle(self._state, handle, CloseOption.NONE)
             self.handles.clear()
-            self._machine.connections.discard(self)
-            if self._machine.stops_when_empty and not self._machine.connections:
-                settle.stop(self._machine, Reason.Q_MGR_STOPPING)
+            self._state.connections.discard(self)
+            if self._state.stops_when_empty and not self._state.connections:
+                settle.stop(self._state, Reason.Q_MGR_STOPPING)
 
     def _check_usable(self) -> None:
         if self._ended:
@@ -459,11 +459,11 @@ class EmbeddedConnection:
         """Close an object or a subscription; return what waits until the end of a durable one, or of its queue, is durable."""
         if isinstance(handle, EmbeddedSubscriptionHandle):
             self._check_own_subscription(handle)
-            wait_until_durable = subscribing.close_subscription(self._machine, handle, options)
+            wait_until_durable = subscribing.close_subscription(self._state, handle, options)
             self.subscriptions.discard(handle)
             return wait_until_durable
         self._check_own(handle)
-        wait_until_durable = opening.close_handle(self._machine, handle, options)
+        wait_until_durable = opening.close_handle(self._state, handle, options)
         self.handles.discard(handle)
         return wait_until_durable
 
@@ -497,45 +497,45 @@ class EmbeddedConnection:
             raise Refusal(Reason.OBJECT_CHANGED, "It was altered with FORCE since it was opened: close it and open it again")
 
     def _get_once(self, handle: Any, options: GetOptions) -> tuple[Got | None, UnitOfWork | None, GetPlan]:
-        with self._machine.lock:
+        with self._state.lock:
             self._check_usable()
             self._check_handle(handle)
             plan = _plan(handle, options)
-            got, alone = getting.get_message(self._machine, handle, plan)
+            got, alone = getting.get_message(self._state, handle, plan)
             self._busy = alone is not None
             return got, alone, plan
 
     def _commit_in_memory(self) -> bool:
-        with self._machine.lock:
+        with self._state.lock:
             try:
                 self._check_usable()
             except Refusal as refusal:
                 raise self._not_begun(refusal) from None
-            return settle.commit_in_memory(self._machine, self.unit_of_work)
+            return settle.commit_in_memory(self._state, self.unit_of_work)
 
     def _get_plain(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
         """Return the plain messages that are there at once; maybe none."""
         try:
-            with self._machine.lock:
+            with self._state.lock:
                 self._check_usable()
                 self._check_handle(handle)
-                return get_plain(self._machine, handle, _plan(handle, options), most, bytes_max)
+                return get_plain(self._state, handle, _plan(handle, options), most, bytes_max)
         except Refusal as refusal:
             raise self._told(refusal).on("MQGET", _name_of(handle), self.queue_manager_name) from None
 
     def _get_more(self, handle: Any, options: GetOptions, most: int, bytes_max: int) -> list[Got]:
         """Return what is there at once: several plain messages, or one; none that is longer than `bytes_max`."""
-        machine = self._machine
-        with machine.lock:
+        state = self._state
+        with state.lock:
             self._check_usable()
             self._check_handle(handle)
             plan = _plan(handle, options)
-            if plain := get_plain(machine, handle, plan, most, bytes_max):
+            if plain := get_plain(state, handle, plan, most, bytes_max):
                 return plain
-            message = getting.find(machine, handle, getting.check_get(machine, handle, plan), plan)
+            message = getting.find(state, handle, getting.check_get(state, handle, plan), plan)
             if message is None or message.body_bytes > bytes_max:
                 return []
-            got, alone = getting.get_message(machine, handle, plan)
+            got, alone = getting.get_message(state, handle, plan)
             self._busy = alone is not None
         if alone is not None:
             self._commit_alone(alone)
@@ -543,7 +543,7 @@ class EmbeddedConnection:
 
     def _get_waiting(self, handle: EmbeddedHandle, options: GetOptions, wait_ms: int) -> Got | None:
         """Get again whenever something may be there, until the wait is over."""
-        clock = self._machine.clock
+        clock = self._state.clock
         ends_at = None if wait_ms < 0 else clock.monotonic() + wait_ms / 1000
         while True:
             left_s = None if ends_at is None else max(0.0, ends_at - clock.monotonic())
@@ -563,8 +563,8 @@ class EmbeddedConnection:
         self, handle: EmbeddedHandle, options: GetOptions, timeout_s: float | None
     ) -> tuple[bool, Callable[[], None] | None]:
         """Wait until a get may find something; return whether the time is over, and what withdraws the wait, if any."""
-        woken = self._machine.runner.event()
-        with self._machine.lock:
+        woken = self._state.runner.event()
+        with self._state.lock:
             withdraw_it = self.on_arrival(handle, options, woken.set)
             self._busy = withdraw_it is not None
         if withdraw_it is None:
@@ -585,7 +585,7 @@ class EmbeddedConnection:
     def _commit_alone(self, unit: UnitOfWork) -> None:
         """Make durable what was put or got outside the connection's unit of work; undone where the store refuses."""
         try:
-            settle.commit_alone(self._machine, unit)
+            settle.commit_alone(self._state, unit)
         except MQIError as error:
             raise Refusal(error.reason, error.detail) from error
         finally:

@@ -25,7 +25,7 @@ from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue
 from mqflow.embedded.state.identifiers import queue_manager_identifier
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.state.steady_clock import CLOCK
 from mqflow.embedded.state.stored_objects import defined
@@ -79,40 +79,40 @@ class EmbeddedQueueManager:
         attributes = known or QueueManagerAttributes(name=name, dead_letter_queue=dead_letter_queue)
         users = Users(login(), groups)
         try:
-            self._machine = Machine(attributes, store=store, clock=clock, snapshot=snapshot, users=users, runner=runner)
+            self._state = QueueManagerState(attributes, store=store, clock=clock, snapshot=snapshot, users=users, runner=runner)
         except BaseException:
             store.close()  # its folder is free for the mqflow that knows what is in it
             raise
-        self._definitions = Definitions(self._machine)
+        self._definitions = Definitions(self._state)
         self._user = user or login()
         self._closed = False
         if known is None:
             self._create()
         self._create_topics()
         self._drop_what_no_subscription_has()
-        store.write((defined(CLOCK, self._machine.objects["clock"][CLOCK]),), None)
-        self._command_server = CommandServer(self._machine, self.administration_of, self._connection(APPLICATION, ""), runner)
+        store.write((defined(CLOCK, self._state.objects["clock"][CLOCK]),), None)
+        self._command_server = CommandServer(self._state, self.administration_of, self._connection(APPLICATION, ""), runner)
         self._command_server.start()
 
     @property
     def name(self) -> str:
         """Its name."""
-        return self._machine.name
+        return self._state.name
 
     @property
     def stopped(self) -> bool:
         """Whether it has ended, by `stop`, `close` or a store that failed."""
-        return bool(self._machine.stopped)
+        return bool(self._state.stopped)
 
     @property
     def failure(self) -> str:
         """What its store said when it failed, where that has stopped it; empty otherwise."""
-        return self._machine.failure
+        return self._state.failure
 
     @property
     def owner(self) -> str:
         """The user that runs it, and administers it."""
-        return self._machine.authorities.owner
+        return self._state.authorities.owner
 
     @property
     def administration(self) -> Administration:
@@ -121,88 +121,88 @@ class EmbeddedQueueManager:
 
     def administration_of(self, user: str) -> Administration:
         """Return what MQSC works on. Raises 2035 for a user that does not administer the queue manager."""
-        with self._machine.lock:
-            administers = self._machine.authorities.administers(user[:USER_CHARS])
+        with self._state.lock:
+            administers = self._state.authorities.administers(user[:USER_CHARS])
         if not administers:
             detail = f"User {user} does not administer it: the user that runs the queue manager does, and the group mqm"
-            raise error_for(Reason.NOT_AUTHORIZED, "Administration", "", self._machine.name, detail)
+            raise error_for(Reason.NOT_AUTHORIZED, "Administration", "", self._state.name, detail)
         return self._definitions
 
     @property
     def quarantined(self) -> tuple[tuple[int, str], ...]:
         """Messages that were found damaged and set aside: serial and why."""
-        return tuple(self._machine.quarantined)
+        return tuple(self._state.quarantined)
 
     def connect(self, *, application_name: str = "", user: str = "") -> EmbeddedConnection:
         """Return a new connection (MQCONNX). Raises 2161 while it is quiescing, 2059 once it stopped, 2035 for who may not."""
-        machine = self._machine
-        with machine.lock:
-            if machine.stopped or machine.quiescing:
-                reason = Reason.Q_MGR_NOT_AVAILABLE if machine.stopped else Reason.Q_MGR_QUIESCING
-                raise error_for(reason, "MQCONNX", queue_manager=machine.name)
+        state = self._state
+        with state.lock:
+            if state.stopped or state.quiescing:
+                reason = Reason.Q_MGR_NOT_AVAILABLE if state.stopped else Reason.Q_MGR_QUIESCING
+                raise error_for(reason, "MQCONNX", queue_manager=state.name)
             user = (user or self._user)[:USER_CHARS]
             try:
-                machine.authorities.check(user, (TO_CONNECT,))
+                state.authorities.check(user, (TO_CONNECT,))
             except Refusal as refusal:
-                raise refusal.on("MQCONNX", "", machine.name) from None
+                raise refusal.on("MQCONNX", "", state.name) from None
             connection = self._connection(application_name, user)
-            machine.connections.add(connection)
+            state.connections.add(connection)
             return connection
 
     def when_staged(self, wake: Callable[[], None]) -> None:
         """Call `wake` once, from any thread, when there is a delayed message to deliver; it must only hand over."""
-        machine = self._machine
-        with machine.lock:
-            staged = machine.queues.get(STAGING_QUEUE)
+        state = self._state
+        with state.lock:
+            staged = state.queues.get(STAGING_QUEUE)
             if isinstance(staged, LocalQueue) and staged.depth:
                 told(wake)
             else:
-                machine.when_staged.append(wake)
+                state.when_staged.append(wake)
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` once, from any thread, when a message comes to the staging queue; return what withdraws that."""
-        machine = self._machine
-        with machine.lock:
-            staged = machine.queues.get(STAGING_QUEUE)
+        state = self._state
+        with state.lock:
+            staged = state.queues.get(STAGING_QUEUE)
             waiter = watch(staged, wake) if isinstance(staged, LocalQueue) else None
 
         def withdraw_it() -> None:
             if waiter is not None:
-                with machine.lock:
+                with state.lock:
                     withdraw(waiter)
 
         return withdraw_it
 
     def quiesce(self) -> None:
         """Accept no new work: verbs with FAIL_IF_QUIESCING, and the waits of such gets, end with 2161."""
-        machine = self._machine
-        with machine.lock:
-            machine.quiescing = True
-            machine.wake_everybody()
+        state = self._state
+        with state.lock:
+            state.quiescing = True
+            state.wake_everybody()
 
     def stop(self, *, immediate: bool = True, reason: Reason = Reason.Q_MGR_STOPPING) -> None:
         """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162, or `reason`, from now on.
 
         Not `immediate`: quiesce, and stop when the last connection has ended. This call does not wait for that.
         """
-        machine = self._machine
-        with machine.lock:
-            if immediate or not machine.connections:
-                stop(machine, reason)
+        state = self._state
+        with state.lock:
+            if immediate or not state.connections:
+                stop(state, reason)
             else:
-                machine.stops_when_empty = True
+                state.stops_when_empty = True
                 self.quiesce()
 
     def close(self) -> None:
         """Stop, and close the store when what is under way there is durable. Nothing is left to do the second time."""
-        with self._machine.lock:
+        with self._state.lock:
             already = self._closed
             self._closed = True
-            stop(self._machine, Reason.Q_MGR_STOPPING)
+            stop(self._state, Reason.Q_MGR_STOPPING)
         if not already:
             # Without the lock: the command server and the store's thread take it to finish what is under way.
             self._command_server.join()
-            self._machine.store.close()
+            self._state.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -212,50 +212,50 @@ class EmbeddedQueueManager:
 
     def _connection(self, application_name: str, user: str) -> EmbeddedConnection:
         return EmbeddedConnection(
-            self._machine,
+            self._state,
             application_name=_text(application_name or _program())[:_APPLICATION_CHARS],
             user=_text(user or login()),
-            number=self._machine.identifiers.number(),
+            number=self._state.identifiers.number(),
         )
 
     def _create(self) -> None:
-        machine = self._machine
-        now_s = machine.clock.wall()
-        date, time = machine.as_text(now_s)
-        machine.attributes = replace(
-            machine.attributes,
-            identifier=queue_manager_identifier(machine.name, date, time, now_s),
+        state = self._state
+        now_s = state.clock.wall()
+        date, time = state.as_text(now_s)
+        state.attributes = replace(
+            state.attributes,
+            identifier=queue_manager_identifier(state.name, date, time, now_s),
             creation_date=date,
             creation_time=time,
             alteration_date=date,
             alteration_time=time,
         )
-        changes: list[Change] = [QueueManagerDefined(machine.attributes)]
-        changes += [QueueDefined(machine.define(machine.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
+        changes: list[Change] = [QueueManagerDefined(state.attributes)]
+        changes += [QueueDefined(state.define(state.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
         for made in SYSTEM_OBJECTS:
             attributes = replace(made, alteration_date=date, alteration_time=time)
             key = key_of(made.name, client=is_client(made))
-            records(machine, type(made))[key] = attributes
+            records(state, type(made))[key] = attributes
             changes.append(defined(key, attributes))
-        machine.store.write(changes, None)
+        state.store.write(changes, None)
 
     def _create_topics(self) -> None:
-        machine = self._machine
-        topics = records(machine, TopicAttributes)
+        state = self._state
+        topics = records(state, TopicAttributes)
         missing = [topic for topic in SYSTEM_TOPICS if topic.name not in topics]
         if missing:
             topics.update({topic.name: topic for topic in missing})
-            machine.topics.changed()
-            machine.store.write([defined(topic.name, topic) for topic in missing], None)
+            state.topics.changed()
+            state.store.write([defined(topic.name, topic) for topic in missing], None)
 
     def _drop_what_no_subscription_has(self) -> None:
         """Delete the managed queues whose subscription was ended, or not yet made, when a crash came between the two."""
-        machine = self._machine
-        held = {subscription.attributes.destination for subscription in machine.subscriptions}
-        for name, queue in tuple(machine.queues.items()):
+        state = self._state
+        held = {subscription.attributes.destination for subscription in state.subscriptions}
+        for name, queue in tuple(state.queues.items()):
             managed = name.startswith(MANAGED_DURABLE) and queue.attributes.definition_type == PERMANENT_DYNAMIC
             if managed and name not in held:
-                drop_managed(machine, name)
+                drop_managed(state, name)
 
 
 def _text(said: str) -> str:

@@ -21,7 +21,7 @@ from mqflow.runtime.delay.processor import DelayProcessor
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManager
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.delivery import ListenerSpec
-from mqflow.runtime.listener.listener import Listener
+from mqflow.runtime.listener.listener import RunningListener
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.shared import ListenerState
 from mqflow.verbs import QueueManager
@@ -111,9 +111,9 @@ class Runtime:
         ]
         self._broadcast = broadcast
         self._services: list[Service] = [*processors, *(make(self.supervisor) for make in services)]
-        self._listeners: list[Listener] = []
+        self._listeners: list[RunningListener] = []
         #: Listeners and services, in the order in which they were started.
-        self._running: dict[Listener | Service, None] = {}
+        self._running: dict[RunningListener | Service, None] = {}
         self._stopped = False
         #: Whether handlers or services were cancelled before they had finished.
         self.cut_off = False
@@ -134,7 +134,7 @@ class Runtime:
                 for state in self._states:
                     if self._stopped:  # while an earlier one waited for its connection
                         break
-                    listener = Listener(state)
+                    listener = RunningListener(state)
                     self._listeners.append(listener)
                     await group.start(self._run, listener)
                 if not self._stopped:
@@ -165,7 +165,7 @@ class Runtime:
         self._cancel.cancel()
         return True
 
-    async def _run(self, work: Listener | Service, *, task_status: TaskStatus[None]) -> None:
+    async def _run(self, work: RunningListener | Service, *, task_status: TaskStatus[None]) -> None:
         self._running[work] = None
         try:
             await work.run(task_status=task_status)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mqflow.app.application import App
 from mqflow.app.handlers.message import Message, PropertyValue
 from mqflow.app.handlers.outgoing import outgoing, put_in_unit_of_work
-from mqflow.app.run.running_application import Running
+from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event
@@ -106,7 +106,7 @@ class QueueManagerKit:
         self.mqsc(definition(queue, kind, attributes))
 
     @asynccontextmanager
-    async def run(self, app: App, *, drain_s: float | None = None, user: str = "") -> AsyncIterator[Running]:
+    async def run(self, app: App, *, drain_s: float | None = None, user: str = "") -> AsyncIterator[RunningApplication]:
         """Run the application on this queue manager inside, with this clock and this chance; it is drained on leaving.
 
         It connects as `user`: the one that administers the queue manager, if left out.

@@ -180,7 +180,7 @@ def test_a_listener_that_waits_for_a_message_stops_at_once(queue_manager: Embedd
 
     anyio.run(main, backend=backend)
 
-    assert not queue_manager._machine.connections
+    assert not queue_manager._state.connections
 
 
 def test_an_application_goes_on_after_its_connections_broke(
@@ -201,7 +201,7 @@ def test_an_application_goes_on_after_its_connections_broke(
         async with app.running(open_queue_manager(url)):
             put(queue_manager, "IN", b"before")
             await handled.wait()
-            for connection in list(queue_manager._machine.connections):
+            for connection in list(queue_manager._state.connections):
                 connection.abandon()
             put(queue_manager, "IN", b"after")
             await again.wait()

@@ -18,7 +18,7 @@ from mqflow.embedded.calls import wait as waiting
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, Store
@@ -107,7 +107,7 @@ def a_backed_out_message_goes_to_the_end(patch: pytest.MonkeyPatch) -> None:
 def a_commit_shows_all_puts_but_one(patch: pytest.MonkeyPatch) -> None:
     real = settle._apply
 
-    def apply(machine: Machine, unit: UnitOfWork) -> None:
+    def apply(machine: QueueManagerState, unit: UnitOfWork) -> None:
         if len(unit.puts) > 1:
             _, (queue, _) = unit.puts.popitem()
             queue.uncommitted -= 1

@@ -23,7 +23,7 @@ from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.open_objects import Openings, TakenOver
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.backout_settings import SettingsCache
-from mqflow.runtime.listener.worker_events import Telling
+from mqflow.runtime.listener.worker_events import WorkerEvents
 
 __all__ = ("DEFECTS", "Plant")
 
@@ -99,7 +99,7 @@ def a_standby_does_not_wait_for_the_lock(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_unknown_commit_is_called_a_backout(patch: pytest.MonkeyPatch) -> None:
-    def in_doubt(self: Telling, error: MQIError, ids: tuple[bytes, ...], puts: tuple[bytes, ...]) -> None:
+    def in_doubt(self: WorkerEvents, error: MQIError, ids: tuple[bytes, ...], puts: tuple[bytes, ...]) -> None:
         del error, puts
         self._state.broadcast(
             Settled(
@@ -107,7 +107,7 @@ def an_unknown_commit_is_called_a_backout(patch: pytest.MonkeyPatch) -> None:
             )
         )
 
-    patch.setattr(Telling, "in_doubt", in_doubt)
+    patch.setattr(WorkerEvents, "in_doubt", in_doubt)
 
 
 def a_doubt_is_called_a_refusal(patch: pytest.MonkeyPatch) -> None:

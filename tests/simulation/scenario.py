@@ -278,7 +278,7 @@ class Life(Stage):
         assert active.server is not None
         assert not active.server.connection_count, f"I10: {active.server.connection_count} connections are left"
         assert active.queue_manager is not None
-        held = [each.application_name for each in active.queue_manager._machine.connections]
+        held = [each.application_name for each in active.queue_manager._state.connections]
         assert not held, f"I10: nobody is there, and the queue manager has connections of {held}"
         assert not [name for name in (thread.name for thread in self.application.threads) if name != "mqflow-heart"], (
             "I10: threads are left"

@@ -234,7 +234,7 @@ def _left(stage: Stage) -> int:
     assert active is not None
     assert active.server is not None
     assert active.queue_manager is not None
-    return active.server.connection_count + len(active.queue_manager._machine.connections)
+    return active.server.connection_count + len(active.queue_manager._state.connections)
 
 
 @pytest.fixture

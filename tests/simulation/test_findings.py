@@ -11,7 +11,7 @@ import pytest
 
 from mqflow import App
 from mqflow.app.config.settings import Settings
-from mqflow.app.run.running_application import Running
+from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
@@ -53,7 +53,7 @@ def connections(life: Life) -> int:
     active = life.active
     assert active is not None
     assert active.queue_manager is not None
-    return len(active.queue_manager._machine.connections)
+    return len(active.queue_manager._state.connections)
 
 
 async def fail_after_a_second(body: str) -> None:
@@ -62,7 +62,7 @@ async def fail_after_a_second(body: str) -> None:
     raise ValueError("always")
 
 
-async def live(life: Life, story: Callable[[Life, Running], Awaitable[None]]) -> None:
+async def live(life: Life, story: Callable[[Life, RunningApplication], Awaitable[None]]) -> None:
     app = App("embedded::memory:", name="simulated", settings=Settings())
     app.listener(IN)(fail_after_a_second)
     application = app.running(
@@ -77,7 +77,7 @@ async def live(life: Life, story: Callable[[Life, Running], Awaitable[None]]) ->
         await story(life, running)
 
 
-async def ends_and_is_followed(life: Life, running: Running) -> None:
+async def ends_and_is_followed(life: Life, running: RunningApplication) -> None:
     """End the active queue manager in a controlled way: it has to end, and the application to go on with the standby."""
     life.owners[0].end(End(Manner.CONTROLLED))
     with anyio.fail_after(120):
@@ -87,7 +87,7 @@ async def ends_and_is_followed(life: Life, running: Running) -> None:
 
 @both
 def test_a_controlled_end_does_not_wait_for_a_session_that_rests(life: Life, backend: Backend) -> None:
-    async def story(life: Life, running: Running) -> None:
+    async def story(life: Life, running: RunningApplication) -> None:
         put(life, "m5")
         while not any(each.queue == BAD for each in life.history.there.values()):  # noqa: ASYNC110 - told by threads of the world
             await anyio.sleep(0.5)
@@ -98,7 +98,7 @@ def test_a_controlled_end_does_not_wait_for_a_session_that_rests(life: Life, bac
 
 @both
 def test_a_controlled_end_does_not_wait_for_who_waits_for_the_requeuer(life: Life, backend: Backend) -> None:
-    async def story(life: Life, running: Running) -> None:
+    async def story(life: Life, running: RunningApplication) -> None:
         put(life, "m5")
         await anyio.sleep(2.5)  # its third delivery is being handled, after which it is poison
         await ends_and_is_followed(life, running)

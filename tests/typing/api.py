@@ -37,7 +37,7 @@ from mqflow import (
 from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
 from mqflow.app.handlers.middleware import Call
 from mqflow.app.handlers.outgoing import Send
-from mqflow.app.run.running_application import Running
+from mqflow.app.run.running_application import RunningApplication
 from mqflow.policy.dead_letters.actions import DeadLetter
 from mqflow.policy.dead_letters.rules import Action
 from mqflow.verbs import Put
@@ -130,7 +130,7 @@ def is_paid(letter: DeadLetter) -> bool:
 
 async def use() -> None:
     async with app.running(listen=False) as running:
-        assert_type(running, Running)
+        assert_type(running, RunningApplication)
         assert_type(running.ready, bool)
         await app.put("ORDERS.IN", Order(1), delay=timedelta(hours=1))
         assert_type(await app.publish("Prices/Oil", {"cents": 70}, retain=True), Put)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.outgoing import Outgoing, Send, Wishes, outgoing
+from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing
 from mqflow.events import Decided, Disposed, Event, InDoubt
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
@@ -22,7 +22,7 @@ from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.poison.moved_message import Why
 from mqflow.policy.reconnect.reconnection import leaves_in_doubt
-from mqflow.runtime.connection.lasting_session import LastingSession
+from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -31,7 +31,7 @@ from mqflow.runtime.listener.backout_settings import SettingsCache
 from mqflow.runtime.listener.consumer_records import ConsumerRecords
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.runtime.listener.long_retries import with_all_backouts
-from mqflow.runtime.listener.move_poison import Mover
+from mqflow.runtime.listener.move_poison import PoisonMover
 from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.verbs import GetOptions, Got, Put
 from mqflow.world import Clock
@@ -69,7 +69,7 @@ class Consumer:
         self._application_name: Final = application_name
         self._transacted: Final = behaviour is Behaviour.JMS_CONSUMER
         self._name: Final = f"consumer of {queue}"
-        self._lasting: Final = LastingSession(supervisor, self._name)
+        self._lasting: Final = ReconnectingSession(supervisor, self._name)
         #: Puts a record of what becomes of each message; None for none.
         self._records: Final = (
             None if records is None else ConsumerRecords(records, queue, self._name, clock=clock, broadcast=broadcast)
@@ -136,7 +136,7 @@ class Consumer:
                 return Message(got.descriptor, got.body, self.queue)
             waited_ms = 0
 
-    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
         """Put a message in the open unit of work; `wishes` are those of `App.put`."""
         wishes.setdefault("codec", self._codec)
         return await self.send(outgoing(queue, payload, **wishes))
@@ -208,11 +208,11 @@ class Consumer:
         await records.heartbeat(session)
         return _RECORDED_WAIT_MS if left_ms < 0 else min(left_ms, _RECORDED_WAIT_MS)
 
-    async def _opened(self) -> tuple[Session, Mover]:
+    async def _opened(self) -> tuple[Session, PoisonMover]:
         """Return the session, with the queue open on it; a new one where the last was lost."""
         session = await self._lasting.get()
         handle = await session.call(session.openings.hold, self.queue, INPUT)
-        return session, Mover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
+        return session, PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
 
     async def _lose_or_raise(self, error: MQIError) -> None:
         """Let go of a session that is lost; raise where it is not, and 2003 where a unit of work went with it."""
@@ -243,11 +243,11 @@ class Consumer:
         try:
             yield
         except BaseException as error:
-            if session.unheard:
+            if session.abandoned:
                 await self._undo(session, error, others=bool(self._received or self._sent))
             raise
 
-    async def _deliver_or_undo(self, got: Got, session: Session, mover: Mover) -> bool:
+    async def _deliver_or_undo(self, got: Got, session: Session, mover: PoisonMover) -> bool:
         """As `_deliver`; what ends in an exception is backed out, since the caller has not been given the message."""
         others = len(self._received) > 1 or bool(self._sent)
         try:
@@ -263,10 +263,10 @@ class Consumer:
                     await session.settle(Settlement.BACKOUT)
                 except MQIError:  # a connection that cannot even back out is dead
                     await self._lasting.close()
-                session.unheard = False
+                session.abandoned = False
         self._forget_unit(f"A receive or a put that did not end took the unit of work along. {error}", others=others)
 
-    async def _deliver(self, got: Got, session: Session, mover: Mover) -> bool:
+    async def _deliver(self, got: Got, session: Session, mover: PoisonMover) -> bool:
         """Decide about a message that was backed out before: True delivers it, else it has been moved."""
         settings = await self._settings.get(session, session.generation)
         attributes = settings.attributes

@@ -11,7 +11,7 @@ import anyio.from_thread
 from mqflow.app.errors import DeliveryOverError
 from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.outgoing import Outgoing, Send, Wishes, outgoing, published
+from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published
 from mqflow.events import Decided
 from mqflow.runtime.listener.delivery import Delivery
 from mqflow.verbs import Put
@@ -38,7 +38,7 @@ class Context:
         """The backout decision taken before this delivery; None at the first delivery of a message."""
         return self._delivery.decision
 
-    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
         """Put a message in the unit of work of this delivery: it is there for others once the delivery is committed.
 
         `wishes` are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec ...
@@ -47,12 +47,12 @@ class Context:
         wishes.setdefault("codec", self._codec)
         return await self.send(outgoing(queue, payload, **wishes))
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[Wishes]) -> Put:
+    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[PutKeywords]) -> Put:
         """Publish on a topic in the unit of work of this delivery: subscriptions get it once the delivery is committed."""
         wishes.setdefault("codec", self._codec)
         return await self.send(published(topic, payload, retain=retain, **wishes))
 
-    def put_blocking(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
+    def put_blocking(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
         """As `put`, for a handler that is not async and so runs in a thread."""
         return anyio.from_thread.run(lambda: self.put(queue, payload, **wishes))
 

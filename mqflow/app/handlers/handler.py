@@ -36,12 +36,12 @@ class Handler:
         self.name: Final = f"{named.__module__}.{named.__qualname__}"
         #: The last part of it.
         self.short_name: Final[str] = named.__name__
-        if where is not None and any(map(inspect.iscoroutinefunction, _faces(where))):
+        if where is not None and any(map(inspect.iscoroutinefunction, _callables_of(where))):
             raise ConfigurationError(
                 f"{self.name}: `where` is async, and is asked as a plain function: it would always say yes."
             )
         self.where: Final = where
-        self.is_async: Final = any(map(inspect.iscoroutinefunction, _faces(function)))
+        self.is_async: Final = any(map(inspect.iscoroutinefunction, _callables_of(function)))
         wanted = _wanted(function, self.name)
         payload_type = wanted.payload_type
         #: The handler takes a whole unit: its payload is annotated `list[T]`.
@@ -92,8 +92,8 @@ class _Wanted:
 
 def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
     """Return what each parameter of the function wants."""
-    annotated = _faces(function)[-1]
-    if any(inspect.isgeneratorfunction(face) or inspect.isasyncgenfunction(face) for face in _faces(function)):
+    annotated = _callables_of(function)[-1]
+    if any(inspect.isgeneratorfunction(face) or inspect.isasyncgenfunction(face) for face in _callables_of(function)):
         raise ConfigurationError(f"{name} is a generator: nobody would run its body. A handler returns, it does not yield.")
     try:
         hints = get_type_hints(annotated, include_extras=True)
@@ -121,7 +121,7 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
     return wanted
 
 
-def _faces(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
+def _callables_of(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
     """Return what can say what a callable is: itself, without a `partial` around it; of an object, its `__call__` as well."""
     while isinstance(function, partial):
         function = function.func
@@ -130,7 +130,7 @@ def _faces(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
 
 def _named(function: Callable[..., Any]) -> Any:
     """Return what has a name: the function, or the class of an object that can be called."""
-    function = _faces(function)[0]
+    function = _callables_of(function)[0]
     return function if hasattr(function, "__qualname__") else type(function)
 
 

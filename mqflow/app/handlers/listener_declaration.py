@@ -31,7 +31,7 @@ from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerS
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
 
-__all__ = ("Listener", "ListenerOptions", "ListenerWishes", "Publisher")
+__all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher")
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
             raise ConfigurationError("strict_order means one message in flight: leave concurrency and unit_of_work at 1.")
 
 
-class ListenerWishes(TypedDict, total=False):
+class ListenerKeywords(TypedDict, total=False):
     """The fields of `ListenerOptions`, as keywords of `App.listener`."""
 
     concurrency: int

@@ -32,7 +32,7 @@ EXPIRY_TENTHS_MAX: Final = 999_999_999
 _PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
 
 
-class Wishes(TypedDict, total=False):
+class PutKeywords(TypedDict, total=False):
     """What may be said of a message that is put; what is not said, or None, is left to the queue's definition."""
 
     codec: Codec | None
@@ -74,7 +74,7 @@ Publish = Callable[[Outgoing, Send], Awaitable[Put]]
 """Publish middleware: look, change, call the next."""
 
 
-def outgoing(queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Outgoing:
+def outgoing(queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Outgoing:
     """Return the message to put.
 
     Raises `MQIError` before anything is put: 2013 for an expiry that is not positive, or shorter than the delay, 2046 for a
@@ -103,7 +103,7 @@ def outgoing(queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Outgoing:
     return Outgoing(queue=queue, descriptor=descriptor, body=body, properties=properties, delay_ms=delay_ms)
 
 
-def published(topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[Wishes]) -> Outgoing:
+def published(topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[PutKeywords]) -> Outgoing:
     """Return the publication to put. Raises as `outgoing`, and `MQIError` 2046 where it is retained and has a delay."""
     message = outgoing(topic, payload, **wishes)
     check_delay(message.delay_ms, message.descriptor, name=topic, retained=retain)

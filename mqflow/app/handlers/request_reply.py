@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mqflow.app.handlers.outgoing import EXPIRY_TENTHS_MAX, Outgoing
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED
 from mqflow.mqi.options import Feedback, GetOption, MessageType, OpenOption
-from mqflow.runtime.connection.lasting_session import LastingSession
+from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.verbs import GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
@@ -53,7 +53,7 @@ def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
     return replace(request, descriptor=replace(request.descriptor, expiry_tenths=tenths))
 
 
-async def first_reply(lasting: LastingSession, clock: Clock, timeout_s: float) -> Got | Unanswered:
+async def first_reply(lasting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered:
     """Return the reply: the first message that is no report; over an outage, on a reply queue of the same name.
 
     Reports come where replies do (q097680), when the request's descriptor asks for them. Raises the `MQIError` of a get.

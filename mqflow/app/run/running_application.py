@@ -18,7 +18,7 @@ from mqflow.app.handlers.consumer import Consumer
 from mqflow.app.handlers.listener_declaration import Listener
 from mqflow.app.handlers.message import Message
 from mqflow.app.handlers.middleware import around_put
-from mqflow.app.handlers.outgoing import Outgoing, Send, Wishes, outgoing, published, put_in_unit_of_work
+from mqflow.app.handlers.outgoing import Outgoing, PutKeywords, Send, outgoing, published, put_in_unit_of_work
 from mqflow.app.handlers.request_reply import Unanswered, answerable, first_reply, reply_queue
 from mqflow.app.run.decision_ledger import DecisionLedger, open_ledger
 from mqflow.events import ConnectionTried, Hook, InDoubt, Warned
@@ -29,8 +29,8 @@ from mqflow.policy.poison.disposition import Behaviour, Settlement
 from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.application import Runtime
 from mqflow.runtime.connection.in_delivery import in_delivery
-from mqflow.runtime.connection.lasting_session import LastingSession
 from mqflow.runtime.connection.loop_call import Handover
+from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mqflow.app.channels.table_queue_manager import Tried
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
 
-__all__ = ("Declared", "Running")
+__all__ = ("Declared", "RunningApplication")
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Declared(Struct, frozen=True, kw_only=True):
     dead_letter_handlers: "Sequence[DeadLetterRules]" = ()
 
 
-class Running:
+class RunningApplication:
     """What `App.running` gives."""
 
     def __init__(
@@ -131,8 +131,8 @@ class Running:
             queue_manager.tell = _teller(self._broadcast, self._runtime.supervisor)
         supervisor = self._runtime.supervisor
         # Who puts while it delivers waits for no connection, and so not behind somebody who does.
-        self._outside: Final = _Putting(LastingSession(supervisor, "puts outside of deliveries"))
-        self._inside: Final = _Putting(LastingSession(supervisor, "puts beside deliveries"))
+        self._outside: Final = _Putting(ReconnectingSession(supervisor, "puts outside of deliveries"))
+        self._inside: Final = _Putting(ReconnectingSession(supervisor, "puts beside deliveries"))
         supervisor.rests(self._let_go)
 
     @asynccontextmanager
@@ -163,12 +163,12 @@ class Running:
         """Whether handlers, or services beside them, had to be cancelled before they had finished."""
         return self._runtime.cut_off
 
-    async def put(self, queue: str, payload: Any, **wishes: Unpack[Wishes]) -> Put:
+    async def put(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
         """As `App.put`."""
         wishes.setdefault("codec", self._declared.codec)
         return await self._put(outgoing(queue, payload, **wishes))
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool, **wishes: Unpack[Wishes]) -> Put:
+    async def publish(self, topic: str, payload: Any, *, retain: bool, **wishes: Unpack[PutKeywords]) -> Put:
         """As `App.publish`."""
         wishes.setdefault("codec", self._declared.codec)
         return await self._put(published(topic, payload, retain=retain, **wishes))
@@ -215,9 +215,9 @@ class Running:
                 )
         return put
 
-    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Unpack[Wishes]) -> T:
+    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Unpack[PutKeywords]) -> T:
         """As `App.request`."""
-        lasting = LastingSession(self._runtime.supervisor, f"request to {queue}")
+        lasting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
         try:
             replies = await reply_queue(await lasting.get())
             wishes.setdefault("codec", self._declared.codec)
@@ -304,12 +304,12 @@ class Running:
 class _Putting:
     """A session for puts in units of work of their own, and whose turn it is."""
 
-    def __init__(self, lasting: LastingSession) -> None:
+    def __init__(self, lasting: ReconnectingSession) -> None:
         self.lasting: Final = lasting
         self.turn: Final = anyio.Lock()
 
 
-async def _recover(lasting: LastingSession, session: Session, error: MQIError) -> None:
+async def _recover(lasting: ReconnectingSession, session: Session, error: MQIError) -> None:
     """Leave a session that can be used again, or none."""
     if await lasting.lose(error):
         return

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import anyio
 
-from mqflow.app.run.running_application import Running
+from mqflow.app.run.running_application import RunningApplication
 from mqflow.runtime.watchdog import Watchdog
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
@@ -36,7 +36,7 @@ def threads_left() -> bool:
 
 
 async def run_until_signal(
-    run: Callable[[], AbstractAsyncContextManager[Running]],
+    run: Callable[[], AbstractAsyncContextManager[RunningApplication]],
     stop: Callable[[], None],
     until: Callable[[], Awaitable[None]] | None = None,
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
@@ -70,7 +70,7 @@ class _Told:
         #: Around the whole run.
         self.scope: Final = anyio.CancelScope()
         #: None while it starts.
-        self.running: Running | None = None
+        self.running: RunningApplication | None = None
         self._stop: Final = stop
 
     @property

@@ -31,11 +31,11 @@ def run(queue: str, queue_manager: str, rules: Path | None, url: str | None, **o
     that --url leads to. Every error of the table is listed, and then nothing is touched. The report goes to stdout. The exit
     code is runmqdlq's: 0, or the last two digits of the AMQ message that ended it, read as a hexadecimal number.
     """
-    from mqflow.cli.dead_letters.run import Wishes, run_handler  # noqa: PLC0415 - only who runs one pays
+    from mqflow.cli.dead_letters.run import DlqOptions, run_handler  # noqa: PLC0415 - only who runs one pays
 
     if options["reloads"] and rules is None:
         raise click.UsageError("--reload needs --rules FILE: what came on stdin cannot change.")
-    wishes = Wishes(
+    wishes = DlqOptions(
         queue=queue.strip(),
         # A name of blanks is the queue manager's own dead-letter queue, whatever INPUTQ says.
         dead_letter_queue=bool(queue) and not queue.strip(),

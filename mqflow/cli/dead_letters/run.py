@@ -39,7 +39,7 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Connection, InlineQueueManager, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
 
-__all__ = ("EndedError", "Wishes", "exit_code_of", "read_table", "run_handler", "tell_problems")
+__all__ = ("DlqOptions", "EndedError", "exit_code_of", "read_table", "run_handler", "tell_problems")
 
 _STARTED: Final = 8708
 _ENDING: Final = 8709
@@ -55,7 +55,7 @@ _LOOK_AT_FILE_EVERY_S: Final = 1.0
 _LOOK_AT_SIGNALS_EVERY_S: Final = 0.1
 
 
-class Wishes(Struct, frozen=True, kw_only=True):
+class DlqOptions(Struct, frozen=True, kw_only=True):
     """What was typed."""
 
     queue: str
@@ -82,7 +82,7 @@ def exit_code_of(number: int) -> int:
     return int(str(number)[-2:], 16)
 
 
-def run_handler(wishes: Wishes) -> int:
+def run_handler(wishes: DlqOptions) -> int:
     """Handle messages until the end; return the exit code."""
     password = sys.stdin.buffer.readline().decode().rstrip("\r\n") if wishes.user else ""
     if wishes.rules is None and sys.stdin.isatty():
@@ -122,7 +122,7 @@ def tell_problems(problems: tuple[Problem, ...]) -> None:
 
 
 @contextmanager
-def _connected(wishes: Wishes, table: RulesTable, password: str, stopping: list[int]) -> Iterator[Link]:
+def _connected(wishes: DlqOptions, table: RulesTable, password: str, stopping: list[int]) -> Iterator[Link]:
     """Give the connection. Raises `EndedError` where there is none to be had, or it is to another queue manager."""
     settings = load({"url": wishes.url})
     if wishes.user:
@@ -174,7 +174,7 @@ def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, u
         raise EndedError(_NOT_CONNECTED, str(error)) from error
 
 
-def _queue(wishes: Wishes, table: RulesTable, connection: Connection) -> str:
+def _queue(wishes: DlqOptions, table: RulesTable, connection: Connection) -> str:
     """Return the queue to handle: the argument, INPUTQ, or DEADQ of the queue manager."""
     named = "" if wishes.dead_letter_queue else wishes.queue or table.control.input_queue
     if named:
@@ -190,7 +190,7 @@ def _queue(wishes: Wishes, table: RulesTable, connection: Connection) -> str:
     return queue
 
 
-def _handle(wishes: Wishes, table: RulesTable, link: Link, stopping: list[int]) -> None:
+def _handle(wishes: DlqOptions, table: RulesTable, link: Link, stopping: list[int]) -> None:
     queue = _queue(wishes, table, link.connection)
     report = _Report()
     handler = DeadLetterHandler(

@@ -16,7 +16,7 @@ from mqflow.embedded.calls.object_records import records
 from mqflow.embedded.calls.settle import make_durable
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import ADMINISTRATORS
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted
 from mqflow.embedded.state.users import USER_CHARS
 from mqflow.embedded.storage.store import Change
@@ -46,21 +46,21 @@ def stored_name(record: AuthorityRecord) -> str:
 class AuthorityDefinitions:
     """`AuthorityAdministration` of one queue manager."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, state: QueueManagerState) -> None:
+        self._state = state
 
     def records(self) -> tuple[AuthorityRecord, ...]:
         """All records, by kind of object, profile and entity."""
-        with self._machine.lock:
-            return tuple(sorted(records(self._machine, AuthorityRecord).values(), key=lambda record: record.key))
+        with self._state.lock:
+            return tuple(sorted(records(self._state, AuthorityRecord).values(), key=lambda record: record.key))
 
     def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
         """What a user, with its groups, or a group alone may do with an object."""
-        machine = self._machine
-        with machine.lock:
+        state = self._state
+        with state.lock:
             if not group:
-                return machine.authorities.held(entity, kind, name)
-            return granted(records(machine, AuthorityRecord).values(), kind, name, user="", groups=(entity,))
+                return state.authorities.held(entity, kind, name)
+            return granted(records(state, AuthorityRecord).values(), kind, name, user="", groups=(entity,))
 
     def set(
         self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
@@ -70,61 +70,61 @@ class AuthorityDefinitions:
         The first record of a queue manager turns the checks on, and brings the record of the administrators with it.
         """
         wanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
-        carry_out(self._machine, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
+        carry_out(self._state, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
         """Delete a record; 2085 where there is none."""
         unwanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
-        carry_out(self._machine, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
+        carry_out(self._state, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
 
     def refresh(self) -> None:
         """Ask the system again who is in which group."""
-        with self._machine.lock:
-            self._machine.authorities.refresh()
+        with self._state.lock:
+            self._state.authorities.refresh()
 
     def _set(self, wanted: AuthorityRecord, add: frozenset[Authority], remove: frozenset[Authority]) -> Callable[[], None]:
-        machine = self._machine
-        wanted = _checked(machine, wanted, add)
-        kept = records(machine, AuthorityRecord)
+        state = self._state
+        wanted = _checked(state, wanted, add)
+        kept = records(state, AuthorityRecord)
         before = kept.get(stored_name(wanted), wanted)
         changed: dict[str, AuthorityRecord | None] = {}
         if not kept:
             changed[stored_name(_THE_ADMINISTRATORS)] = _THE_ADMINISTRATORS
         changed[stored_name(wanted)] = replace(before, authorities=(before.authorities | add) - remove)
-        return _store(machine, changed)
+        return _store(state, changed)
 
     def _delete(self, unwanted: AuthorityRecord) -> Callable[[], None]:
-        unwanted = _named(self._machine, unwanted)
-        if stored_name(unwanted) not in records(self._machine, AuthorityRecord):
+        unwanted = _named(self._state, unwanted)
+        if stored_name(unwanted) not in records(self._state, AuthorityRecord):
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no authority record {stored_name(unwanted)}")
-        return _store(self._machine, {stored_name(unwanted): None})
+        return _store(self._state, {stored_name(unwanted): None})
 
 
-def end_authorities(machine: Machine, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
+def end_authorities(state: QueueManagerState, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
     """Take, in memory, the records of exactly this object away; return the changes to store, and how to undo it."""
-    kept = records(machine, AuthorityRecord).values()
+    kept = records(state, AuthorityRecord).values()
     ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
-    return [deleted(each, AuthorityRecord) for each in ended], _change(machine, ended)
+    return [deleted(each, AuthorityRecord) for each in ended], _change(state, ended)
 
 
-def give_to_creator(machine: Machine, queue: str, user: str) -> list[Change]:
+def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Change]:
     """Give, in memory, everything on a permanent dynamic queue to the user that made it; return the changes to store."""
-    if machine.authorities.administers(user):
+    if state.authorities.administers(user):
         return []
     record = AuthorityRecord(kind=Kind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)
-    _change(machine, {stored_name(record): record})
+    _change(state, {stored_name(record): record})
     return [defined(stored_name(record), record)]
 
 
-def _store(machine: Machine, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
-    undo = _change(machine, changed)
+def _store(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
+    undo = _change(state, changed)
     changes = [deleted(name, AuthorityRecord) if each is None else defined(name, each) for name, each in changed.items()]
-    return make_durable(machine, changes, undo)
+    return make_durable(state, changes, undo)
 
 
-def _change(machine: Machine, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
+def _change(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
     """Change records in memory, None deleting one; return what puts them back."""
-    kept = records(machine, AuthorityRecord)
+    kept = records(state, AuthorityRecord)
     before = {name: kept.get(name) for name in changed}
 
     def lay(wanted: Mapping[str, AuthorityRecord | None]) -> None:
@@ -133,24 +133,24 @@ def _change(machine: Machine, changed: Mapping[str, AuthorityRecord | None]) -> 
                 kept[name] = record
             else:
                 kept.pop(name, None)
-        machine.authorities.forget()
+        state.authorities.forget()
 
     lay(changed)
     return partial(lay, before)
 
 
-def _named(machine: Machine, record: AuthorityRecord) -> AuthorityRecord:
+def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
     """Return the record with the profile it has: of the queue manager there is one, by whatever name."""
     if record.kind is not Kind.QMGR:
         return record
-    if record.profile not in {"", QUEUE_MANAGER_PROFILE, machine.name}:
-        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {machine.name}; leave PROFILE out with OBJTYPE(QMGR)")
+    if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:
+        raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {state.name}; leave PROFILE out with OBJTYPE(QMGR)")
     return replace(record, profile=QUEUE_MANAGER_PROFILE)
 
 
-def _checked(machine: Machine, record: AuthorityRecord, add: frozenset[Authority]) -> AuthorityRecord:
+def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[Authority]) -> AuthorityRecord:
     """Return the record under its profile. Refuses with 2085 or 2152 its profile, with 2035 an entity that nobody can be."""
-    record = _named(machine, record)
+    record = _named(state, record)
     kind, profile = record.kind, record.profile
     longest = _GROUP_CHARS if record.group else USER_CHARS
     if not 0 < len(record.entity) <= longest:
@@ -160,7 +160,7 @@ def _checked(machine: Machine, record: AuthorityRecord, add: frozenset[Authority
     if (Authority.CRT in add) != (profile == CLASS_PROFILE and bool(add)):
         raise Refusal(Reason.OPTIONS_ERROR, f"CRT, and nothing else, is given on PROFILE('{CLASS_PROFILE}')")
     named = None if is_generic(profile) or profile == CLASS_PROFILE else profile
-    if named is not None and not _exists(machine, kind, named):
+    if named is not None and not _exists(state, kind, named):
         raise Refusal(
             Reason.UNKNOWN_OBJECT_NAME, f"There is no {kind.lower()} {named} yet: a profile for later ones is generic"
         )
@@ -171,8 +171,8 @@ def _of(record: AuthorityRecord) -> str:
     return "group" if record.group else "user (a principal)"
 
 
-def _exists(machine: Machine, kind: Kind, name: str) -> bool:
+def _exists(state: QueueManagerState, kind: Kind, name: str) -> bool:
     """Whether there is the object; of the kinds that this queue manager has not, all are taken to be there."""
     if kind is Kind.QUEUE:
-        return name in machine.queues
-    return name in records(machine, TopicAttributes) if kind is Kind.TOPIC else True
+        return name in state.queues
+    return name in records(state, TopicAttributes) if kind is Kind.TOPIC else True

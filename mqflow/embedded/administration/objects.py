@@ -18,7 +18,7 @@ from mqflow.embedded.calls.settle import make_durable
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_kind, is_client, key_of
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.authorities import Kind
 from mqflow.mqi.names import is_object_name
@@ -33,22 +33,22 @@ __all__ = ("ObjectDefinitions",)
 class ObjectDefinitions:
     """`ObjectAdministration` of one queue manager."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, state: QueueManagerState) -> None:
+        self._state = state
 
     def all(self, noun: Noun) -> tuple[DefinedObject, ...]:
         """All objects of a kind, by name."""
-        with self._machine.lock:
-            return tuple(found for _, found in sorted(records(self._machine, DEFINED_KINDS[noun].record).items()))
+        with self._state.lock:
+            return tuple(found for _, found in sorted(records(self._state, DEFINED_KINDS[noun].record).items()))
 
     def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
         """Define an object; 2100 where the name is taken, unless `replace` and the type is the same."""
         noun = defined_kind(attributes).noun
-        carry_out(self._machine, f"DEFINE {noun}", attributes.name, lambda: self._define(attributes, replacing=replace))
+        carry_out(self._state, f"DEFINE {noun}", attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
         """Change fields of an object; 2085 where there is none. `client`: a client-connection channel."""
-        carry_out(self._machine, f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
+        carry_out(self._state, f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
         """Delete an object and the authority records of exactly its name; 2085 where there is none."""
@@ -57,18 +57,18 @@ class ObjectDefinitions:
             found = self._known(noun, name, client=client)
             return self._delete(key_of(name, client=client), found, Kind.CLNTCONN if client else Kind(noun))
 
-        carry_out(self._machine, f"DELETE {noun}", name, begin)
+        carry_out(self._state, f"DELETE {noun}", name, begin)
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
         """Who is connected, in order of identifier; the queue manager's own command server among them."""
-        with self._machine.lock:
-            users = dict.fromkeys(self._machine.connections, False)
-            own = dict.fromkeys(self._machine.system_connections, True)
+        with self._state.lock:
+            users = dict.fromkeys(self._state.connections, False)
+            own = dict.fromkeys(self._state.system_connections, True)
             found = [_status(connection, system=system) for connection, system in (users | own).items()]
         return tuple(sorted(found, key=lambda status: status.identifier))
 
     def _known(self, noun: Noun, name: str, *, client: bool) -> DefinedObject:
-        found = records(self._machine, DEFINED_KINDS[noun].record).get(key_of(name, client=client))
+        found = records(self._state, DEFINED_KINDS[noun].record).get(key_of(name, client=client))
         if found is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         return found
@@ -78,7 +78,7 @@ class ObjectDefinitions:
         if not is_object_name(attributes.name) or len(attributes.name) > kind.name_chars_max:
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{attributes.name!r} is no name of up to {kind.name_chars_max} characters")
         key = key_of(attributes.name, client=is_client(attributes))
-        known = records(self._machine, kind.record).get(key)
+        known = records(self._state, kind.record).get(key)
         if known is not None:
             if not replacing:
                 raise Refusal(Reason.OBJECT_ALREADY_EXISTS)
@@ -96,19 +96,19 @@ class ObjectDefinitions:
         return self._keep(key_of(known.name, client=is_client(known)), _changed(known, changes))
 
     def _delete(self, key: str, found: DefinedObject, kind: Kind) -> Callable[[], None]:
-        machine, kept = self._machine, records(self._machine, type(found))
-        ended, restore = end_authorities(machine, kind, found.name)
+        state, kept = self._state, records(self._state, type(found))
+        ended, restore = end_authorities(state, kind, found.name)
         del kept[key]
 
         def undo() -> None:
             kept[key] = found
             restore()
 
-        return make_durable(machine, (deleted(key, type(found)), *ended), undo)
+        return make_durable(state, (deleted(key, type(found)), *ended), undo)
 
     def _keep(self, key: str, attributes: DefinedObject) -> Callable[[], None]:
-        date, time = self._machine.now_as_text()
-        return define_object(self._machine, key, replace(attributes, alteration_date=date, alteration_time=time))
+        date, time = self._state.now_as_text()
+        return define_object(self._state, key, replace(attributes, alteration_date=date, alteration_time=time))
 
 
 def _status(connection: "EmbeddedConnection", *, system: bool) -> ConnectionStatus:

@@ -30,7 +30,7 @@ from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue
 from mqflow.embedded.state.handle import INPUT, Definition, EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
 from mqflow.mqi.attributes.queue import (
@@ -61,10 +61,10 @@ def attributes_now(queue: LocalQueue | Definition) -> QueueAttributes:
     )
 
 
-def change_queue(machine: Machine, queue: LocalQueue | Definition, changes: Mapping[str, object]) -> Callable[[], None]:
+def change_queue(state: QueueManagerState, queue: LocalQueue | Definition, changes: Mapping[str, object]) -> Callable[[], None]:
     """Change the fields in memory and wake who waits there; the function returned waits until the change is durable."""
     before = queue.attributes
-    queue.attributes = machine.dated(_changed(before, changes))
+    queue.attributes = state.dated(_changed(before, changes))
 
     def undo() -> None:
         queue.attributes = before
@@ -72,7 +72,7 @@ def change_queue(machine: Machine, queue: LocalQueue | Definition, changes: Mapp
     _wake(queue)
     if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
         return _nothing  # the store knows nothing of it, and a restart must not bring it back
-    return make_durable(machine, (QueueDefined(queue.attributes),), undo)
+    return make_durable(state, (QueueDefined(queue.attributes),), undo)
 
 
 def _wake(queue: LocalQueue | Definition) -> None:
@@ -88,71 +88,71 @@ def _wake(queue: LocalQueue | Definition) -> None:
 class Definitions:
     """`Administration` of one queue manager."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, state: QueueManagerState) -> None:
+        self._state = state
 
     @property
     def authorities(self) -> AuthorityDefinitions:
         """Who may do what."""
-        return AuthorityDefinitions(self._machine)
+        return AuthorityDefinitions(self._state)
 
     @property
     def publishing(self) -> TopicDefinitions:
         """Topics and subscriptions."""
-        return TopicDefinitions(self._machine, self._machine.authorities.owner)
+        return TopicDefinitions(self._state, self._state.authorities.owner)
 
     @property
     def queue_manager(self) -> QueueManagerAttributes:
         """The queue manager's attributes."""
-        return self._machine.attributes
+        return self._state.attributes
 
     def queues(self) -> tuple[QueueAttributes, ...]:
         """All queues, of every kind, by name; depth and open counts as they are now."""
-        with self._machine.lock:
-            return tuple(attributes_now(self._machine.queues[name]) for name in sorted(self._machine.queues))
+        with self._state.lock:
+            return tuple(attributes_now(self._state.queues[name]) for name in sorted(self._state.queues))
 
     def queue(self, name: str) -> QueueAttributes | None:
         """The queue of that name, or None."""
-        with self._machine.lock:
-            found = self._machine.queues.get(name)
+        with self._state.lock:
+            found = self._state.queues.get(name)
             return None if found is None else attributes_now(found)
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
         """Define a queue; 2100 where the name is taken, unless `replace` and the kind is the same."""
-        carry_out(self._machine, "DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
+        carry_out(self._state, "DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
         """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
-        carry_out(self._machine, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
+        carry_out(self._state, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
         """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`, or uncommitted ones."""
         begin = partial(self._delete, purge=purge, keep_authorities=keep_authorities)
-        carry_out(self._machine, "DELETE", name, lambda: begin(self._known(name)))
+        carry_out(self._state, "DELETE", name, lambda: begin(self._known(name)))
 
     def clear(self, name: str) -> None:
         """Take every message off a local queue; 2042 while it is open or has uncommitted messages."""
-        carry_out(self._machine, "CLEAR", name, lambda: self._clear(self._local(name)))
+        carry_out(self._state, "CLEAR", name, lambda: self._clear(self._local(name)))
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
         """Change fields of the queue manager."""
-        carry_out(self._machine, "ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
+        carry_out(self._state, "ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
 
     def queue_status(self, name: str) -> QueueStatus:
         """How a local queue stands; 2085 where there is none."""
         try:
-            with self._machine.lock:
-                return _status(self._machine, self._local(name))
+            with self._state.lock:
+                return _status(self._state, self._local(name))
         except Refusal as refusal:
-            raise refusal.on("DISPLAY QSTATUS", name, self._machine.name) from None
+            raise refusal.on("DISPLAY QSTATUS", name, self._state.name) from None
 
     @property
     def objects(self) -> ObjectDefinitions:
         """Objects that are no queues, and connections."""
-        return ObjectDefinitions(self._machine)
+        return ObjectDefinitions(self._state)
 
     def _known(self, name: str) -> LocalQueue | Definition:
-        found = self._machine.queues.get(name)
+        found = self._state.queues.get(name)
         if found is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         return found
@@ -164,14 +164,14 @@ class Definitions:
         return found
 
     def _define(self, attributes: QueueAttributes, *, replacing: bool) -> Callable[[], None]:
-        machine, name = self._machine, attributes.name
+        state, name = self._state, attributes.name
         if not is_object_name(name):
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
         defined = _as_defined(attributes)
-        known = machine.queues.get(name)
+        known = state.queues.get(name)
         if known is None:
-            made = machine.define(machine.dated(defined))
-            return make_durable(machine, (QueueDefined(made.attributes),), lambda: _drop(machine, name))
+            made = state.define(state.dated(defined))
+            return make_durable(state, (QueueDefined(made.attributes),), lambda: _drop(state, name))
         if not replacing or known.attributes.kind != defined.kind:
             raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
         changes = {field: value for field, value in asdict(defined).items() if field not in _KEPT}
@@ -186,7 +186,7 @@ class Definitions:
                 raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {matters} would change under those who opened it")
             _changed(queue.attributes, changes)  # what cannot be carried out must not end what others have open
             queue.changes += 1
-        return change_queue(self._machine, queue, changes)
+        return change_queue(self._state, queue, changes)
 
     def _delete(self, queue: LocalQueue | Definition, *, purge: bool, keep_authorities: bool) -> Callable[[], None]:
         if queue.handles:
@@ -196,28 +196,28 @@ class Definitions:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
             if queue.messages and not purge:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
-        return delete_queue(self._machine, queue, keep_authorities=keep_authorities)
+        return delete_queue(self._state, queue, keep_authorities=keep_authorities)
 
     def _clear(self, queue: LocalQueue) -> Callable[[], None]:
         if queue.handles or queue.uncommitted:
             raise Refusal(
                 Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
             )
-        machine, messages = self._machine, queue.clear()
+        state, messages = self._state, queue.clear()
         for message in messages:
-            machine.bodies.gone(message)
+            state.bodies.gone(message)
         change = QueueCleared(queue.name, stored_serials(queue, messages))
-        return make_durable(machine, (change,), lambda: bring_back(machine, queue, messages))
+        return make_durable(state, (change,), lambda: bring_back(state, queue, messages))
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
-        machine, before = self._machine, self._machine.attributes
-        date, time = machine.now_as_text()
-        machine.attributes = _changed(before, {**changes, "alteration_date": date, "alteration_time": time})
+        state, before = self._state, self._state.attributes
+        date, time = state.now_as_text()
+        state.attributes = _changed(before, {**changes, "alteration_date": date, "alteration_time": time})
 
         def undo() -> None:
-            machine.attributes = before
+            state.attributes = before
 
-        return make_durable(machine, (QueueManagerDefined(machine.attributes),), undo)
+        return make_durable(state, (QueueManagerDefined(state.attributes),), undo)
 
 
 _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
@@ -251,8 +251,8 @@ def _nothing() -> None:
     """Nothing to wait for."""
 
 
-def _drop(machine: Machine, name: str) -> None:
-    del machine.queues[name]
+def _drop(state: QueueManagerState, name: str) -> None:
+    del state.queues[name]
 
 
 def _matters(queue: LocalQueue | Definition, changes: Mapping[str, object]) -> str:
@@ -268,17 +268,17 @@ def _matters(queue: LocalQueue | Definition, changes: Mapping[str, object]) -> s
     return "USAGE" if queue.handles and changes.get("usage", now.usage) != now.usage else ""
 
 
-def _status(machine: Machine, queue: LocalQueue) -> QueueStatus:
+def _status(state: QueueManagerState, queue: LocalQueue) -> QueueStatus:
     oldest = _oldest_put_at(queue)
-    put_date, put_time = _date_and_time(machine, queue.last_put_at)
-    get_date, get_time = _date_and_time(machine, queue.last_get_at)
+    put_date, put_time = _date_and_time(state, queue.last_put_at)
+    get_date, get_time = _date_and_time(state, queue.last_get_at)
     return QueueStatus(
         name=queue.name,
         depth=queue.depth,
         open_input_count=len(input_handles(queue)),
         open_output_count=len(output_handles(queue)),
         uncommitted=queue.uncommitted,
-        oldest_message_age_s=None if oldest is None else max(0, int(machine.clock.wall() - oldest)),
+        oldest_message_age_s=None if oldest is None else max(0, int(state.clock.wall() - oldest)),
         last_put_date=put_date,
         last_put_time=put_time,
         last_get_date=get_date,
@@ -294,8 +294,8 @@ def _oldest_put_at(queue: LocalQueue) -> float | None:
     return None if oldest is None else oldest.put_at
 
 
-def _date_and_time(machine: Machine, wall_s: float | None) -> tuple[str, str]:
-    return ("", "") if wall_s is None else machine.as_text(wall_s)
+def _date_and_time(state: QueueManagerState, wall_s: float | None) -> tuple[str, str]:
+    return ("", "") if wall_s is None else state.as_text(wall_s)
 
 
 def _handle_status(handle: EmbeddedHandle) -> HandleStatus:

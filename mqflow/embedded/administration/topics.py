@@ -21,7 +21,7 @@ from mqflow.embedded.calls.settle import commit_alone, make_durable, undone_wher
 from mqflow.embedded.calls.subscribe import enter, expires_at, new_subscription, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.handle import Definition
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
 from mqflow.embedded.state.subscription_index import Subscription
 from mqflow.embedded.state.unit_of_work import UnitOfWork
@@ -49,14 +49,14 @@ _NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "s
 class TopicDefinitions:
     """`TopicAdministration` of one queue manager; `user` is whose subscriptions it defines."""
 
-    def __init__(self, machine: Machine, user: str) -> None:
-        self._machine = machine
+    def __init__(self, state: QueueManagerState, user: str) -> None:
+        self._state = state
         self._user = user
 
     def topics(self) -> tuple[TopicAttributes, ...]:
         """All topic objects, by name."""
-        with self._machine.lock:
-            return tuple(found for _, found in sorted(records(self._machine, TopicAttributes).items()))
+        with self._state.lock:
+            return tuple(found for _, found in sorted(records(self._state, TopicAttributes).items()))
 
     def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
         """Define a topic object; 2100 where the name is taken unless `replace`, 2425 where another has its topic string."""
@@ -72,18 +72,18 @@ class TopicDefinitions:
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
         """How every topic stands that has an object, a subscription or something retained, by topic string."""
-        machine = self._machine
-        with machine.lock:
+        state = self._state
+        with state.lock:
             counts: dict[str, int] = {}
-            for subscription in machine.subscriptions:
+            for subscription in state.subscriptions:
                 topic = subscription.attributes.topic_string
                 counts[topic] = counts.get(topic, 0) + 1
-            retained = records(machine, RetainedPublication)
-            objects = {found.topic_string for found in records(machine, TopicAttributes).values()}
+            retained = records(state, RetainedPublication)
+            objects = {found.topic_string for found in records(state, TopicAttributes).values()}
             return tuple(
                 TopicStatus(
                     topic_string=topic,
-                    attributes=machine.topics.effective(topic),
+                    attributes=state.topics.effective(topic),
                     subscription_count=counts.get(topic, 0),
                     retained=topic in retained,
                 )
@@ -97,19 +97,19 @@ class TopicDefinitions:
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
         """All subscriptions, by name."""
-        with self._machine.lock:
+        with self._state.lock:
             found = [
                 SubscriptionStatus(
                     attributes=subscription.attributes,
                     connection=subscription.holder.connection.identifier if subscription.holder else "",
                 )
-                for subscription in self._machine.subscriptions
+                for subscription in self._state.subscriptions
             ]
         return tuple(sorted(found, key=lambda status: status.attributes.name))
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
         """Define an administrative subscription by values of the table; 2432 where the name is taken unless `replace`."""
-        if replace and self._machine.subscriptions.get(name) is not None:
+        if replace and self._state.subscriptions.get(name) is not None:
             self.alter_subscription(name, values)
         else:
             self._done("DEFINE SUB", name, lambda: self._define_subscription(name, values))
@@ -124,14 +124,14 @@ class TopicDefinitions:
 
     def _done(self, command: str, name: str, begin: Callable[[], Wait]) -> None:
         try:
-            carry_out(self._machine, command, name, begin)
+            carry_out(self._state, command, name, begin)
         finally:
-            with self._machine.lock:  # also after what was taken back
-                self._machine.topics.changed()
+            with self._state.lock:  # also after what was taken back
+                self._state.topics.changed()
 
     def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Wait:
-        machine, name = self._machine, attributes.name
-        known = records(machine, TopicAttributes).get(name)
+        state, name = self._state, attributes.name
+        known = records(state, TopicAttributes).get(name)
         if known is not None and not replacing:
             raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is the topic {known.topic_string}")
         if known is not None and attributes.topic_string != known.topic_string:
@@ -140,7 +140,7 @@ class TopicDefinitions:
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
         if known is None and not is_topic_string(attributes.topic_string):
             raise Refusal(Reason.TOPIC_STRING_ERROR, "TOPICSTR is needed: 1 to 10240 characters")
-        other = machine.topics.at(attributes.topic_string)
+        other = state.topics.at(attributes.topic_string)
         if other is not None and other.name != name:
             raise Refusal(Reason.TOPIC_STRING_ERROR, f"Topic object {other.name} has the topic string {other.topic_string}")
         return self._keep(_checked(attributes, asdict(attributes)))
@@ -155,28 +155,28 @@ class TopicDefinitions:
         self._topic(name)
         if name == BASE_TOPIC:
             raise Refusal(Reason.OBJECT_IN_USE, "It is the base of the topic tree")
-        machine, kept = self._machine, records(self._machine, TopicAttributes)
-        ended, restore = end_authorities(machine, Kind.TOPIC, name)
+        state, kept = self._state, records(self._state, TopicAttributes)
+        ended, restore = end_authorities(state, Kind.TOPIC, name)
         found = kept.pop(name)
 
         def undo() -> None:
             kept[name] = found
             restore()
 
-        return make_durable(machine, (deleted(name, TopicAttributes), *ended), undo)
+        return make_durable(state, (deleted(name, TopicAttributes), *ended), undo)
 
     def _topic(self, name: str) -> TopicAttributes:
-        known = records(self._machine, TopicAttributes).get(name)
+        known = records(self._state, TopicAttributes).get(name)
         if known is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         return known
 
     def _keep(self, attributes: TopicAttributes) -> Wait:
-        date, time = self._machine.now_as_text()
-        return define_object(self._machine, attributes.name, replace(attributes, alteration_date=date, alteration_time=time))
+        date, time = self._state.now_as_text()
+        return define_object(self._state, attributes.name, replace(attributes, alteration_date=date, alteration_time=time))
 
     def _clear(self, topic_string: str) -> Wait:
-        kept = records(self._machine, RetainedPublication)
+        kept = records(self._state, RetainedPublication)
         before = kept.get(topic_string)
         if before is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "Nothing is retained on this topic")
@@ -184,57 +184,57 @@ class TopicDefinitions:
         def undo() -> None:
             kept[topic_string] = before
 
-        return make_durable(self._machine, clear_retained(self._machine, topic_string), undo)
+        return make_durable(self._state, clear_retained(self._state, topic_string), undo)
 
     def _subscription(self, name: str) -> Subscription:
-        found = self._machine.subscriptions.get(name)
+        found = self._state.subscriptions.get(name)
         if found is None:
             raise Refusal(Reason.NO_SUBSCRIPTION)
         return found
 
     def _define_subscription(self, name: str, values: Mapping[str, Any]) -> Wait:
-        machine = self._machine
+        state = self._state
         if not name:
             raise Refusal(Reason.SUB_NAME_ERROR)
-        if machine.subscriptions.get(name) is not None:
+        if state.subscriptions.get(name) is not None:
             raise Refusal(Reason.SUB_ALREADY_EXISTS)
         plain = SubscriptionAttributes(
             name=name,
-            identifier=machine.identifiers.identifier(),
+            identifier=state.identifiers.identifier(),
             topic_string="",
             kind=ADMINISTRATIVE,
             options=_ADMINISTRATIVE,
             user=self._user,
         )
         wanted = _with(plain, values)
-        topic = topic_string_of(machine, wanted.topic_object, wanted.topic_string)
+        topic = topic_string_of(state, wanted.topic_object, wanted.topic_string)
         wanted = replace(wanted, topic_string=topic)
         check_selection(wanted.selection)
         if wanted.managed:
-            model = machine.topics.effective(topic).durable_model
-            wanted = replace(wanted, destination=managed_queue(machine, model, durable=True, user=wanted.user))
+            model = state.topics.effective(topic).durable_model
+            wanted = replace(wanted, destination=managed_queue(state, model, durable=True, user=wanted.user))
         elif not wanted.destination:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "DEST is needed, unless DESTCLAS(MANAGED)")
-        elif isinstance(found := machine.queues.get(wanted.destination), Definition) and not found.attributes.target:
+        elif isinstance(found := state.queues.get(wanted.destination), Definition) and not found.attributes.target:
             raise Refusal(Reason.Q_TYPE_ERROR, f"DEST {wanted.destination} is a model")
         try:
-            subscription, retained = new_subscription(machine, wanted)
+            subscription, retained = new_subscription(state, wanted)
         except Refusal:
             if wanted.managed:
-                drop_managed(machine, wanted.destination)
+                drop_managed(state, wanted.destination)
             raise
-        return _with_retained(machine, subscription, enter(machine, subscription), retained)
+        return _with_retained(state, subscription, enter(state, subscription), retained)
 
     def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Wait:
-        machine, before = self._machine, subscription.attributes
-        values = _without_its_topic(machine, before, values)
+        state, before = self._state, subscription.attributes
+        values = _without_its_topic(state, before, values)
         altered = _with(before, values)
         for field in _NOT_ALTERABLE:
             if field in values and _with(before, {field: values[field]}) != before:
                 raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"{field.replace('_', ' ')} of a subscription cannot be altered")
-        date, time = machine.now_as_text()
+        date, time = state.now_as_text()
         if "expiry_tenths" in values:  # what is left of it begins anew
-            altered = replace(altered, expires_at=expires_at(machine, altered.expiry_tenths))
+            altered = replace(altered, expires_at=expires_at(state, altered.expiry_tenths))
         subscription.attributes = replace(altered, alteration_date=date, alteration_time=time)
         if not before.durable:
             return lambda: None
@@ -242,32 +242,32 @@ class TopicDefinitions:
         def undo() -> None:
             subscription.attributes = before
 
-        return undone_where_refused(machine, define_object(machine, before.name, subscription.attributes), undo)
+        return undone_where_refused(state, define_object(state, before.name, subscription.attributes), undo)
 
     def _delete_subscription(self, subscription: Subscription) -> Wait:
         if subscription.holder is not None:
             raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{subscription.holder.connection.application_name} holds it")
-        return remove_subscription(self._machine, subscription) or (lambda: None)
+        return remove_subscription(self._state, subscription) or (lambda: None)
 
 
-def _without_its_topic(machine: Machine, known: SubscriptionAttributes, values: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_its_topic(state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the values without the topic, where that is the one it has: said by an object, a string, or both."""
     said = values.get("topic_object", ""), values.get("topic_string", "")
-    if not any(said) or topic_string_of(machine, *said) != known.topic_string:
+    if not any(said) or topic_string_of(state, *said) != known.topic_string:
         return values
     return {field: value for field, value in values.items() if field not in {"topic_object", "topic_string"}}
 
 
-def _with_retained(machine: Machine, subscription: Subscription, wait: Wait, retained: UnitOfWork) -> Wait:
+def _with_retained(state: QueueManagerState, subscription: Subscription, wait: Wait, retained: UnitOfWork) -> Wait:
     """Return what waits for the subscription and delivers what is retained for it; with no room for that there is none."""
 
     def wait_for_both() -> None:
         wait()
         try:
-            commit_alone(machine, retained)
+            commit_alone(state, retained)
         except MQIError as error:
-            with machine.lock:
-                undone = remove_subscription(machine, subscription)
+            with state.lock:
+                undone = remove_subscription(state, subscription)
             if undone is not None:
                 undone()
             raise Refusal(error.reason, error.detail) from error

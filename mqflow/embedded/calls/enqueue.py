@@ -10,7 +10,7 @@ from mqflow.embedded.calls.settle import release
 from mqflow.embedded.calls.wait import told
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import STAGING_QUEUE, order_priority
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -23,13 +23,13 @@ _FIFO: Final = 1
 _PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
-def check_room(machine: Machine, queue: LocalQueue, body_bytes: int) -> None:
+def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> None:
     """Refuse what is too long for the queue (2030) or the queue manager (2031), and anything on a full queue (2053)."""
     attributes = queue.attributes
     if body_bytes > attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q, f"{body_bytes} bytes; MAXMSGL is {attributes.max_message_bytes}")
-    if body_bytes > machine.attributes.max_message_bytes:
-        raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{body_bytes} bytes; MAXMSGL is {machine.attributes.max_message_bytes}")
+    if body_bytes > state.attributes.max_message_bytes:
+        raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{body_bytes} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
     if len(queue.messages) + queue.uncommitted >= attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {attributes.max_depth}")
 
@@ -41,20 +41,25 @@ def check_persistence(queue: LocalQueue, persistence: int) -> None:
 
 
 def place(
-    machine: Machine, unit: UnitOfWork | None, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes, now_s: float
+    state: QueueManagerState,
+    unit: UnitOfWork | None,
+    queue: LocalQueue,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    now_s: float,
 ) -> QueuedMessage:
     """Put the message into the unit of work, or without one onto the queue. Its place is that of its arrival, which is now.
 
     One that `must_be_durable` needs a unit of work.
     """
     attributes = queue.attributes
-    serial = machine.serial()
+    serial = state.serial()
     # The ordering in force when the message arrives decides; later ALTERs move nothing (IBM q103300).
     by_priority = attributes.message_delivery_sequence != _FIFO
-    priority = min(descriptor.priority, machine.attributes.max_priority) if by_priority else attributes.default_priority
+    priority = min(descriptor.priority, state.attributes.max_priority) if by_priority else attributes.default_priority
     if attributes.name == STAGING_QUEUE:
-        priority = order_priority(descriptor, body, machine.clock, machine.steady_clock)
-        wakes, machine.when_staged = machine.when_staged, []
+        priority = order_priority(descriptor, body, state.clock, state.steady_clock)
+        wakes, state.when_staged = state.when_staged, []
         for wake in wakes:
             told(wake)
     tenths = descriptor.expiry_tenths
@@ -76,6 +81,6 @@ def place(
     return message
 
 
-def must_be_durable(machine: Machine, descriptor: MessageDescriptor) -> bool:
+def must_be_durable(state: QueueManagerState, descriptor: MessageDescriptor) -> bool:
     """Whether a message has to go through the store, and so through a unit of work, before it shows."""
-    return machine.durable and descriptor.persistence == _PERSISTENT
+    return state.durable and descriptor.persistence == _PERSISTENT

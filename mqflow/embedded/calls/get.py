@@ -19,7 +19,7 @@ from mqflow.embedded.rules.group_order import check_found
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, LocalQueue, QueuedMessage
 from mqflow.embedded.state.handle import INPUT, EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.store import MessageRemoved
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -41,7 +41,7 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
 
 
-def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
+def check_get(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
     """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, new work while quiescing."""
     queue = handle.queue
     if plan.reach is Reach.NEXT:
@@ -54,7 +54,7 @@ def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQ
             raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
     if queue is None:
         raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
-    if machine.quiescing and plan.fail_if_quiescing:
+    if state.quiescing and plan.fail_if_quiescing:
         raise Refusal(Reason.Q_MGR_QUIESCING)
     if queue.attributes.get_inhibited:
         raise Refusal(Reason.GET_INHIBITED, f"GET(DISABLED) on {queue.name}")
@@ -63,27 +63,27 @@ def check_get(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> LocalQ
     return queue
 
 
-def find(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
+def find(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
     """Return the message the get is after, or None; expired ones on the way are discarded."""
     match plan.reach:
         case Reach.NEXT:
             own = None if plan.within is Within.NO_UNIT_OF_WORK else handle.connection.unit_of_work
-            return _first(machine, handle, queue, plan, BEFORE_FIRST, own)
+            return _first(state, handle, queue, plan, BEFORE_FIRST, own)
         case Reach.BROWSE_FIRST:
-            return _first(machine, handle, queue, plan, BEFORE_FIRST, None)
+            return _first(state, handle, queue, plan, BEFORE_FIRST, None)
         case Reach.BROWSE_NEXT:
-            return _first(machine, handle, queue, plan, browse_start(handle, plan), None)
+            return _first(state, handle, queue, plan, browse_start(handle, plan), None)
         case Reach.UNDER_CURSOR | Reach.BROWSE_UNDER_CURSOR:
-            return _under_cursor(machine, handle, queue, unmarked_only=plan.unmarked_only)
+            return _under_cursor(state, handle, queue, unmarked_only=plan.unmarked_only)
         case Reach.UNLOCK:
             return None
         case _:
             assert_never(plan.reach)
 
 
-def get_message(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> tuple[Got | None, UnitOfWork | None]:
+def get_message(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan) -> tuple[Got | None, UnitOfWork | None]:
     """Return the message, if there is one, and for a get outside a unit of work the one to commit now, if any."""
-    queue = check_get(machine, handle, plan)
+    queue = check_get(state, handle, plan)
     if plan.reach is Reach.UNLOCK:
         if not browse.unlock(queue, handle):
             raise Refusal(Reason.NO_MSG_LOCKED, completion=CompletionCode.WARNING)
@@ -91,21 +91,21 @@ def get_message(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> tupl
     if plan.reach is Reach.BROWSE_FIRST:
         handle.cursor = BEFORE_FIRST
         begin_browse(handle, plan)
-    message = find(machine, handle, queue, plan)
-    while message is not None and message.body is None and not machine.bodies.read(queue, message):
-        _set_aside(machine, queue, message)
-        message = find(machine, handle, queue, plan)
+    message = find(state, handle, queue, plan)
+    while message is not None and message.body is None and not state.bodies.read(queue, message):
+        _set_aside(state, queue, message)
+        message = find(state, handle, queue, plan)
     if message is None:
         return None, None
     if plan.logical:
         check_found(plan.asked, message.descriptor)
-    got = _handed_out(machine, handle, queue, message, plan)
+    got = _handed_out(state, handle, queue, message, plan)
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
         return got, None
     if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
-        _look(machine, handle, queue, message, plan)
+        _look(state, handle, queue, message, plan)
         return got, None
-    unit = _take(machine, handle, queue, message, plan)
+    unit = _take(state, handle, queue, message, plan)
     in_unit = unit is handle.connection.unit_of_work
     if message.descriptor.message_flags or handle.logical.get is not None:
         incomplete = got_message(handle, unit, plan, message, in_unit=in_unit)
@@ -114,7 +114,7 @@ def get_message(machine: Machine, handle: EmbeddedHandle, plan: GetPlan) -> tupl
 
 
 def _first(
-    machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
+    state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
 ) -> QueuedMessage | None:
     match = plan.match
     if handle.selector is not None:
@@ -126,14 +126,14 @@ def _first(
             message = _earlier(message, unit.next_own(queue, match, after))
         if message is None:
             return None
-        if message.expires_at is not None and message.expires_at <= machine.clock.wall():
-            _expire(machine, queue, message, unit)
+        if message.expires_at is not None and message.expires_at <= state.clock.wall():
+            _expire(state, queue, message, unit)
         elif (queue.locks and browse.locked_by_other(queue, message, handle)) or (
-            plan.unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic())
+            plan.unmarked_only and browse.hidden_by_mark(queue, message, handle, state.clock.monotonic())
         ):
             after = message.key
             all_unselected = False
-        elif handle.selector is not None and _unselected(machine, handle, queue, message):
+        elif handle.selector is not None and _unselected(state, handle, queue, message):
             after = message.key
             if all_unselected:
                 handle.passed_over = after
@@ -141,10 +141,10 @@ def _first(
             return message
 
 
-def _unselected(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
+def _unselected(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
     """Whether the selector passes it over; a damaged body is not asked, so that the get finds it and sets it aside."""
     if message.body is None:
-        machine.bodies.read(queue, message)
+        state.bodies.read(queue, message)
     return passes_over(handle, message)
 
 
@@ -154,34 +154,34 @@ def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMe
     return one if one.key < other.key else other
 
 
-def _under_cursor(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
+def _under_cursor(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
     message = queue.messages.get(handle.cursor)
     if message is None or browse.locked_by_other(queue, message, handle):
         raise Refusal(Reason.NO_MSG_UNDER_CURSOR)
-    if message.expires_at is not None and message.expires_at <= machine.clock.wall():
-        _expire(machine, queue, message, None)
+    if message.expires_at is not None and message.expires_at <= state.clock.wall():
+        _expire(state, queue, message, None)
         raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "It expired")
-    if unmarked_only and browse.hidden_by_mark(queue, message, handle, machine.clock.monotonic()):
+    if unmarked_only and browse.hidden_by_mark(queue, message, handle, state.clock.monotonic()):
         raise Refusal(Reason.MSG_MARKED_BROWSE_CO_OP)
     return message
 
 
-def _expire(machine: Machine, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
+def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
     """Discard a message that a get or a browse would have returned; one of the getter's own unit of work with its put."""
     alone = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
         if message.body is None:
-            machine.bodies.read(queue, message)
-        report_expiration(machine, alone, message)
+            state.bodies.read(queue, message)
+        report_expiration(state, alone, message)
     if unit is not None and message.key in unit.puts:
         unit.take_own(queue, message)
     else:
         queue.take(message)
-        machine.bodies.gone(message)
-    _discard(machine, alone, message)
+        state.bodies.gone(message)
+    _discard(state, alone, message)
 
 
-def _discard(machine: Machine, alone: UnitOfWork, message: QueuedMessage) -> None:
+def _discard(state: QueueManagerState, alone: UnitOfWork, message: QueuedMessage) -> None:
     """Have it gone from the store together with its report: after a crash there are both, or the message again.
 
     Where the store has no room for the report, the message goes without.
@@ -189,24 +189,26 @@ def _discard(machine: Machine, alone: UnitOfWork, message: QueuedMessage) -> Non
     if message.stored:
         removed = (MessageRemoved(message.serial),)
         if not alone.operations:
-            machine.store.write(removed, None)
+            state.store.write(removed, None)
             return
         alone.discarded.append(message.serial)
-        alone.undo.append(partial(machine.store.write, removed, None))
+        alone.undo.append(partial(state.store.write, removed, None))
     with suppress(MQIError):
-        begin_commit(machine, alone, lambda _: None, counted=False)
+        begin_commit(state, alone, lambda _: None, counted=False)
 
 
-def _set_aside(machine: Machine, queue: LocalQueue, message: QueuedMessage) -> None:
+def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage) -> None:
     """Take a damaged message off its queue. The storage keeps what there is of it, as of one found at the start."""
-    machine.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
+    state.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
     queue.take(message)
 
 
-def _handed_out(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
-    descriptor, body, warning, properties = _aged(machine, message), message.body or b"", int(Reason.NONE), b""
+def _handed_out(
+    state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan
+) -> Got:
+    descriptor, body, warning, properties = _aged(state, message), message.body or b"", int(Reason.NONE), b""
     if descriptor.format in MAY_HAVE_PROPERTIES:
-        parted = _parted(machine, handle, queue, descriptor, body, plan)
+        parted = _parted(state, handle, queue, descriptor, body, plan)
         descriptor, body, warning = parted.descriptor, parted.body, parted.reason
         properties = to_header(parted.properties)
     reason, body_bytes = int(Reason.NONE), len(body)
@@ -220,7 +222,7 @@ def _handed_out(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, mes
             body,
             ccsid=plan.ccsid,
             encoding=plan.encoding,
-            queue_manager_ccsid=machine.attributes.ccsid,
+            queue_manager_ccsid=state.attributes.ccsid,
             bytes_max=plan.buffer_bytes_max,
         )
         body_bytes = len(body)
@@ -236,7 +238,12 @@ def _handed_out(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, mes
 
 
 def _parted(
-    machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes, plan: GetPlan
+    state: QueueManagerState,
+    handle: EmbeddedHandle,
+    queue: LocalQueue,
+    descriptor: MessageDescriptor,
+    body: bytes,
+    plan: GetPlan,
 ) -> Parted:
     """The message as this get shows it: its properties where they stand, apart, or not at all.
 
@@ -246,19 +253,19 @@ def _parted(
     control = PropertyControl(first.property_control) if plan.properties is None else plan.properties
     as_defined = plan.properties is None and control is not PropertyControl.FORCE_MQRFH2
     show = part if plan.in_handle or (plan.message_handle and as_defined) else partial(projected, control=control)
-    return show(descriptor, body, queue_manager_ccsid=machine.attributes.ccsid)
+    return show(descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
 
 
-def _aged(machine: Machine, message: QueuedMessage) -> MessageDescriptor:
+def _aged(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
     """The descriptor with the expiry that is left: at least a tenth, because it is not expired yet."""
     if message.expires_at is None:
         return message.descriptor
-    left = max(1, int((message.expires_at - machine.clock.wall()) * 10))
+    left = max(1, int((message.expires_at - state.clock.wall()) * 10))
     # A wall clock that was set back shows no more time left than the sender gave; the message does live longer.
     return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
 
 
-def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
+def _look(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
     handle.cursor = message.key
     browsed(handle, plan, message)
     if handle.locked is not None and not (plan.lock and handle.locked == message.key):
@@ -266,13 +273,13 @@ def _look(machine: Machine, handle: EmbeddedHandle, queue: LocalQueue, message: 
     if plan.lock:
         browse.lock(queue, message, handle)
     if plan.mark is not None:
-        interval_ms = machine.attributes.mark_browse_interval_ms
-        lapses_at = None if interval_ms < 0 else machine.clock.monotonic() + interval_ms / 1000
+        interval_ms = state.attributes.mark_browse_interval_ms
+        lapses_at = None if interval_ms < 0 else state.clock.monotonic() + interval_ms / 1000
         browse.apply_mark(queue, message, handle, plan.mark, lapses_at)
 
 
 def _take(
-    machine: Machine,
+    state: QueueManagerState,
     handle: EmbeddedHandle,
     queue: LocalQueue,
     message: QueuedMessage,
@@ -280,11 +287,11 @@ def _take(
 ) -> UnitOfWork | None:
     """Take the message off, into the unit of work where it belongs, which is returned: to commit at once, if not the own."""
     own = handle.connection.unit_of_work
-    unit = _unit_of_work(machine, own, message, plan)
+    unit = _unit_of_work(state, own, message, plan)
     if unit is own and message.stored:
         # First, because it can be refused (2192), and then nothing may have happened.
         harden = queue.attributes.harden_get_backout
-        own.marks.append(machine.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
+        own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if message.key in own.puts:
         own.take_own(queue, message)
     else:
@@ -296,17 +303,17 @@ def _take(
     if handle.locked is not None:
         browse.unlock(queue, handle)
     if unit is not None and message.descriptor.report & _DELIVERY:
-        report_delivery(machine, unit, _aged(machine, message), message.body or b"")
+        report_delivery(state, unit, _aged(state, message), message.body or b"")
     if queue.attributes.monitoring > 0:
-        queue.last_get_at = machine.clock.wall()
+        queue.last_get_at = state.clock.wall()
     return unit
 
 
-def _unit_of_work(machine: Machine, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
+def _unit_of_work(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
     """The connection's; one of its own for a get that must be durable, or goes with a report; or none."""
     descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY
     if plan.within is Within.UNIT_OF_WORK or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
-        own.check_room(2 if delivery else 1, machine.attributes.max_uncommitted_messages)
+        own.check_room(2 if delivery else 1, state.attributes.max_uncommitted_messages)
         return own
     return UnitOfWork() if message.stored or delivery else None

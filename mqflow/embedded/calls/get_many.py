@@ -10,7 +10,7 @@ from mqflow.embedded.calls.get import MAY_HAVE_PROPERTIES, check_get
 from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within
 from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -22,16 +22,16 @@ __all__ = ("get_plain",)
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 
 
-def get_plain(machine: Machine, handle: EmbeddedHandle, plan: GetPlan, most: int, bytes_max: int) -> list[Got]:
+def get_plain(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan, most: int, bytes_max: int) -> list[Got]:
     """Take up to `most` messages, of `bytes_max` together, into the unit of work; end before the first that is special.
 
     Empty where the get itself is special. Refuses what `check_get` does.
     """
-    queue = check_get(machine, handle, plan)
+    queue = check_get(state, handle, plan)
     if not _is_plain_get(handle, plan) or not _is_plain_queue(queue, handle):
         return []
     own = handle.connection.unit_of_work
-    room = min(most, machine.attributes.max_uncommitted_messages - own.operations)
+    room = min(most, state.attributes.max_uncommitted_messages - own.operations)
     taken: list[QueuedMessage] = []
     unit: list[Got] = []
     name = queue.attributes.name
@@ -39,7 +39,7 @@ def get_plain(machine: Machine, handle: EmbeddedHandle, plan: GetPlan, most: int
         body, descriptor = message.body, message.descriptor
         if body is None or (body_bytes := len(body)) > bytes_max or not _is_plain(message, descriptor):
             break
-        if message.stored and not _marked(machine, own, message):
+        if message.stored and not _marked(state, own, message):
             break
         bytes_max -= body_bytes
         taken.append(message)
@@ -59,9 +59,9 @@ def get_plain(machine: Machine, handle: EmbeddedHandle, plan: GetPlan, most: int
     return unit
 
 
-def _marked(machine: Machine, own: UnitOfWork, message: QueuedMessage) -> bool:
+def _marked(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage) -> bool:
     try:
-        own.marks.append(machine.store.mark_in_flight(message.serial, 0, harden=False))
+        own.marks.append(state.store.mark_in_flight(message.serial, 0, harden=False))
     except MQIError:  # the next get meets it again, and says so
         return False
     return True

@@ -12,7 +12,7 @@ from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.reason_codes import CompletionCode, Reason
@@ -33,7 +33,7 @@ _GET: Final = "get"
 
 
 def in_order(
-    machine: Machine, handle: EmbeddedHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
+    state: QueueManagerState, handle: EmbeddedHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> MessageDescriptor:
     """Return the descriptor of a put with LOGICAL_ORDER: as what comes next."""
     return next_put(
@@ -41,7 +41,7 @@ def in_order(
         descriptor,
         body_bytes,
         under_syncpoint=plan.under_syncpoint,
-        new_group_id=machine.identifiers.identifier,
+        new_group_id=state.identifiers.identifier,
     )
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from mqflow.embedded.administration.queues import attributes_now, change_queue
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.queue import (
     NOT_APPLICABLE,
     QUEUE_ATTRIBUTES,
@@ -35,7 +35,7 @@ _OF_KIND: Final = {kind: _by_selector(spec for spec in QUEUE_ATTRIBUTES if kind 
 _OF_QUEUE_MANAGERS: Final = _by_selector(QUEUE_MANAGER_ATTRIBUTES)
 
 
-def inquire_object(machine: Machine, handle: EmbeddedHandle, selectors: Sequence[int]) -> Inquired:
+def inquire_object(state: QueueManagerState, handle: EmbeddedHandle, selectors: Sequence[int]) -> Inquired:
     """Return the values by selector, texts padded to their length as MQ gives them.
 
     One that does not apply to this kind of queue is -1 or asterisks, and makes the answer the warning 2068. Refuses with 2067 a
@@ -45,7 +45,7 @@ def inquire_object(machine: Machine, handle: EmbeddedHandle, selectors: Sequence
         raise Refusal(Reason.NOT_OPEN_FOR_INQUIRE)
     record: Struct
     if handle.queue is None:
-        record, applicable, known = machine.attributes, _OF_QUEUE_MANAGERS, _OF_QUEUE_MANAGERS
+        record, applicable, known = state.attributes, _OF_QUEUE_MANAGERS, _OF_QUEUE_MANAGERS
     else:
         record = attributes_now(handle.alias or handle.queue)
         applicable, known = _OF_KIND[record.kind], _OF_QUEUES
@@ -64,7 +64,7 @@ def inquire_object(machine: Machine, handle: EmbeddedHandle, selectors: Sequence
     return Inquired(values, reason)
 
 
-def set_object(machine: Machine, handle: EmbeddedHandle, values: Mapping[int, int | str]) -> Callable[[], None]:
+def set_object(state: QueueManagerState, handle: EmbeddedHandle, values: Mapping[int, int | str]) -> Callable[[], None]:
     """Change attributes in memory; the function returned waits until that is durable.
 
     Refuses with 2067 what cannot be set, and with a reason of the attribute's own (2006, 2020, 2075 to 2078) what it cannot be
@@ -83,7 +83,7 @@ def set_object(machine: Machine, handle: EmbeddedHandle, values: Mapping[int, in
             raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} cannot be set here")
         _check_value(spec, value)
         changes[spec.field] = value
-    return change_queue(machine, target, changes)
+    return change_queue(state, target, changes)
 
 
 _REFUSED_WITH: Final = {

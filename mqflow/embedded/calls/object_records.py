@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from msgspec import Struct
 
 from mqflow.embedded.calls.settle import make_durable
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted, kind_of
 
 __all__ = ("define_object", "delete_object", "records")
@@ -17,25 +17,25 @@ __all__ = ("define_object", "delete_object", "records")
 _Record = TypeVar("_Record", bound=Struct)
 
 
-def records(machine: Machine, kind: type[_Record]) -> dict[str, _Record]:
+def records(state: QueueManagerState, kind: type[_Record]) -> dict[str, _Record]:
     """Return the objects of a kind by name: the machine's own dictionary."""
-    return cast("dict[str, _Record]", machine.objects[kind_of(kind)])
+    return cast("dict[str, _Record]", state.objects[kind_of(kind)])
 
 
-def define_object(machine: Machine, name: str, record: Struct) -> Callable[[], None]:
+def define_object(state: QueueManagerState, name: str, record: Struct) -> Callable[[], None]:
     """Define or alter in memory; the function returned waits, without the lock, until that is durable."""
-    kept: dict[str, Any] = records(machine, type(record))
+    kept: dict[str, Any] = records(state, type(record))
     undo = _restoring(kept, name)
     kept[name] = record
-    return make_durable(machine, (defined(name, record),), undo)
+    return make_durable(state, (defined(name, record),), undo)
 
 
-def delete_object(machine: Machine, name: str, kind: type[Struct]) -> Callable[[], None]:
+def delete_object(state: QueueManagerState, name: str, kind: type[Struct]) -> Callable[[], None]:
     """Delete in memory an object that is there; the function returned waits, without the lock, until that is durable."""
-    kept = records(machine, kind)
+    kept = records(state, kind)
     undo = _restoring(kept, name)
     del kept[name]
-    return make_durable(machine, (deleted(name, kind),), undo)
+    return make_durable(state, (deleted(name, kind),), undo)
 
 
 def _restoring(kept: dict[str, Any], name: str) -> Callable[[], None]:

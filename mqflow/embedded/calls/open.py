@@ -20,7 +20,7 @@ from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
 from mqflow.embedded.state.handle import INPUT, Definition, EmbeddedHandle
 from mqflow.embedded.state.identifiers import dynamic_queue_name
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind, Need, needed_to_open
@@ -77,22 +77,22 @@ class Wanted(Struct, frozen=True, gc=False):
     for_one_put: bool = False
 
 
-def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:
+def open_object(state: QueueManagerState, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:
     """Return a new handle, entered with its queue and its connection."""
     check_open_options(wanted.options, wanted.object_type)
-    if machine.quiescing and wanted.options & OpenOption.FAIL_IF_QUIESCING:
+    if state.quiescing and wanted.options & OpenOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
-    if len(connection.handles) >= machine.attributes.max_handles:
+    if len(connection.handles) >= state.attributes.max_handles:
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
-    _check_queue_manager(machine, wanted)
+    _check_queue_manager(state, wanted)
     handle = EmbeddedHandle(connection, wanted.name, wanted.options, wanted.object_type)
     handle.selector = compiled(wanted.selection, wanted.object_type, handle.bits)
     if wanted.object_type == ObjectType.Q_MGR:
-        _check_authority(machine, connection, wanted)
+        _check_authority(state, connection, wanted)
     elif wanted.object_type == ObjectType.Q:
-        _attach(machine, handle, wanted)
+        _attach(state, handle, wanted)
     elif wanted.object_type == ObjectType.TOPIC:
-        _aim(machine, handle, wanted.name, wanted)
+        _aim(state, handle, wanted.name, wanted)
     elif wanted.object_type in _UNSUPPORTED:
         kind = ObjectType(wanted.object_type).name.lower()
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
@@ -102,7 +102,7 @@ def open_object(machine: Machine, connection: "EmbeddedConnection", wanted: Want
     return handle
 
 
-def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption) -> Callable[[], None] | None:
+def close_handle(state: QueueManagerState, handle: EmbeddedHandle, options: CloseOption) -> Callable[[], None] | None:
     """Close the handle: locks, marks and waits of it end, and a dynamic queue goes where the rules say so.
 
     Returns what waits until the end of a permanent one is durable; where that is refused, the queue is there again.
@@ -110,7 +110,7 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
     queue = handle.queue
     deletes = _deletes(options)
     if deletes:
-        _check_delete(machine, handle, options)
+        _check_delete(state, handle, options)
     handle.open = False
     if queue is None:
         return None
@@ -123,38 +123,40 @@ def close_handle(machine: Machine, handle: EmbeddedHandle, options: CloseOption)
         handle.alias.handles.discard(handle)
     dynamic = queue.attributes.definition_type
     if handle.takes_queue_along:
-        drop_managed(machine, queue.name)
+        drop_managed(state, queue.name)
     elif not queue.deleted and dynamic == PERMANENT_DYNAMIC and deletes:
-        return delete_queue(machine, queue)
+        return delete_queue(state, queue)
     elif not queue.deleted and dynamic == TEMPORARY_DYNAMIC and handle.creator:
-        drop_queue(machine, queue)
-        ended, _ = end_authorities(machine, Kind.QUEUE, queue.name)
+        drop_queue(state, queue)
+        ended, _ = end_authorities(state, Kind.QUEUE, queue.name)
         if ended:
-            machine.store.write(ended, None)
+            state.store.write(ended, None)
     return None
 
 
-def delete_queue(machine: Machine, queue: LocalQueue | Definition, *, keep_authorities: bool = False) -> Callable[[], None]:
+def delete_queue(
+    state: QueueManagerState, queue: LocalQueue | Definition, *, keep_authorities: bool = False
+) -> Callable[[], None]:
     """Delete a queue with what is on it, in memory; the function returned waits until that is durable, or it is undone."""
     name = queue.attributes.name
     messages: Sequence[QueuedMessage] = ()
     if isinstance(queue, LocalQueue):
-        messages = drop_queue(machine, queue)
+        messages = drop_queue(state, queue)
         change = QueueDeleted(name, stored_serials(queue, messages))
     else:
-        del machine.queues[name]
+        del state.queues[name]
         change = QueueDeleted(name, ())
-    ended, restore = ([], None) if keep_authorities else end_authorities(machine, Kind.QUEUE, name)
+    ended, restore = ([], None) if keep_authorities else end_authorities(state, Kind.QUEUE, name)
 
     def undo() -> None:
         if restore is not None:
             restore()
-        machine.queues[name] = queue
+        state.queues[name] = queue
         if isinstance(queue, LocalQueue):
             queue.deleted = False
-            bring_back(machine, queue, messages)
+            bring_back(state, queue, messages)
 
-    return make_durable(machine, (change, *ended), undo)
+    return make_durable(state, (change, *ended), undo)
 
 
 def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tuple[int, ...] | None:
@@ -162,52 +164,52 @@ def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tupl
     return None if queue.uncommitted else tuple(message.serial for message in messages if message.stored)
 
 
-def bring_back(machine: Machine, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
+def bring_back(state: QueueManagerState, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
     """Have messages on the queue again, beside what came meanwhile."""
-    machine.bodies.kept(messages)
+    state.bodies.kept(messages)
     for message in messages:
         release(queue, message)
 
 
-def drop_queue(machine: Machine, queue: LocalQueue) -> list[QueuedMessage]:
+def drop_queue(state: QueueManagerState, queue: LocalQueue) -> list[QueuedMessage]:
     """Delete the queue, in memory, and return what was on it. Work under way on it ends in nothing, other handles get 2052."""
     queue.deleted = True
-    del machine.queues[queue.name]
-    machine.authorities.creators.pop(queue.name, None)
+    del state.queues[queue.name]
+    state.authorities.creators.pop(queue.name, None)
     messages = queue.clear()
     for message in messages:
-        machine.bodies.gone(message)
+        state.bodies.gone(message)
     wake_all(queue)
     return messages
 
 
-def managed_queue(machine: Machine, model: str, *, durable: bool, user: str) -> str:
+def managed_queue(state: QueueManagerState, model: str, *, durable: bool, user: str) -> str:
     """Make the managed queue of a subscription from the topic's model, whose attributes it has, and return its name."""
-    found = machine.queues.get(model)
+    found = state.queues.get(model)
     if not isinstance(found, Definition) or found.attributes.kind is not QueueType.MODEL:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The topic's model queue {model} does not exist")
     if durable and found.attributes.definition_type == TEMPORARY_DYNAMIC:
         detail = f"The topic's model {model} makes temporary queues, which do not outlive the application"
         raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
-    return _dynamic(machine, found, f"{MANAGED_DURABLE if durable else _MANAGED_NOT_DURABLE}*", user).name
+    return _dynamic(state, found, f"{MANAGED_DURABLE if durable else _MANAGED_NOT_DURABLE}*", user).name
 
 
-def drop_managed(machine: Machine, name: str) -> None:
+def drop_managed(state: QueueManagerState, name: str) -> None:
     """Delete the managed queue of a subscription that is over, with what is on it, where it is still there."""
-    queue = machine.queues.get(name)
+    queue = state.queues.get(name)
     if not isinstance(queue, LocalQueue):
         return
-    serials = stored_serials(queue, drop_queue(machine, queue))
-    ended, _ = end_authorities(machine, Kind.QUEUE, name)
+    serials = stored_serials(queue, drop_queue(state, queue))
+    ended, _ = end_authorities(state, Kind.QUEUE, name)
     if queue.attributes.definition_type == PERMANENT_DYNAMIC:
-        machine.store.write((QueueDeleted(name, serials), *ended), None)
+        state.store.write((QueueDeleted(name, serials), *ended), None)
 
 
-def topic_string_of(machine: Machine, object_name: str, object_string: str) -> str:
+def topic_string_of(state: QueueManagerState, object_name: str, object_string: str) -> str:
     """Return the whole topic string. Refuses with 2085 an unknown topic object, with 2425 what is no topic string."""
     known = ""
     if object_name:
-        topic = machine.objects["topic"].get(object_name)
+        topic = state.objects["topic"].get(object_name)
         if not isinstance(topic, TopicAttributes):
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no topic object {object_name}")
         known = topic.topic_string
@@ -227,43 +229,43 @@ def output_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
     return [handle for handle in queue.handles if handle.bits & OpenOption.OUTPUT]
 
 
-def _check_queue_manager(machine: Machine, wanted: Wanted) -> None:
+def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:
     if wanted.object_type == ObjectType.Q_MGR:
-        if wanted.name not in {"", machine.name}:
-            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {machine.name}")
-        if wanted.queue_manager not in {"", machine.name}:
-            raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"This queue manager is {machine.name}")
+        if wanted.name not in {"", state.name}:
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {state.name}")
+        if wanted.queue_manager not in {"", state.name}:
+            raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"This queue manager is {state.name}")
         return
     if wanted.object_type == ObjectType.TOPIC and not wanted.name:
         return
     if not is_object_name(wanted.name):
         raise Refusal(Reason.OBJECT_NAME_ERROR, f"{wanted.name!r} is no name of an object")
-    if wanted.queue_manager in {"", machine.name}:
+    if wanted.queue_manager in {"", state.name}:
         return
     if not is_object_name(wanted.queue_manager):
         raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.queue_manager!r} is no name of a queue manager")
     local_use = wanted.options & (INPUT | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET)
     reason = Reason.UNKNOWN_OBJECT_Q_MGR if local_use else Reason.UNKNOWN_REMOTE_Q_MGR
-    raise Refusal(reason, f"{wanted.queue_manager} is not {machine.name}, and there are no channels to others here")
+    raise Refusal(reason, f"{wanted.queue_manager} is not {state.name}, and there are no channels to others here")
 
 
-def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
-    found = machine.queues.get(wanted.name)
+def _attach(state: QueueManagerState, handle: EmbeddedHandle, wanted: Wanted) -> None:
+    found = state.queues.get(wanted.name)
     if found is None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
-    _check_authority(machine, handle.connection, wanted)
+    _check_authority(state, handle.connection, wanted)
     if isinstance(found, Definition) and found.attributes.kind is QueueType.MODEL:
         if wanted.for_one_put:
             raise Refusal(Reason.Q_TYPE_ERROR, "It is a model: open it, and put to the queue that is made")
-        queue = _dynamic(machine, found, wanted.dynamic_name, handle.connection.user)
+        queue = _dynamic(state, found, wanted.dynamic_name, handle.connection.user)
         handle.name = queue.name
         handle.creator = True
     elif isinstance(found, Definition) and found.attributes.target_type == _TOPIC_TARGET:
         check_open_options(wanted.options, ObjectType.TOPIC)
-        _aim(machine, handle, found.attributes.target, wanted)
+        _aim(state, handle, found.attributes.target, wanted)
         return
     else:
-        queue = found if isinstance(found, LocalQueue) else machine.target_of(found.attributes)
+        queue = found if isinstance(found, LocalQueue) else state.target_of(found.attributes)
     _check_sharing(queue, handle)
     queue.handles.add(handle)
     if handle.selector is not None:
@@ -276,27 +278,27 @@ def _attach(machine: Machine, handle: EmbeddedHandle, wanted: Wanted) -> None:
         handle.seen_changes += found.changes
 
 
-def _aim(machine: Machine, handle: EmbeddedHandle, object_name: str, wanted: Wanted) -> None:
+def _aim(state: QueueManagerState, handle: EmbeddedHandle, object_name: str, wanted: Wanted) -> None:
     """Make what is put to the handle a publication."""
-    handle.topic = topic_string_of(machine, object_name, wanted.object_string)
+    handle.topic = topic_string_of(state, object_name, wanted.object_string)
     user = handle.connection.user
     publisher = wanted.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else user
     if wanted.object_type != ObjectType.TOPIC:  # an alias, of which its own name was checked before
-        check_topic_authority(machine, publisher, handle.topic, Authority.PUB)
+        check_topic_authority(state, publisher, handle.topic, Authority.PUB)
         return
     for need in needed_to_open(object_name, wanted.options, ObjectType.TOPIC):
         if need.kind is Kind.QMGR:
-            machine.authorities.check(user, (need,))
+            state.authorities.check(user, (need,))
         else:
-            check_topic_authority(machine, user if need.own else publisher, handle.topic, need.authority)
+            check_topic_authority(state, user if need.own else publisher, handle.topic, need.authority)
 
 
-def _check_authority(machine: Machine, connection: "EmbeddedConnection", wanted: Wanted) -> None:
+def _check_authority(state: QueueManagerState, connection: "EmbeddedConnection", wanted: Wanted) -> None:
     """Refuse with 2035 who lacks an authority on the very name that is opened: of an alias or a model, on that name only."""
-    if machine.authorities.checked and not wanted.trusted:
+    if state.authorities.checked and not wanted.trusted:
         alternate = wanted.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
         needs = needed_to_open(wanted.name, wanted.options, wanted.object_type)
-        machine.authorities.check(connection.user, needs, alternate)
+        state.authorities.check(connection.user, needs, alternate)
 
 
 def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
@@ -315,18 +317,18 @@ def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
         raise Refusal(Reason.OBJECT_IN_USE, "It is NOSHARE and open for input")
 
 
-def _dynamic(machine: Machine, model: Definition, wanted: str, user: str) -> LocalQueue:
-    name = dynamic_queue_name(wanted, machine.identifiers.number())
-    if name in machine.queues:
+def _dynamic(state: QueueManagerState, model: Definition, wanted: str, user: str) -> LocalQueue:
+    name = dynamic_queue_name(wanted, state.identifiers.number())
+    if name in state.queues:
         raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue was to be called {name}")
     made = replace(model.attributes, name=name, kind=QueueType.LOCAL, creation_date="", creation_time="")
-    attributes = machine.dated(made)
+    attributes = state.dated(made)
     queue = LocalQueue(attributes)
-    machine.queues[name] = queue
+    state.queues[name] = queue
     if attributes.definition_type == TEMPORARY_DYNAMIC:
-        machine.authorities.creators[name] = user
+        state.authorities.creators[name] = user
     else:
-        machine.store.write((QueueDefined(attributes), *give_to_creator(machine, name, user)), None)
+        state.store.write((QueueDefined(attributes), *give_to_creator(state, name, user)), None)
     return queue
 
 
@@ -339,7 +341,7 @@ def _deletes(options: CloseOption) -> bool:
     return bool(options)
 
 
-def _check_delete(machine: Machine, handle: EmbeddedHandle, options: CloseOption) -> None:
+def _check_delete(state: QueueManagerState, handle: EmbeddedHandle, options: CloseOption) -> None:
     queue = handle.queue
     if queue is None or queue.attributes.definition_type not in {PERMANENT_DYNAMIC, TEMPORARY_DYNAMIC}:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a dynamic queue can be deleted by closing it")
@@ -348,7 +350,7 @@ def _check_delete(machine: Machine, handle: EmbeddedHandle, options: CloseOption
             raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A temporary queue goes with the handle that made it, not this one")
         return
     if not handle.creator:
-        machine.authorities.check(handle.connection.user, (Need(Kind.QUEUE, queue.name, Authority.DLT, own=True),))
+        state.authorities.check(handle.connection.user, (Need(Kind.QUEUE, queue.name, Authority.DLT, own=True),))
     if queue.uncommitted:
         raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.uncommitted} puts and gets on it are not committed")
     if queue.messages and not options & CloseOption.DELETE_PURGE:

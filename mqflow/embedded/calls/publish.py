@@ -18,7 +18,7 @@ from mqflow.embedded.rules.put_plan import PutPlan, check_descriptor
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.subscription_index import Subscription
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.topic import DeliveryRule, TopicAttributes
@@ -62,17 +62,17 @@ class _Copy(Struct, frozen=True):
 
 
 def publish(
-    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[Put, UnitOfWork | None]:
     """Place a copy for every subscription and return what MQPUT fills in, and outside a unit of work the one to commit now.
 
     Refuses with 2051 where the topic is disabled and with 2502 where the delivery rule of the topic cannot be kept: then
     nobody gets it.
     """
-    publication, reason = prepared(machine, handle, descriptor, body, plan)
-    subscriptions = matching(machine, publication, handle if plan.for_topics & _NOT_OWN else None)
+    publication, reason = prepared(state, handle, descriptor, body, plan)
+    subscriptions = matching(state, publication, handle if plan.for_topics & _NOT_OWN else None)
     unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
-    placed = place_copies(machine, unit, publication, subscriptions, retain=bool(plan.for_topics & _RETAIN))
+    placed = place_copies(state, unit, publication, subscriptions, retain=bool(plan.for_topics & _RETAIN))
     if not subscriptions and plan.for_topics & _WARN:
         reason = Reason.NO_SUBS_MATCHED
     put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
@@ -80,39 +80,39 @@ def publish(
 
 
 def prepared(
-    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[Publication, int]:
     """Return the publication with nothing left to defaults, and the reason of a warning or 0; refuse what is none."""
     topic = handle.topic or ""
-    if machine.quiescing and plan.fail_if_quiescing:
+    if state.quiescing and plan.fail_if_quiescing:
         raise Refusal(Reason.Q_MGR_QUIESCING)
     if plan.open_option and not handle.bits & plan.open_option:
         raise Refusal(plan.refused_with)
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
-    attributes = machine.topics.effective(topic)
+    attributes = state.topics.effective(topic)
     if attributes.publish == _DISABLED:
         raise Refusal(Reason.PUT_INHIBITED, f"PUB(DISABLED) holds for topic {topic}")
     reason = check_descriptor(descriptor)
-    if len(body) > machine.attributes.max_message_bytes:
-        raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{len(body)} bytes; MAXMSGL is {machine.attributes.max_message_bytes}")
-    return publication_on(machine, topic, _resolved(machine, descriptor, attributes, plan), body), reason
+    if len(body) > state.attributes.max_message_bytes:
+        raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{len(body)} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
+    return publication_on(state, topic, _resolved(state, descriptor, attributes, plan), body), reason
 
 
-def publication_on(machine: Machine, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
+def publication_on(state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
     """Return the publication on the topic as it stands now, of a descriptor with nothing left to defaults."""
-    dressed = dressing(topic, descriptor, body, queue_manager_ccsid=machine.attributes.ccsid)
-    return Publication(topic, machine.topics.effective(topic), descriptor, body, machine.clock.wall(), dressed)
+    dressed = dressing(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
+    return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), dressed)
 
 
-def matching(machine: Machine, publication: Publication, own: EmbeddedHandle | None = None) -> list[Subscription]:
+def matching(state: QueueManagerState, publication: Publication, own: EmbeddedHandle | None = None) -> list[Subscription]:
     """Return the subscriptions that are to get it; with `own` none that the handle's own connection holds."""
     wanted = wanting(
-        machine,
+        state,
         publication,
         [
             subscription
-            for subscription in machine.subscriptions.of_topic(publication.topic)
+            for subscription in state.subscriptions.of_topic(publication.topic)
             if not subscription.attributes.options & SubscribeOption.PUBLICATIONS_ON_REQUEST
             and not (own and subscription.holder and subscription.holder.connection is own.connection)
         ],
@@ -121,20 +121,25 @@ def matching(machine: Machine, publication: Publication, own: EmbeddedHandle | N
     return _one_of_each_group([found for found in wanted if levels and found.attributes.level == max(levels)])
 
 
-def wanting(machine: Machine, publication: Publication, subscriptions: list[Subscription]) -> list[Subscription]:
+def wanting(state: QueueManagerState, publication: Publication, subscriptions: list[Subscription]) -> list[Subscription]:
     """Return those of the topic's subscriptions that are not over, not blocked, and select it."""
     lookup = selectable(publication.descriptor, publication.body, publication.topic)
     return [
         subscription
         for subscription in subscriptions
         if not _expired(subscription, publication.now_s)
-        and not _blocked(machine, subscription, publication.topic)
+        and not _blocked(state, subscription, publication.topic)
         and (subscription.selector is None or subscription.selector(lookup))
     ]
 
 
 def place_copies(
-    machine: Machine, unit: UnitOfWork, publication: Publication, subscriptions: list[Subscription], *, retain: bool = False
+    state: QueueManagerState,
+    unit: UnitOfWork,
+    publication: Publication,
+    subscriptions: list[Subscription],
+    *,
+    retain: bool = False,
 ) -> int:
     """Put the copies into the unit of work and return how many operations that were.
 
@@ -144,19 +149,21 @@ def place_copies(
     copies: list[_Copy] = []
     for subscription in subscriptions:
         try:
-            copies.append(_deliverable(machine, publication, subscription, copies))
+            copies.append(_deliverable(state, publication, subscription, copies))
         except Refusal as refusal:
             if rule is DeliveryRule.ALL or (rule is DeliveryRule.ALL_DURABLE and subscription.attributes.durable):
                 raise _failed(subscription, refusal, rule) from None
-    unit.check_room(len(copies) + retain, machine.attributes.max_uncommitted_messages)
+    unit.check_room(len(copies) + retain, state.attributes.max_uncommitted_messages)
     for copy in copies:
-        place(machine, unit, copy.queue, copy.descriptor, copy.body, publication.now_s)
+        place(state, unit, copy.queue, copy.descriptor, copy.body, publication.now_s)
     if retain:
         unit.retain(_retained(publication))
     return len(copies) + retain
 
 
-def _resolved(machine: Machine, descriptor: MessageDescriptor, attributes: TopicAttributes, plan: PutPlan) -> MessageDescriptor:
+def _resolved(
+    state: QueueManagerState, descriptor: MessageDescriptor, attributes: TopicAttributes, plan: PutPlan
+) -> MessageDescriptor:
     fresh = plan.new_message_id or descriptor.message_id == NO_ID
     reply_to_queue = "" if plan.suppress_reply_to else descriptor.reply_to_queue
     as_defined = descriptor.persistence == Persistence.AS_Q_DEF
@@ -164,23 +171,23 @@ def _resolved(machine: Machine, descriptor: MessageDescriptor, attributes: Topic
         descriptor,
         persistence=attributes.default_persistence if as_defined else descriptor.persistence,
         priority=attributes.default_priority if descriptor.priority < 0 else descriptor.priority,
-        message_id=machine.identifiers.identifier() if fresh else descriptor.message_id,
-        correlation_id=machine.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
-        ccsid=machine.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
+        message_id=state.identifiers.identifier() if fresh else descriptor.message_id,
+        correlation_id=state.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
+        ccsid=state.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
         backout_count=0,
         reply_to_queue=reply_to_queue,
-        reply_to_queue_manager=(descriptor.reply_to_queue_manager or machine.name) if reply_to_queue else "",
+        reply_to_queue_manager=(descriptor.reply_to_queue_manager or state.name) if reply_to_queue else "",
     )
 
 
-def _deliverable(machine: Machine, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
+def _deliverable(state: QueueManagerState, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
     """Return the copy for the subscription's queue, or where that refuses, and USEDLQ says so, for the dead-letter queue."""
-    descriptor, body = described(machine, publication, subscription)
+    descriptor, body = described(state, publication, subscription)
     name = subscription.attributes.destination
     try:
-        return _fitting(machine, name, descriptor, body, len(publication.body), before)
+        return _fitting(state, name, descriptor, body, len(publication.body), before)
     except Refusal as refusal:
-        dead_letter_queue = machine.attributes.dead_letter_queue
+        dead_letter_queue = state.attributes.dead_letter_queue
         if publication.attributes.use_dead_letter_queue != _YES or not dead_letter_queue:
             raise
         descriptor, body = to_dead_letter_queue(
@@ -188,25 +195,25 @@ def _deliverable(machine: Machine, publication: Publication, subscription: Subsc
             body,
             reason=refusal.reason,
             queue=name,
-            queue_manager=machine.name,
-            application_name=machine.name[:_NAME_CHARS],
+            queue_manager=state.name,
+            application_name=state.name[:_NAME_CHARS],
             application_type=ApplicationType.QMGR,
             now=datetime.fromtimestamp(publication.now_s, UTC),
         )
         try:
-            return _fitting(machine, dead_letter_queue, descriptor, body, len(body), before)
+            return _fitting(state, dead_letter_queue, descriptor, body, len(body), before)
         except Refusal:
             raise refusal from None
 
 
 def _fitting(
-    machine: Machine, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
+    state: QueueManagerState, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
 ) -> _Copy:
     """Return the copy, where the queue takes `data_bytes`: the publisher's data, to which added properties do not count."""
-    queue = machine.local_queue(name)
-    if queue.attributes.put_inhibited or machine.queues[name].attributes.put_inhibited:
+    queue = state.local_queue(name)
+    if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
-    check_room(machine, queue, data_bytes)
+    check_room(state, queue, data_bytes)
     if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
@@ -217,22 +224,24 @@ def _fitting(
     return _Copy(queue, descriptor, body)
 
 
-def described(machine: Machine, publication: Publication, subscription: Subscription) -> tuple[MessageDescriptor, bytes]:
+def described(
+    state: QueueManagerState, publication: Publication, subscription: Subscription
+) -> tuple[MessageDescriptor, bytes]:
     """Return descriptor and data of a copy: of its own identity, with the subscription's correlation and context."""
     wanted = subscription.attributes
     published, body = publication.dressed(wanted.user_data)
-    date, time = machine.timestamps.of(publication.now_s)
+    date, time = state.timestamps.of(publication.now_s)
     copy = replace(
         published,
         report=0,
-        message_id=machine.identifiers.identifier(),
+        message_id=state.identifiers.identifier(),
         correlation_id=published.correlation_id if wanted.correlation_id == NO_ID else wanted.correlation_id,
         priority=published.priority if wanted.priority == PRIORITY_AS_PUBLISHED else wanted.priority,
         user_identifier=wanted.user,
         accounting_token=wanted.accounting_token,
         application_identity_data=wanted.application_identity_data,
         put_application_type=ApplicationType.BROKER,
-        put_application_name=machine.name[:_NAME_CHARS],
+        put_application_name=state.name[:_NAME_CHARS],
         put_date=date,
         put_time=time,
         application_origin_data="",
@@ -271,12 +280,12 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
     return subscription.attributes.expires_at is not None and subscription.attributes.expires_at <= now_s
 
 
-def _blocked(machine: Machine, subscription: Subscription, topic: str) -> bool:
+def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
     """WILDCARD(BLOCK): a wildcard above a topic object does not reach that topic and what is below."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)
-    return machine.topics.blocks_wildcards(topic, len(literal))
+    return state.topics.blocks_wildcards(topic, len(literal))
 
 
 def _one_of_each_group(subscriptions: list[Subscription]) -> list[Subscription]:

@@ -16,7 +16,7 @@ from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.state.subscription_index import Subscription
 from mqflow.embedded.state.unit_of_work import UnitOfWork
@@ -45,7 +45,7 @@ def is_delayed(descriptor: MessageDescriptor, body: bytes) -> bool:
 
 
 def publish_later(
-    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[Put, UnitOfWork | None]:
     """Stage a copy for every subscription; return what MQPUT fills in, and outside a unit of work the one to commit now.
 
@@ -54,16 +54,16 @@ def publish_later(
     """
     header = delay_header.parse(body)
     sent, data = restored(descriptor, header, body, _sent_at(header))
-    publication, reason = prepared(machine, handle, sent, data, plan)
+    publication, reason = prepared(state, handle, sent, data, plan)
     rules = publication.attributes
     if plan.for_topics & _RETAIN:
         raise Refusal(Reason.OPTIONS_ERROR, "A retained publication cannot be delayed")
     if {rules.persistent_delivery, rules.nonpersistent_delivery} != {int(DeliveryRule.ALL_AVAILABLE)}:
         said = f"PMSGDLV(ALLAVAIL) and NPMSGDLV(ALLAVAIL) do not both hold for topic {publication.topic}"
         raise Refusal(Reason.PUBLICATION_FAILURE, f"{said}: it takes no delayed publications")
-    subscriptions = matching(machine, publication, handle if plan.for_topics & _NOT_OWN else None)
+    subscriptions = matching(state, publication, handle if plan.for_topics & _NOT_OWN else None)
     unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
-    _stage(machine, unit, publication, subscriptions, header)
+    _stage(state, unit, publication, subscriptions, header)
     if not subscriptions and plan.for_topics & _WARN:
         reason = Reason.NO_SUBS_MATCHED
     put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
@@ -71,7 +71,7 @@ def publish_later(
 
 
 def as_published(
-    machine: Machine, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes
+    state: QueueManagerState, queue: LocalQueue, descriptor: MessageDescriptor, body: bytes
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the publication that a staged copy is, as it is put to its subscription's queue; anything else as it is.
 
@@ -80,38 +80,38 @@ def as_published(
     header = None if queue.name == STAGING_QUEUE else _header(descriptor, body)
     if header is None or header.subscription_id == NO_ID:
         return descriptor, body
-    subscription = machine.subscriptions.by_identifier(header.subscription_id)
+    subscription = state.subscriptions.by_identifier(header.subscription_id)
     expires_at = None if subscription is None else subscription.attributes.expires_at
-    if subscription is None or (expires_at is not None and expires_at <= machine.clock.wall()):
+    if subscription is None or (expires_at is not None and expires_at <= state.clock.wall()):
         raise Refusal(Reason.NO_SUBSCRIPTION, "The subscription that the publication was matched with is over")
     now = Moment(
-        wall_ms=int(machine.clock.wall() * 1_000),
-        monotonic_ms=int(machine.clock.monotonic() * 1_000),
-        epoch=machine.clock.monotonic_epoch(),
+        wall_ms=int(state.clock.wall() * 1_000),
+        monotonic_ms=int(state.clock.monotonic() * 1_000),
+        epoch=state.clock.monotonic_epoch(),
     )
     copy, data = restored(descriptor, header, body, now)
     # A copy asks for no reports, as one that is not delayed; its MsgId is its own.
-    return replace(copy, report=int(Report.NONE), message_id=machine.identifiers.identifier()), data
+    return replace(copy, report=int(Report.NONE), message_id=state.identifiers.identifier()), data
 
 
 def _stage(
-    machine: Machine, unit: UnitOfWork, publication: Publication, subscriptions: list[Subscription], header: DelayHeader
+    state: QueueManagerState, unit: UnitOfWork, publication: Publication, subscriptions: list[Subscription], header: DelayHeader
 ) -> None:
-    staging = machine.local_queue(STAGING_QUEUE)
-    copies = [_copy(machine, publication, subscription, header) for subscription in subscriptions]
+    staging = state.local_queue(STAGING_QUEUE)
+    copies = [_copy(state, publication, subscription, header) for subscription in subscriptions]
     if copies:
-        _check_staging(machine, staging, len(copies), len(copies[0][1]))
-    unit.check_room(len(copies), machine.attributes.max_uncommitted_messages)
+        _check_staging(state, staging, len(copies), len(copies[0][1]))
+    unit.check_room(len(copies), state.attributes.max_uncommitted_messages)
     for descriptor, data in copies:
-        place(machine, unit, staging, descriptor, data, publication.now_s)
+        place(state, unit, staging, descriptor, data, publication.now_s)
 
 
 def _copy(
-    machine: Machine, publication: Publication, subscription: Subscription, header: DelayHeader
+    state: QueueManagerState, publication: Publication, subscription: Subscription, header: DelayHeader
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the staged message for one subscription: what it gets, with what the processor has to know."""
-    copy, body = described(machine, publication, subscription)
-    queue = machine.queues.get(subscription.attributes.destination)
+    copy, body = described(state, publication, subscription)
+    queue = state.queues.get(subscription.attributes.destination)
     if isinstance(queue, LocalQueue):
         if queue.attributes.definition_type == TEMPORARY_DYNAMIC:  # it takes no persistent message (2048)
             copy = replace(copy, persistence=int(Persistence.NOT_PERSISTENT))
@@ -133,15 +133,15 @@ def _copy(
         subscription_id=subscription.attributes.identifier,
         use_dead_letter_queue=publication.attributes.use_dead_letter_queue == _YES,
     )
-    return replace(on_queue, message_id=machine.identifiers.identifier()), data
+    return replace(on_queue, message_id=state.identifiers.identifier()), data
 
 
-def _check_staging(machine: Machine, staging: LocalQueue, copies: int, body_bytes: int) -> None:
+def _check_staging(state: QueueManagerState, staging: LocalQueue, copies: int, body_bytes: int) -> None:
     attributes = staging.attributes
     if attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {STAGING_QUEUE}")
     try:
-        check_room(machine, staging, body_bytes)
+        check_room(state, staging, body_bytes)
     except Refusal as refusal:
         raise Refusal(refusal.reason, f"{STAGING_QUEUE}: {refusal.detail}") from None
     if len(staging.messages) + staging.uncommitted + copies > attributes.max_depth:

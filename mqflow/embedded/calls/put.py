@@ -16,7 +16,7 @@ from mqflow.embedded.rules.put_plan import PutPlan, Stamp, check_descriptor, wit
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, MessageDescriptor
@@ -35,7 +35,7 @@ _AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
 
 
 def put_message(
-    machine: Machine, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan, context: object
+    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan, context: object
 ) -> tuple[Put, UnitOfWork | None]:
     """Place the message and return what MQPUT fills in, and for a put outside a unit of work the one to commit now, if any.
 
@@ -45,45 +45,45 @@ def put_message(
         if plan.logical:
             raise Refusal(Reason.FUNCTION_NOT_SUPPORTED, "Groups and segments are put to queues, not to topics")
         put_to_topic = publish_later if is_delayed(descriptor, body) else publish
-        return put_to_topic(machine, handle, descriptor, body, plan)
-    queue, first = _target(machine, handle, plan)
+        return put_to_topic(state, handle, descriptor, body, plan)
+    queue, first = _target(state, handle, plan)
     saved = _saved_context(handle, plan, context) if plan.open_option else None
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
     if descriptor.format == STAGED:
-        descriptor, body = as_published(machine, queue, descriptor, body)
+        descriptor, body = as_published(state, queue, descriptor, body)
     reason = check_descriptor(descriptor)
-    check_room(machine, queue, len(body))
-    now_s = machine.clock.wall()
+    check_room(state, queue, len(body))
+    now_s = state.clock.wall()
     complete = with_context(
-        _resolved(machine, descriptor, first, queue.attributes, plan),
+        _resolved(state, descriptor, first, queue.attributes, plan),
         plan.context,
-        Stamp(handle.connection.user, handle.connection.application_name, *machine.timestamps.of(now_s)),
+        Stamp(handle.connection.user, handle.connection.application_name, *state.timestamps.of(now_s)),
         saved,
     )
     check_persistence(queue, complete.persistence)
     if plan.logical:
-        complete = in_order(machine, handle, plan, complete, len(body))
-    if complete.priority > machine.attributes.max_priority:
+        complete = in_order(state, handle, plan, complete, len(body))
+    if complete.priority > state.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
     arrival = complete.report & _ARRIVAL
-    unit = _unit_of_work(machine, handle.connection.unit_of_work, plan, complete, operations=2 if arrival else 1)
-    message = place(machine, unit, queue, complete, body, now_s)
+    unit = _unit_of_work(state, handle.connection.unit_of_work, plan, complete, operations=2 if arrival else 1)
+    message = place(state, unit, queue, complete, body, now_s)
     if unit is not None and arrival:
-        report_arrival(machine, unit, message)
+        report_arrival(state, unit, message)
     if complete.message_flags or handle.logical.put is not None:
         incomplete = put_done(handle, unit, plan, complete, len(body))
         reason = reason or incomplete
-    put = Put(descriptor=complete, resolved_queue=queue.attributes.name, resolved_queue_manager=machine.name, reason=reason)
+    put = Put(descriptor=complete, resolved_queue=queue.attributes.name, resolved_queue_manager=state.name, reason=reason)
     return put, None if plan.under_syncpoint else unit
 
 
-def _target(machine: Machine, handle: EmbeddedHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
+def _target(state: QueueManagerState, handle: EmbeddedHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
     """The queue to put to, and the first definition on the path to it."""
     queue = handle.queue
     if queue is None or not handle.bits & _OUTPUT:
         raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
-    if machine.quiescing and plan.fail_if_quiescing:
+    if state.quiescing and plan.fail_if_quiescing:
         raise Refusal(Reason.Q_MGR_QUIESCING)
     if plan.for_topics:
         raise Refusal(Reason.OPTIONS_ERROR, f"{PutOption(plan.for_topics)!r} is for topics, not for queues")
@@ -109,17 +109,17 @@ def _saved_context(handle: EmbeddedHandle, plan: PutPlan, context: object) -> Me
 
 
 def _unit_of_work(
-    machine: Machine, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
+    state: QueueManagerState, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
 ) -> UnitOfWork | None:
     """The connection's; one of its own for a put that must be durable, or goes with a report; or none."""
     if not plan.under_syncpoint:
-        return UnitOfWork() if operations > 1 or must_be_durable(machine, descriptor) else None
-    own.check_room(operations, machine.attributes.max_uncommitted_messages)
+        return UnitOfWork() if operations > 1 or must_be_durable(state, descriptor) else None
+    own.check_room(operations, state.attributes.max_uncommitted_messages)
     return own
 
 
 def _resolved(
-    machine: Machine, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
+    state: QueueManagerState, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
 ) -> MessageDescriptor:
     """Fill in what the descriptor leaves to the queue manager: "as the queue defines" is the first definition on the path."""
     persistence = descriptor.persistence
@@ -131,13 +131,13 @@ def _resolved(
         descriptor,
         persistence=persistence,
         priority=first.default_priority if descriptor.priority < 0 else descriptor.priority,
-        message_id=machine.identifiers.identifier() if fresh else descriptor.message_id,
-        correlation_id=machine.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
-        ccsid=machine.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
+        message_id=state.identifiers.identifier() if fresh else descriptor.message_id,
+        correlation_id=state.identifiers.identifier() if plan.new_correlation_id else descriptor.correlation_id,
+        ccsid=state.attributes.ccsid if descriptor.ccsid == CCSID_Q_MGR else descriptor.ccsid,
         expiry_tenths=_capped(descriptor.expiry_tenths, first, queue),
         backout_count=0,
         reply_to_queue=reply_to_queue,
-        reply_to_queue_manager=(descriptor.reply_to_queue_manager or machine.name) if reply_to_queue else "",
+        reply_to_queue_manager=(descriptor.reply_to_queue_manager or state.name) if reply_to_queue else "",
     )
 
 

@@ -13,7 +13,7 @@ from mqflow.embedded.calls.put import put_message
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.headers.delay import FORMAT as STAGED
 from mqflow.mqi.reason_codes import Reason
@@ -23,7 +23,7 @@ __all__ = ("put_messages",)
 
 
 def put_messages(
-    machine: Machine,
+    state: QueueManagerState,
     handle: EmbeddedHandle,
     messages: Iterable[tuple[MessageDescriptor, bytes]],
     plan: PutPlan,
@@ -38,22 +38,22 @@ def put_messages(
     like: Put | None = None
     for descriptor, body in messages:
         if like is not None and descriptor is last:
-            put = _put_like(machine, handle, like, body)
+            put = _put_like(state, handle, like, body)
         else:
-            put, _ = put_message(machine, handle, descriptor, body, plan, context)
+            put, _ = put_message(state, handle, descriptor, body, plan, context)
             last, like = descriptor, put if _repeats(handle, descriptor, plan) else None
         puts.append(put)
 
 
-def _put_like(machine: Machine, handle: EmbeddedHandle, like: Put, body: bytes) -> Put:
+def _put_like(state: QueueManagerState, handle: EmbeddedHandle, like: Put, body: bytes) -> Put:
     queue, unit = handle.queue, handle.connection.unit_of_work
     assert queue is not None  # noqa: S101 - the message before went there
     if not isinstance(body, bytes):
         raise Refusal(Reason.BUFFER_ERROR, f"A body is bytes, not {type(body).__name__}")
-    check_room(machine, queue, len(body))
-    unit.check_room(1, machine.attributes.max_uncommitted_messages)
-    complete = replace(like.descriptor, message_id=machine.identifiers.identifier())
-    place(machine, unit, queue, complete, body, machine.clock.wall())
+    check_room(state, queue, len(body))
+    unit.check_room(1, state.attributes.max_uncommitted_messages)
+    complete = replace(like.descriptor, message_id=state.identifiers.identifier())
+    place(state, unit, queue, complete, body, state.clock.wall())
     return Put(
         descriptor=complete,
         resolved_queue=like.resolved_queue,

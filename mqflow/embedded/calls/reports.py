@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mqflow.embedded.calls.enqueue import check_persistence, check_room, place
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.options import ApplicationType, Feedback, Format, Report
@@ -28,70 +28,72 @@ _NAME_CHARS: Final = 28
 _ON_ITS_WAY: Final = frozenset({Format.DEAD_LETTER_HEADER, Format.XMIT_Q_HEADER})
 
 
-def report_arrival(machine: Machine, unit: UnitOfWork, message: QueuedMessage) -> None:
+def report_arrival(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
     """Put the COA report the message asks for, in the putter's unit of work."""
-    _send(machine, unit, message.descriptor, message.body or b"", Report.COA_MASK, Feedback.COA)
+    _send(state, unit, message.descriptor, message.body or b"", Report.COA_MASK, Feedback.COA)
 
 
-def report_delivery(machine: Machine, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
+def report_delivery(state: QueueManagerState, unit: UnitOfWork, descriptor: MessageDescriptor, body: bytes) -> None:
     """Put the COD report the message asks for, in the getter's unit of work.
 
     A message that is on its way, behind an MQDLH or an MQXQH, was not delivered (recalled, not read again).
     """
     if descriptor.format in _ON_ITS_WAY:
         return
-    _send(machine, unit, descriptor, body, Report.COD_MASK, Feedback.COD)
+    _send(state, unit, descriptor, body, Report.COD_MASK, Feedback.COD)
 
 
-def report_expiration(machine: Machine, unit: UnitOfWork, message: QueuedMessage) -> None:
+def report_expiration(state: QueueManagerState, unit: UnitOfWork, message: QueuedMessage) -> None:
     """Put the expiration report the message asks for, in a unit of work of its own; it has no expiry."""
     descriptor = replace(message.descriptor, expiry_tenths=EXPIRY_UNLIMITED)
-    _send(machine, unit, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
+    _send(state, unit, descriptor, message.body or b"", Report.EXPIRATION_MASK, Feedback.EXPIRATION)
 
 
-def _send(machine: Machine, unit: UnitOfWork, about: MessageDescriptor, body: bytes, mask: Report, feedback: Feedback) -> None:
+def _send(
+    state: QueueManagerState, unit: UnitOfWork, about: MessageDescriptor, body: bytes, mask: Report, feedback: Feedback
+) -> None:
     owed = report(about, body, mask=mask, feedback=feedback)
     if owed is None:
         return
-    now = machine.clock.wall()
-    date, time = machine.timestamps.of(now)
+    now = state.clock.wall()
+    date, time = state.timestamps.of(now)
     descriptor = replace(
         owed.descriptor,
-        message_id=machine.identifiers.identifier() if owed.descriptor.message_id == NO_ID else owed.descriptor.message_id,
+        message_id=state.identifiers.identifier() if owed.descriptor.message_id == NO_ID else owed.descriptor.message_id,
         put_application_type=ApplicationType.QMGR,
-        put_application_name=machine.name[:_NAME_CHARS],
+        put_application_name=state.name[:_NAME_CHARS],
         put_date=date,
         put_time=time,
     )
     try:
-        _put(machine, unit, replace(owed, descriptor=descriptor))
+        _put(state, unit, replace(owed, descriptor=descriptor))
     except Refusal as refusal:
-        _dead_letter(machine, unit, replace(owed, descriptor=descriptor), refusal.reason)
+        _dead_letter(state, unit, replace(owed, descriptor=descriptor), refusal.reason)
 
 
-def _dead_letter(machine: Machine, unit: UnitOfWork, refused: ReportMessage, reason: int) -> None:
+def _dead_letter(state: QueueManagerState, unit: UnitOfWork, refused: ReportMessage, reason: int) -> None:
     descriptor, body = to_dead_letter_queue(
         refused.descriptor,
         refused.body,
         reason=reason,
         queue=refused.reply_to_queue,
-        queue_manager=machine.name,
-        application_name=machine.name[:_NAME_CHARS],
+        queue_manager=state.name,
+        application_name=state.name[:_NAME_CHARS],
         application_type=ApplicationType.QMGR,
-        now=datetime.fromtimestamp(machine.clock.wall(), UTC),
+        now=datetime.fromtimestamp(state.clock.wall(), UTC),
     )
     # Where nothing takes it, it is gone: a report is the one message a queue manager may drop.
     with suppress(Refusal):
-        _put(machine, unit, ReportMessage(machine.attributes.dead_letter_queue, "", descriptor, body))
+        _put(state, unit, ReportMessage(state.attributes.dead_letter_queue, "", descriptor, body))
 
 
-def _put(machine: Machine, unit: UnitOfWork, report_message: ReportMessage) -> None:
+def _put(state: QueueManagerState, unit: UnitOfWork, report_message: ReportMessage) -> None:
     name, descriptor, body = report_message.reply_to_queue, report_message.descriptor, report_message.body
-    if report_message.reply_to_queue_manager not in {"", machine.name}:
+    if report_message.reply_to_queue_manager not in {"", state.name}:
         raise Refusal(Reason.UNKNOWN_REMOTE_Q_MGR)
-    queue = machine.local_queue(name)
-    if queue.attributes.put_inhibited or machine.queues[name].attributes.put_inhibited:
+    queue = state.local_queue(name)
+    if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED)
-    check_room(machine, queue, len(body))
+    check_room(state, queue, len(body))
     check_persistence(queue, descriptor.persistence)
-    place(machine, unit, queue, descriptor, body, machine.clock.wall())
+    place(state, unit, queue, descriptor, body, state.clock.wall())

@@ -14,7 +14,7 @@ from mqflow.mqi.options import Persistence
 from mqflow.mqi.subscription import RetainedPublication
 
 if TYPE_CHECKING:  # this module is part of how its state is settled
-    from mqflow.embedded.state.queue_manager_state import Machine
+    from mqflow.embedded.state.queue_manager_state import QueueManagerState
     from mqflow.embedded.state.subscription_index import Subscription
 
 __all__ = ("clear_retained", "keep_retained", "retained_changes", "retained_for")
@@ -22,35 +22,35 @@ __all__ = ("clear_retained", "keep_retained", "retained_changes", "retained_for"
 _TENTHS: int = 10
 
 
-def retained_changes(machine: "Machine", publications: Sequence[RetainedPublication]) -> list[Change]:
+def retained_changes(state: "QueueManagerState", publications: Sequence[RetainedPublication]) -> list[Change]:
     """Return what the store has to know of these, the last on each topic."""
     changes: list[Change] = []
     for topic, publication in {publication.topic_string: publication for publication in publications}.items():
         if _persistent(publication):
             changes.append(defined(topic, publication))
-        elif (before := _kept(machine).get(topic)) is not None and _persistent(before):
+        elif (before := _kept(state).get(topic)) is not None and _persistent(before):
             # Otherwise the older one would be there again after a restart.
             changes.append(deleted(topic, RetainedPublication))
     return changes
 
 
-def keep_retained(machine: "Machine", publications: Sequence[RetainedPublication]) -> None:
+def keep_retained(state: "QueueManagerState", publications: Sequence[RetainedPublication]) -> None:
     """Make these the retained publications of their topics."""
-    kept = _kept(machine)
+    kept = _kept(state)
     for publication in publications:
         kept[publication.topic_string] = publication
 
 
-def clear_retained(machine: "Machine", topic: str) -> list[Change]:
+def clear_retained(state: "QueueManagerState", topic: str) -> list[Change]:
     """Forget what is retained on the topic, in memory; return what the store has to know."""
-    before = _kept(machine).pop(topic, None)
+    before = _kept(state).pop(topic, None)
     return [deleted(topic, RetainedPublication)] if before is not None and _persistent(before) else []
 
 
-def retained_for(machine: "Machine", subscription: "Subscription") -> Iterator[RetainedPublication]:
+def retained_for(state: "QueueManagerState", subscription: "Subscription") -> Iterator[RetainedPublication]:
     """Yield what is retained on the topics of the subscription, each with the expiry that is left of it."""
-    now = machine.clock.wall()
-    for topic, publication in tuple(_kept(machine).items()):
+    now = state.clock.wall()
+    for topic, publication in tuple(_kept(state).items()):
         if not subscription.matches(topic):
             continue
         if publication.expires_at is None:
@@ -59,11 +59,11 @@ def retained_for(machine: "Machine", subscription: "Subscription") -> Iterator[R
             left = max(1, int((publication.expires_at - now) * _TENTHS))
             yield replace(publication, descriptor=replace(publication.descriptor, expiry_tenths=left))
         else:
-            machine.store.write(clear_retained(machine, topic), None)
+            state.store.write(clear_retained(state, topic), None)
 
 
-def _kept(machine: "Machine") -> dict[str, RetainedPublication]:
-    return machine.objects["retained"]  # type: ignore[return-value]  # as `objects.records`, which needs the whole machine
+def _kept(state: "QueueManagerState") -> dict[str, RetainedPublication]:
+    return state.objects["retained"]  # type: ignore[return-value]  # as `objects.records`, which needs the whole machine
 
 
 def _persistent(publication: RetainedPublication) -> bool:

@@ -13,7 +13,7 @@ from mqflow.embedded.calls.retained import keep_retained, retained_changes
 from mqflow.embedded.calls.wait import announce, told
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
 from mqflow.mqi.errors import MQIError
@@ -59,49 +59,49 @@ class Answer:
             return self._failure
 
 
-def commit_in_memory(machine: Machine, unit: UnitOfWork) -> bool:
+def commit_in_memory(state: QueueManagerState, unit: UnitOfWork) -> bool:
     """Commit a unit of work that nothing of must survive; False where it has to go through the store."""
-    if unit.has_persistent and machine.durable:
+    if unit.has_persistent and state.durable:
         return False
     if unit.operations:
-        _apply(machine, unit)
+        _apply(state, unit)
     return True
 
 
-def begin_commit(machine: Machine, unit: UnitOfWork, done: Done, *, counted: bool = True) -> bool:
+def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, counted: bool = True) -> bool:
     """Start to commit. True: it is over and `done` is not called; False: `done` is called, from the store's thread.
 
     Raises what the store answered where that came at once. Where it refused, the unit of work is backed out, and its deliveries
     count unless not `counted`.
     """
-    if commit_in_memory(machine, unit):
+    if commit_in_memory(state, unit):
         return True
     changes = _changes(unit)
     if unit.retained:
-        changes += retained_changes(machine, unit.retained)
+        changes += retained_changes(state, unit.retained)
     if not changes:
-        _apply(machine, unit)
+        _apply(state, unit)
         return True
-    write = _Write(machine, unit, done, counted=counted)
-    machine.store.write(changes, write.finished)
+    write = _Write(state, unit, done, counted=counted)
+    state.store.write(changes, write.finished)
     return write.over_at_once()
 
 
-def commit_alone(machine: Machine, unit: UnitOfWork) -> None:
+def commit_alone(state: QueueManagerState, unit: UnitOfWork) -> None:
     """Commit what one put or get outside a unit of work did, and wait until it is durable. Called without the lock.
 
     Raises what the store answered.
     """
-    answer = Answer(machine.runner)
-    with machine.lock:
-        if begin_commit(machine, unit, answer, counted=False):
+    answer = Answer(state.runner)
+    with state.lock:
+        if begin_commit(state, unit, answer, counted=False):
             return
     failure = answer.wait()
     if failure is not None:
         raise failure
 
 
-def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
+def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) -> None:
     """Undo: gets return to their places, each delivery counted unless not `count`; puts are gone."""
     for queue, _ in unit.puts.values():
         queue.uncommitted -= 1
@@ -109,7 +109,7 @@ def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
     for queue, message in unit.gets:
         queue.uncommitted -= 1
         if queue.deleted:  # and what was on it is gone with it
-            machine.bodies.gone(message)
+            state.bodies.gone(message)
             continue
         if count:
             message.descriptor = replace(message.descriptor, backout_count=message.descriptor.backout_count + 1)
@@ -121,9 +121,9 @@ def back_out(machine: Machine, unit: UnitOfWork, *, count: bool = True) -> None:
     marks = tuple(unit.marks)
     unit.clear()
     if changes:
-        machine.store.write(changes, None)
+        state.store.write(changes, None)
     if marks:  # they stand for the counts until these are on disk themselves, which they are behind them
-        machine.store.release_in_flight(marks)
+        state.store.release_in_flight(marks)
 
 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:
@@ -132,56 +132,56 @@ def release(queue: LocalQueue, message: QueuedMessage) -> None:
     announce(queue, message)
 
 
-def stop(machine: Machine, reason: int) -> None:
+def stop(state: QueueManagerState, reason: int) -> None:
     """Stop at once: units of work that are not being committed are backed out, and everybody who waits is woken."""
-    if machine.stopped:
+    if state.stopped:
         return
-    for connection in sorted(machine.connections, key=lambda each: each.identifier):  # in the order they came, each time
+    for connection in sorted(state.connections, key=lambda each: each.identifier):  # in the order they came, each time
         connection.lose(reason)
-    machine.stopped = reason
-    machine.wake_everybody()
+    state.stopped = reason
+    state.wake_everybody()
 
 
-def make_durable(machine: Machine, changes: Sequence[Change], undo: Callable[[], None]) -> Callable[[], None]:
+def make_durable(state: QueueManagerState, changes: Sequence[Change], undo: Callable[[], None]) -> Callable[[], None]:
     """Give the changes of definitions to the store, and return a function that waits until they are durable.
 
     Call it without the lock. It refuses with what the store answered; where the store refused, `undo` was called first.
     """
-    answer = Answer(machine.runner)
-    machine.store.write(changes, answer)
+    answer = Answer(state.runner)
+    state.store.write(changes, answer)
 
     def wait_until_durable() -> None:
         failure = answer.wait()
         if failure is None:
             return
-        with machine.lock:
+        with state.lock:
             if _refused(failure):
                 undo()
             else:
-                _fail(machine, failure)
+                _fail(state, failure)
         raise Refusal(getattr(failure, "reason", Reason.CALL_INTERRUPTED), str(failure))
 
     return wait_until_durable
 
 
-def undone_where_refused(machine: Machine, wait: Callable[[], None], undo: Callable[[], None]) -> Callable[[], None]:
+def undone_where_refused(state: QueueManagerState, wait: Callable[[], None], undo: Callable[[], None]) -> Callable[[], None]:
     """Return what waits, without the lock, and where it is refused has this undone as well, with the lock."""
 
     def wait_or_undo() -> None:
         try:
             wait()
         except Refusal:
-            with machine.lock:
+            with state.lock:
                 undo()
             raise
 
     return wait_or_undo
 
 
-def _fail(machine: Machine, failure: Exception) -> None:
+def _fail(state: QueueManagerState, failure: Exception) -> None:
     """Stop for good: what the store has, nobody knows."""
-    machine.failure = machine.failure or str(failure)
-    stop(machine, Reason.Q_MGR_STOPPING)
+    state.failure = state.failure or str(failure)
+    stop(state, Reason.Q_MGR_STOPPING)
 
 
 def _refused(failure: Exception) -> bool:
@@ -192,11 +192,11 @@ def _refused(failure: Exception) -> bool:
 class _Write:
     """A commit on its way to the disk."""
 
-    __slots__ = ("_counted", "_done", "_error", "_machine", "_over", "_unit", "_waiting")
+    __slots__ = ("_counted", "_done", "_error", "_over", "_state", "_unit", "_waiting")
 
-    def __init__(self, machine: Machine, unit: UnitOfWork, done: Done, *, counted: bool) -> None:
+    def __init__(self, state: QueueManagerState, unit: UnitOfWork, done: Done, *, counted: bool) -> None:
         self._counted = counted
-        self._machine = machine
+        self._state = state
         self._unit = unit
         self._done = done
         self._over = False
@@ -205,7 +205,7 @@ class _Write:
 
     def finished(self, failure: Exception | None) -> None:
         """Take the store's answer, from its thread or from within `write`."""
-        with self._machine.lock:
+        with self._state.lock:
             if failure is None:
                 failure = self._applied()
             if failure is not None:
@@ -224,20 +224,20 @@ class _Write:
     def _applied(self) -> Exception | None:
         """Have it show. What goes wrong there is a defect, and whoever waits must not wait for ever: return it."""
         try:
-            _apply(self._machine, self._unit)
+            _apply(self._state, self._unit)
         except Exception as error:  # noqa: BLE001 - durable it is, and what is in memory is not to be trusted any more
             return error
         return None
 
     def _failed(self, failure: Exception) -> MQIError:
         if _refused(failure):
-            back_out(self._machine, self._unit, count=self._counted)
+            back_out(self._state, self._unit, count=self._counted)
         else:
             self._unit.clear()
-            _fail(self._machine, failure)
+            _fail(self._state, failure)
         if isinstance(failure, MQIError):
             return failure
-        return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager=self._machine.name, detail=str(failure))
+        return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager=self._state.name, detail=str(failure))
 
 
 def _changes(unit: UnitOfWork) -> list[Change]:
@@ -264,26 +264,26 @@ def _stored(queue: LocalQueue, message: QueuedMessage) -> StoredMessage:
     )
 
 
-def _apply(machine: Machine, unit: UnitOfWork) -> None:
+def _apply(state: QueueManagerState, unit: UnitOfWork) -> None:
     for queue, message in unit.gets:
         queue.uncommitted -= 1
         if message.stored:
-            machine.bodies.gone(message)
+            state.bodies.gone(message)
     if unit.puts:
-        _release_puts(machine, unit)
+        _release_puts(state, unit)
     if unit.retained:
-        keep_retained(machine, unit.retained)
+        keep_retained(state, unit.retained)
     if unit.marks:
-        machine.store.release_in_flight(tuple(unit.marks))
+        state.store.release_in_flight(tuple(unit.marks))
     unit.clear()
 
 
-def _release_puts(machine: Machine, unit: UnitOfWork) -> None:
+def _release_puts(state: QueueManagerState, unit: UnitOfWork) -> None:
     for queue, message in unit.puts.values():
         queue.uncommitted -= 1
         if queue.deleted:  # as the managed queue of a subscription that ended meanwhile: what was put there is gone with it
             continue
-        if message.descriptor.persistence == _PERSISTENT and machine.durable:
+        if message.descriptor.persistence == _PERSISTENT and state.durable:
             message.stored = True
-            machine.bodies.kept((message,))
+            state.bodies.kept((message,))
         release(queue, message)

@@ -28,7 +28,7 @@ from mqflow.embedded.rules import subscribe_options
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import LocalQueue
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.subscription_index import EmbeddedSubscriptionHandle, Subscription
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.authorities import Authority, Kind, Need
@@ -60,29 +60,29 @@ _RESUMABLE: Final = SubscribeOption.RESUME | SubscribeOption.ALTER
 
 
 def subscribe(
-    machine: Machine, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor, given: object
+    state: QueueManagerState, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor, given: object
 ) -> tuple[Subscribed, Wait, UnitOfWork | None]:
     """Make, resume or alter; return what MQSUB returns, what waits until it is durable, and what is retained, to be committed.
 
     `given` is the handle of the queue of a subscription that is not managed.
     """
     subscribe_options.check_descriptor(wanted)
-    if machine.quiescing and wanted.options & SubscribeOption.FAIL_IF_QUIESCING:
+    if state.quiescing and wanted.options & SubscribeOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
-    if len(connection.handles) + len(connection.subscriptions) >= machine.attributes.max_handles:
+    if len(connection.handles) + len(connection.subscriptions) >= state.attributes.max_handles:
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE)
-    _end_expired(machine)
-    found = machine.subscriptions.get(wanted.name) if wanted.name else None
+    _end_expired(state)
+    found = state.subscriptions.get(wanted.name) if wanted.name else None
     if found is None:
         if not wanted.options & SubscribeOption.CREATE:
             raise Refusal(Reason.NO_SUBSCRIPTION, f"There is no subscription {wanted.name}")
-        return _create(machine, connection, wanted, given)
+        return _create(state, connection, wanted, given)
     if not wanted.options & _RESUMABLE:
         raise Refusal(Reason.SUB_ALREADY_EXISTS, f"It is a subscription to {found.attributes.topic_string}")
-    return _resume(machine, connection, wanted, given, found)
+    return _resume(state, connection, wanted, given, found)
 
 
-def close_subscription(machine: Machine, handle: EmbeddedSubscriptionHandle, options: CloseOption) -> Wait | None:
+def close_subscription(state: QueueManagerState, handle: EmbeddedSubscriptionHandle, options: CloseOption) -> Wait | None:
     """Let go of the subscription, and end it where it is not durable or REMOVE_SUB says so; return what waits for that."""
     if options & ~(CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for queues")
@@ -96,69 +96,71 @@ def close_subscription(machine: Machine, handle: EmbeddedSubscriptionHandle, opt
         subscription.holder = None
     if subscription.attributes.durable and not options & CloseOption.REMOVE_SUB:
         return None
-    return remove_subscription(machine, subscription, handle.queue)
+    return remove_subscription(state, subscription, handle.queue)
 
 
-def remove_subscription(machine: Machine, subscription: Subscription, held: EmbeddedHandle | None = None) -> Wait | None:
+def remove_subscription(
+    state: QueueManagerState, subscription: Subscription, held: EmbeddedHandle | None = None
+) -> Wait | None:
     """End the subscription; its managed queue goes with it, or with the handle `held` that is open on it.
 
     The queue of a durable one goes when its end is durable, which whoever is to wait for is returned; where that is refused,
     the subscription is there again.
     """
     attributes = subscription.attributes
-    machine.subscriptions.discard(subscription)
+    state.subscriptions.discard(subscription)
     if attributes.managed and held is not None and held.open:
         held.takes_queue_along = True
-    if not attributes.durable or attributes.name not in machine.objects["subscription"]:
-        _drop_queue(machine, subscription)
+    if not attributes.durable or attributes.name not in state.objects["subscription"]:
+        _drop_queue(state, subscription)
         return None
 
     def undo() -> None:
-        machine.subscriptions.add(subscription)
+        state.subscriptions.add(subscription)
         if held is not None:
             held.takes_queue_along = False
 
-    wait = undone_where_refused(machine, delete_object(machine, attributes.name, SubscriptionAttributes), undo)
+    wait = undone_where_refused(state, delete_object(state, attributes.name, SubscriptionAttributes), undo)
 
     def wait_and_drop() -> None:
         wait()
-        with machine.lock:
-            _drop_queue(machine, subscription)
+        with state.lock:
+            _drop_queue(state, subscription)
 
     return wait_and_drop
 
 
-def _drop_queue(machine: Machine, subscription: Subscription) -> None:
+def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
     """Delete the managed queue of a subscription that is over, unless it goes with a handle that is open on it."""
     attributes = subscription.attributes
-    queue = machine.queues.get(attributes.destination)
+    queue = state.queues.get(attributes.destination)
     if attributes.managed and isinstance(queue, LocalQueue) and not any(each.takes_queue_along for each in queue.handles):
-        drop_managed(machine, attributes.destination)
+        drop_managed(state, attributes.destination)
 
 
 def request_retained(
-    machine: Machine, handle: EmbeddedSubscriptionHandle, options: SubscriptionRequestOption
+    state: QueueManagerState, handle: EmbeddedSubscriptionHandle, options: SubscriptionRequestOption
 ) -> tuple[int, UnitOfWork]:
     """Place what is retained for the subscription into a unit of work; return how many. Refuses with 2437 where nothing is."""
     if options & ~SubscriptionRequestOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is no MQSRO option")
-    if machine.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:
+    if state.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
     unit = UnitOfWork()
-    count = _place_retained(machine, unit, handle.subscription)
+    count = _place_retained(state, unit, handle.subscription)
     if not count:
         raise Refusal(Reason.NO_RETAINED_MSG, f"Nothing is retained for {handle.subscription.attributes.topic_string}")
     return count, unit
 
 
 def new_subscription(
-    machine: Machine, attributes: SubscriptionAttributes, *, new_only: bool = False
+    state: QueueManagerState, attributes: SubscriptionAttributes, *, new_only: bool = False
 ) -> tuple[Subscription, UnitOfWork]:
     """Return a subscription whose queue is there, entered nowhere yet, and what is retained for it, to be committed.
 
     Refuses with 2526 where what is retained cannot be delivered and has to be.
     """
-    date, time = machine.now_as_text()
+    date, time = state.now_as_text()
     subscription = Subscription(
         replace(
             attributes,
@@ -166,43 +168,43 @@ def new_subscription(
             creation_time=time,
             alteration_date=date,
             alteration_time=time,
-            expires_at=expires_at(machine, attributes.expiry_tenths),
+            expires_at=expires_at(state, attributes.expiry_tenths),
         )
     )
     retained = UnitOfWork()
     if not new_only and not attributes.options & SubscribeOption.PUBLICATIONS_ON_REQUEST:
         try:
-            _place_retained(machine, retained, subscription)
+            _place_retained(state, retained, subscription)
         except Refusal as refusal:
-            back_out(machine, retained)
+            back_out(state, retained)
             raise Refusal(Reason.RETAINED_NOT_DELIVERED, refusal.detail) from refusal
     return subscription, retained
 
 
-def enter(machine: Machine, subscription: Subscription) -> Wait:
+def enter(state: QueueManagerState, subscription: Subscription) -> Wait:
     """Make publications come to the subscription; the function returned waits until a durable one is on disk, or is undone."""
     attributes = subscription.attributes
-    machine.subscriptions.add(subscription)
+    state.subscriptions.add(subscription)
     if not attributes.durable:
         return _nothing
-    wait = define_object(machine, attributes.name, attributes)
-    return undone_where_refused(machine, wait, partial(_undo, machine, subscription))
+    wait = define_object(state, attributes.name, attributes)
+    return undone_where_refused(state, wait, partial(_undo, state, subscription))
 
 
 def _create(
-    machine: Machine, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor, given: object
+    state: QueueManagerState, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor, given: object
 ) -> tuple[Subscribed, Wait, UnitOfWork | None]:
-    topic_string = topic_string_of(machine, wanted.object_name, wanted.object_string)
+    topic_string = topic_string_of(state, wanted.object_name, wanted.object_string)
     durable = bool(wanted.options & SubscribeOption.DURABLE)
-    rules = machine.topics.effective(topic_string)
+    rules = state.topics.effective(topic_string)
     if rules.subscribe == _DISABLED:
         raise Refusal(Reason.SUB_INHIBITED, f"SUB(DISABLED) holds for topic {topic_string}")
     if durable and rules.durable_subscriptions == _NO:
         raise Refusal(Reason.DURABILITY_NOT_ALLOWED, f"DURSUB(NO) holds for topic {topic_string}")
-    user = _user_of(machine, connection, wanted)
-    _check_authorities(machine, user, topic_string, given)
+    user = _user_of(state, connection, wanted)
+    _check_authorities(state, user, topic_string, given)
     check_selection(wanted.selection)
-    identifier = machine.identifiers.identifier()
+    identifier = state.identifiers.identifier()
     chosen = bool(wanted.options & SubscribeOption.SET_CORREL_ID)
     with_context = wanted.options & SubscribeOption.SET_IDENTITY_CONTEXT
     attributes = SubscriptionAttributes(
@@ -211,7 +213,7 @@ def _create(
         topic_string=topic_string,
         topic_object=wanted.object_name,
         options=subscribe_options.kept_options(int(wanted.options)),
-        correlation_id=wanted.correlation_id if chosen else machine.identifiers.identifier(),
+        correlation_id=wanted.correlation_id if chosen else state.identifiers.identifier(),
         user=user,
         user_data=wanted.user_data,
         selection=wanted.selection,
@@ -221,29 +223,29 @@ def _create(
         level=wanted.level,
         expiry_tenths=wanted.expiry_tenths,
     )
-    _check_group(machine, attributes, given)
+    _check_group(state, attributes, given)
     if wanted.options & SubscribeOption.MANAGED:
         model = rules.durable_model if durable else rules.nondurable_model
-        name = managed_queue(machine, model, durable=durable, user=connection.user)
-        queue = open_object(machine, connection, Wanted(name, _MANAGED_INPUT, trusted=True))
+        name = managed_queue(state, model, durable=durable, user=connection.user)
+        queue = open_object(state, connection, Wanted(name, _MANAGED_INPUT, trusted=True))
     else:
         queue = _given(connection, given, durable=durable)
     attributes = replace(attributes, destination=queue.resolved_queue)
     try:
         subscription, retained = new_subscription(
-            machine, attributes, new_only=bool(wanted.options & SubscribeOption.NEW_PUBLICATIONS_ONLY)
+            state, attributes, new_only=bool(wanted.options & SubscribeOption.NEW_PUBLICATIONS_ONLY)
         )
     except Refusal:
         if attributes.managed:
             queue.takes_queue_along = True
-            _close(machine, queue)
+            _close(state, queue)
         raise
-    wait = enter(machine, subscription)
+    wait = enter(state, subscription)
     return _subscribed(_held(connection, subscription, queue), queue, wanted), wait, retained
 
 
 def _resume(
-    machine: Machine,
+    state: QueueManagerState,
     connection: "EmbeddedConnection",
     wanted: SubscriptionDescriptor,
     given: object,
@@ -251,57 +253,57 @@ def _resume(
 ) -> tuple[Subscribed, Wait, UnitOfWork | None]:
     if found.holder is not None:
         raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{found.holder.connection.application_name} holds it")
-    user = _user_of(machine, connection, wanted)
+    user = _user_of(state, connection, wanted)
     subscribe_options.check_identity(found.attributes, user)
     authority = Authority.SUB if wanted.options & SubscribeOption.ALTER else Authority.RESUME
-    check_topic_authority(machine, user, found.attributes.topic_string, authority)
+    check_topic_authority(state, user, found.attributes.topic_string, authority)
     wait: Wait = _nothing
     altered: SubscriptionAttributes | None = None
     if wanted.options & SubscribeOption.ALTER:
-        topic_string = topic_string_of(machine, wanted.object_name, wanted.object_string)
+        topic_string = topic_string_of(state, wanted.object_name, wanted.object_string)
         subscribe_options.check_alteration(found.attributes, wanted, topic_string)
-        altered = _altered(machine, found.attributes, wanted)
-    queue = _resumed_queue(machine, connection, found, given)
+        altered = _altered(state, found.attributes, wanted)
+    queue = _resumed_queue(state, connection, found, given)
     handle, before = _held(connection, found, queue), found.attributes
     if altered is not None:
         found.attributes = replace(altered, destination=queue.resolved_queue)
         if found.attributes.durable:
-            wait = define_object(machine, found.attributes.name, found.attributes)
+            wait = define_object(state, found.attributes.name, found.attributes)
 
     def undo() -> None:
         found.attributes = before
-        _let_go(machine, handle)
+        _let_go(state, handle)
         if given is None and queue.open:
-            _close(machine, queue)
+            _close(state, queue)
 
-    return _subscribed(handle, queue, wanted), undone_where_refused(machine, wait, undo), None
+    return _subscribed(handle, queue, wanted), undone_where_refused(state, wait, undo), None
 
 
-def _undo(machine: Machine, subscription: Subscription) -> None:
+def _undo(state: QueueManagerState, subscription: Subscription) -> None:
     """Take back what the store refused: the subscription, its handles and its queue."""
-    machine.subscriptions.discard(subscription)
+    state.subscriptions.discard(subscription)
     if subscription.holder is not None:
-        _let_go(machine, subscription.holder)
+        _let_go(state, subscription.holder)
     if subscription.attributes.managed:
-        drop_managed(machine, subscription.attributes.destination)
+        drop_managed(state, subscription.attributes.destination)
 
 
-def _let_go(machine: Machine, handle: EmbeddedSubscriptionHandle) -> None:
+def _let_go(state: QueueManagerState, handle: EmbeddedSubscriptionHandle) -> None:
     """Close handles that the application never got: nobody holds the subscription."""
     handle.open = False
     handle.subscription.holder = None
     handle.connection.subscriptions.discard(handle)
     if handle.queue is not None:
-        _close(machine, handle.queue)
+        _close(state, handle.queue)
 
 
-def _close(machine: Machine, queue: EmbeddedHandle) -> None:
-    close_handle(machine, queue, CloseOption.NONE)
+def _close(state: QueueManagerState, queue: EmbeddedHandle) -> None:
+    close_handle(state, queue, CloseOption.NONE)
     queue.connection.handles.discard(queue)
 
 
-def _altered(machine: Machine, found: SubscriptionAttributes, wanted: SubscriptionDescriptor) -> SubscriptionAttributes:
-    date, time = machine.now_as_text()
+def _altered(state: QueueManagerState, found: SubscriptionAttributes, wanted: SubscriptionDescriptor) -> SubscriptionAttributes:
+    date, time = state.now_as_text()
     chosen = wanted.options & SubscribeOption.SET_CORREL_ID
     with_context = wanted.options & SubscribeOption.SET_IDENTITY_CONTEXT
     return replace(
@@ -313,7 +315,7 @@ def _altered(machine: Machine, found: SubscriptionAttributes, wanted: Subscripti
         accounting_token=wanted.accounting_token if with_context else found.accounting_token,
         application_identity_data=wanted.application_identity_data if with_context else found.application_identity_data,
         expiry_tenths=wanted.expiry_tenths,
-        expires_at=expires_at(machine, wanted.expiry_tenths),
+        expires_at=expires_at(state, wanted.expiry_tenths),
         alteration_date=date,
         alteration_time=time,
     )
@@ -328,11 +330,13 @@ def _given(connection: "EmbeddedConnection", given: object, *, durable: bool) ->
     return given
 
 
-def _resumed_queue(machine: Machine, connection: "EmbeddedConnection", found: Subscription, given: object) -> EmbeddedHandle:
+def _resumed_queue(
+    state: QueueManagerState, connection: "EmbeddedConnection", found: Subscription, given: object
+) -> EmbeddedHandle:
     if given is not None and not found.attributes.managed:
         return _given(connection, given, durable=found.attributes.durable)
     managed = found.attributes.managed
-    return open_object(machine, connection, Wanted(found.attributes.destination, _MANAGED_INPUT, trusted=managed))
+    return open_object(state, connection, Wanted(found.attributes.destination, _MANAGED_INPUT, trusted=managed))
 
 
 def _held(connection: "EmbeddedConnection", subscription: Subscription, queue: EmbeddedHandle) -> EmbeddedSubscriptionHandle:
@@ -365,41 +369,41 @@ def _subscribed(handle: EmbeddedSubscriptionHandle, queue: EmbeddedHandle, wante
     )
 
 
-def _place_retained(machine: Machine, unit: UnitOfWork, subscription: Subscription) -> int:
+def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Subscription) -> int:
     """Place what is retained for the subscription; what cannot be delivered is not."""
     if subscription.attributes.level > _RETAINED_LEVEL:  # they are published again at level 1
         return 0
     count = 0
-    for retained in retained_for(machine, subscription):
-        publication = publication_on(machine, retained.topic_string, retained.descriptor, retained.body)
-        count += place_copies(machine, unit, publication, wanting(machine, publication, [subscription]))
+    for retained in retained_for(state, subscription):
+        publication = publication_on(state, retained.topic_string, retained.descriptor, retained.body)
+        count += place_copies(state, unit, publication, wanting(state, publication, [subscription]))
     return count
 
 
-def _user_of(machine: Machine, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor) -> str:
+def _user_of(state: QueueManagerState, connection: "EmbeddedConnection", wanted: SubscriptionDescriptor) -> str:
     """Return whose the subscription is: the alternate user's where one is used, which is refused (2035) without ALTUSR.
 
     Source: IBM, MQSD AlternateUserId: its authority is asked, and it is recorded as the subscription's.
     """
     if not wanted.options & SubscribeOption.ALTERNATE_USER_AUTHORITY:
         return connection.user
-    machine.authorities.check(connection.user, (Need(Kind.QMGR, "", Authority.ALTUSR, own=True),))
+    state.authorities.check(connection.user, (Need(Kind.QMGR, "", Authority.ALTUSR, own=True),))
     return wanted.alternate_user
 
 
-def _check_authorities(machine: Machine, user: str, topic_string: str, given: object) -> None:
+def _check_authorities(state: QueueManagerState, user: str, topic_string: str, given: object) -> None:
     """Refuse with 2035 who may not subscribe there, or not put to the queue by the name that the publications are to go to."""
-    check_topic_authority(machine, user, topic_string, Authority.SUB)
+    check_topic_authority(state, user, topic_string, Authority.SUB)
     if isinstance(given, EmbeddedHandle):
-        machine.authorities.check(user, (Need(Kind.QUEUE, given.name, Authority.PUT),))
+        state.authorities.check(user, (Need(Kind.QUEUE, given.name, Authority.PUT),))
 
 
-def _check_group(machine: Machine, wanted: SubscriptionAttributes, given: object) -> None:
+def _check_group(state: QueueManagerState, wanted: SubscriptionAttributes, given: object) -> None:
     """Refuse with 2514 a second subscription to the same topic in a group."""
     if not wanted.options & SubscribeOption.GROUP_SUB:
         return
     destination = given.resolved_queue if isinstance(given, EmbeddedHandle) else ""
-    for subscription in machine.subscriptions:
+    for subscription in state.subscriptions:
         other = subscription.attributes
         if (
             other.options & SubscribeOption.GROUP_SUB
@@ -409,19 +413,19 @@ def _check_group(machine: Machine, wanted: SubscriptionAttributes, given: object
             raise Refusal(Reason.DUPLICATE_GROUP_SUB, f"{other.name} has this topic in the group")
 
 
-def _end_expired(machine: Machine) -> None:
-    now = machine.clock.wall()
-    for subscription in machine.subscriptions:
+def _end_expired(state: QueueManagerState) -> None:
+    now = state.clock.wall()
+    for subscription in state.subscriptions:
         expires_at = subscription.attributes.expires_at
         if expires_at is not None and expires_at <= now and subscription.holder is None:
             # Nobody waits: where the store refuses, it is ended again after a restart.
-            remove_subscription(machine, subscription)
-            _drop_queue(machine, subscription)
+            remove_subscription(state, subscription)
+            _drop_queue(state, subscription)
 
 
-def expires_at(machine: Machine, tenths: int) -> float | None:
+def expires_at(state: QueueManagerState, tenths: int) -> float | None:
     """Return when a subscription made or altered now is over; None for never."""
-    return None if tenths < 0 else machine.clock.wall() + tenths / 10
+    return None if tenths < 0 else state.clock.wall() + tenths / 10
 
 
 def _nothing() -> None:

@@ -21,7 +21,7 @@ from mqflow.embedded.pcf.commands import answer, failed
 from mqflow.embedded.rules.get_plan import plan_get
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.handle import EmbeddedHandle
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.descriptor import CCSID_Q_MGR, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import ApplicationType, Encoding, Format, GetOption, OpenOption, PutOption
@@ -47,12 +47,12 @@ class CommandServer:
 
     def __init__(
         self,
-        machine: Machine,
+        state: QueueManagerState,
         administration_of: Callable[[str], Administration],
         connection: EmbeddedConnection,
         runner: Runner,
     ) -> None:
-        self._machine = machine
+        self._state = state
         self._administration_of = administration_of
         self._connection = connection
         self._runner = runner
@@ -61,8 +61,8 @@ class CommandServer:
 
     def start(self) -> None:
         """Wait for commands; those that are there already are carried out now."""
-        if self._machine.queues.get(COMMAND_QUEUE) is not None:
-            self._machine.system_connections.add(self._connection)
+        if self._state.queues.get(COMMAND_QUEUE) is not None:
+            self._state.system_connections.add(self._connection)
             self._handle = self._connection.open(COMMAND_QUEUE, _OPEN)
             if not self._waits():
                 self._wake()
@@ -74,11 +74,11 @@ class CommandServer:
 
     def _wake(self) -> None:
         """Called with the machine's lock, so it only hands over."""
-        if not self._machine.stopped:
-            self._thread = self._runner.start(self._work, f"mqflow command server {self._machine.name}")
+        if not self._state.stopped:
+            self._thread = self._runner.start(self._work, f"mqflow command server {self._state.name}")
 
     def _work(self) -> None:
-        while not self._machine.stopped:
+        while not self._state.stopped:
             try:
                 self._carry_out_all()
             except MQIError:
@@ -90,26 +90,26 @@ class CommandServer:
 
     def _waits(self) -> bool:
         """Whether there is nothing to do: from now on, an arrival starts the thread again. False: there is something."""
-        machine, handle = self._machine, self._handle
+        state, handle = self._state, self._handle
         if handle is None:
             return True
         plan = plan_get(_GET)
-        with machine.lock:
-            if machine.stopped:
+        with state.lock:
+            if state.stopped:
                 return True
             # Where the queue is inhibited for gets, whoever alters it wakes all who wait.
             with suppress(Refusal):
-                queue = getting.check_get(machine, handle, plan)
-                if getting.find(machine, handle, queue, plan) is not None:
+                queue = getting.check_get(state, handle, plan)
+                if getting.find(state, handle, queue, plan) is not None:
                     return False
             self._wait()
             return True
 
     def _wait(self) -> None:
         """Have the next arrival, or alteration of the queue, start the thread."""
-        machine, handle = self._machine, self._handle
-        with machine.lock:
-            if not machine.stopped and handle is not None and handle.queue is not None:
+        state, handle = self._state, self._handle
+        with state.lock:
+            if not state.stopped and handle is not None and handle.queue is not None:
                 wait(handle, handle.queue, plan_get(_GET), self._wake)
 
     def _carry_out_all(self) -> None:
@@ -144,7 +144,7 @@ class CommandServer:
             self._put(descriptor, response)
 
     def _put(self, request: MessageDescriptor, response: PCFMessage) -> None:
-        ccsid = self._machine.attributes.ccsid
+        ccsid = self._state.attributes.ccsid
         body = to_bytes(response, encoding=Encoding.NATIVE, ccsid=ccsid)
         descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=CCSID_Q_MGR)
         name, queue_manager = request.reply_to_queue, request.reply_to_queue_manager
@@ -155,18 +155,18 @@ class CommandServer:
 
     def _dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
         """Keep what nobody was told; where there is no dead-letter queue, or it refuses, it is gone."""
-        machine = self._machine
-        if not machine.attributes.dead_letter_queue:
+        state = self._state
+        if not state.attributes.dead_letter_queue:
             return
         dead, data = to_dead_letter_queue(
             descriptor,
             body,
             reason=reason,
             queue=queue,
-            queue_manager=machine.name,
+            queue_manager=state.name,
             application_name=APPLICATION,
             application_type=ApplicationType.QMGR,
-            now=datetime.fromtimestamp(machine.clock.wall(), UTC),
+            now=datetime.fromtimestamp(state.clock.wall(), UTC),
         )
         with suppress(MQIError):
-            self._connection.put1(machine.attributes.dead_letter_queue, dead, data, _PUT, context=self._handle)
+            self._connection.put1(state.attributes.dead_letter_queue, dead, data, _PUT, context=self._handle)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sortedcontainers import SortedList
 
 from mqflow.embedded.rules.get_plan import Match, matches
-from mqflow.embedded.state.sorted_keys import Places
+from mqflow.embedded.state.sorted_keys import SortedKeys
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 
@@ -125,7 +125,7 @@ class LocalQueue:
         self.changes = 0
         self.last_put_at: float | None = None
         self.last_get_at: float | None = None
-        self._order = Places()
+        self._order = SortedKeys()
         # Built when something is first matched by identifier: most queues are only ever read in order.
         self._by_message_id: _IdentifierIndex | None = None
         self._by_correlation_id: _IdentifierIndex | None = None
@@ -144,7 +144,7 @@ class LocalQueue:
     def load(self, messages: Sequence[QueuedMessage]) -> None:
         """Put the messages of a restart on the empty queue, in one go."""
         self.messages = {message.key: message for message in messages}
-        self._order = Places(self.messages)
+        self._order = SortedKeys(self.messages)
 
     def add(self, message: QueuedMessage) -> None:
         """Make the message available at its place; a returned one goes back to where it was."""

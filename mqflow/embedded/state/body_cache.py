@@ -10,7 +10,7 @@ from typing import Final
 from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
 from mqflow.embedded.storage.store import Store
 
-__all__ = ("BODY_BYTES_MAX", "Bodies")
+__all__ = ("BODY_BYTES_MAX", "BodyCache")
 
 BODY_BYTES_MAX: Final = 256 * 1024 * 1024
 """Bodies of committed durable messages kept in memory."""
@@ -20,7 +20,7 @@ _BATCH_MESSAGES: Final = 256
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 
 
-class Bodies:
+class BodyCache:
     """Counts the bodies of stored messages that are in memory, and keeps the count below a bound."""
 
     __slots__ = ("_bytes", "_bytes_max", "_read_back", "_read_back_bytes", "_store")

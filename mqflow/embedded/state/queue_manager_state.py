@@ -1,6 +1,6 @@
 """The state of the embedded queue manager, and what everybody who changes it needs: clock, serials, names, the lock.
 
-Every function that takes a `Machine` is called with its lock held, unless it says otherwise. Knows no verb.
+Every function that takes a `QueueManagerState` is called with its lock held, unless it says otherwise. Knows no verb.
 """
 
 import threading
@@ -13,7 +13,7 @@ from mqflow.embedded.calls.wait import wake_all
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import Authorities
 from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
-from mqflow.embedded.state.body_cache import Bodies
+from mqflow.embedded.state.body_cache import BodyCache
 from mqflow.embedded.state.handle import Definition
 from mqflow.embedded.state.identifiers import Identifiers, Timestamps
 from mqflow.embedded.state.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
@@ -32,10 +32,10 @@ from mqflow.world import THREADS, Clock, Runner
 if TYPE_CHECKING:  # the machine keeps a list of them; a connection does the rest
     from mqflow.embedded.connection import EmbeddedConnection
 
-__all__ = ("Machine",)
+__all__ = ("QueueManagerState",)
 
 
-class Machine:
+class QueueManagerState:
     """What the queue manager knows. One lock guards it all."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Machine:
         # The later of two clocks: where the wall clock was set back, its numbers have been given before.
         self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
         self.timestamps = Timestamps()
-        self.bodies = Bodies(store)
+        self.bodies = BodyCache(store)
         self.connections: set[EmbeddedConnection] = set()
         #: The queue manager's own: no quiescing waits for them.
         self.system_connections: set[EmbeddedConnection] = set()

@@ -12,13 +12,13 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-__all__ = ("Places",)
+__all__ = ("SortedKeys",)
 
 _NEAR: Final = 512
 """So far from an end a list may be changed: what is behind has to be moved."""
 
 
-class Places:
+class SortedKeys:
     """Numbers in ascending order."""
 
     __slots__ = ("_back", "_front", "_sorted")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import anyio
 from anyio.lowlevel import current_token
 
-__all__ = ("Baton", "Handover")
+__all__ = ("Handover", "OneShot")
 
 
 class Handover:
@@ -37,7 +37,7 @@ class Handover:
             return
 
 
-class Baton:
+class OneShot:
     """A one-shot event that carries a value from any thread to the one task that waits for it."""
 
     __slots__ = ("_event", "_handover", "_value")

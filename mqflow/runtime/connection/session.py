@@ -19,7 +19,7 @@ from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.reconnect.reconnection import Class, classify
-from mqflow.runtime.connection.loop_call import Baton, Handover
+from mqflow.runtime.connection.loop_call import Handover, OneShot
 from mqflow.runtime.connection.open_objects import Openings
 from mqflow.runtime.leaving import leave
 from mqflow.verbs import (
@@ -55,7 +55,7 @@ class Session(Protocol):
     generation: int
     #: A caller went away before its verb had ended (asyncio's own cancellation goes through a shield): nobody knows what that
     #: verb did in the unit of work, so it is to be backed out.
-    unheard: bool
+    abandoned: bool
 
     @property
     def connection(self) -> Connection:
@@ -128,10 +128,10 @@ class InlineSession:
         self.connection: Final = connection
         self.openings: Final = opening(connection)
         self.generation = 0
-        self.unheard = False
+        self.abandoned = False
         self._handover = Handover()
-        self._waiting: Baton | None = None
-        self._answer: Baton | None = None
+        self._waiting: OneShot | None = None
+        self._answer: OneShot | None = None
         self._interrupted = False
         self._turns = 0
         self._options = self._at_once = GetOptions()
@@ -184,7 +184,7 @@ class InlineSession:
         """Return the next message within the wait, or None when it is over or interrupted."""
         with anyio.move_on_after(wait_ms / 1_000 if wait_ms >= 0 else None):
             while not self._interrupted:
-                self._waiting = Baton(self._handover)
+                self._waiting = OneShot(self._handover)
                 withdraw = self.connection.on_arrival(handle, at_once, self._waiting.pass_on)
                 try:
                     if withdraw is not None:
@@ -204,7 +204,7 @@ class InlineSession:
         if settlement is Settlement.BACKOUT:
             self.connection.backout()
             return
-        answer = self._answer or Baton(self._handover)
+        answer = self._answer or OneShot(self._handover)
         self._answer = None
         if self.connection.begin_commit(answer.pass_on):
             self._answer = answer  # nobody will pass it on: it is as new for the next commit
@@ -232,7 +232,7 @@ class ThreadedSession:
 
     def __init__(self, runner: Runner) -> None:
         self._handover = Handover()
-        self._requests: Mailbox[tuple[Callable[[], object], Baton] | None] = runner.mailbox()
+        self._requests: Mailbox[tuple[Callable[[], object], OneShot] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
         #: Nobody would answer: its thread has been let go.
@@ -242,7 +242,7 @@ class ThreadedSession:
         #: Of an exchange, which settles and gets: the first of the two is done.
         self._settled = False
         self.generation = 0
-        self.unheard = False
+        self.abandoned = False
         runner.start(self._serve, "mqflow session")
 
     @classmethod
@@ -255,13 +255,13 @@ class ThreadedSession:
         """
         session = cls(runner)
         made: list[Connection] = []
-        answer = Baton(session._handover)
+        answer = OneShot(session._handover)
         session._requests.put((lambda: made.append(connect()), answer))
         try:
             _, error = await answer.wait()
             _raise(error)
         except BaseException:
-            session._requests.put((lambda: _leave_all(made), Baton(session._handover)))
+            session._requests.put((lambda: _leave_all(made), OneShot(session._handover)))
             session._requests.put(None)
             raise
         [session.connection] = made
@@ -285,14 +285,14 @@ class ThreadedSession:
     async def _run(self, work: Callable[[], T]) -> T:
         """Run it on the session's thread, to its end: a verb under way cannot be called back, so neither can its caller."""
         self._check_open()
-        answer = Baton(self._handover)
+        answer = OneShot(self._handover)
         self._requests.put((work, answer))
         reply: tuple[Any, BaseException | None] = (None, None)
         with anyio.CancelScope(shield=True):
             try:
                 reply = await answer.wait()
             except BaseException:
-                self.unheard = True
+                self.abandoned = True
                 raise
         result, error = reply
         _raise(error)
@@ -369,7 +369,7 @@ class ThreadedSession:
     async def settle(self, settlement: Settlement) -> None:
         """End the unit of work, shielded and bounded."""
         self._check_open()
-        answer = Baton(self._handover)
+        answer = OneShot(self._handover)
         self._requests.put((lambda: self._settle(settlement), answer))
         try:
             await _in_time(answer, settlement, self.connection.queue_manager_name)
@@ -380,7 +380,7 @@ class ThreadedSession:
         """Run it on the session's thread, shielded; the settlement is bounded, and the get that follows is not."""
         self._check_open()
         self._settled = False
-        answer = Baton(self._handover)
+        answer = OneShot(self._handover)
         self._requests.put((work, answer))
         try:
             try:
@@ -390,7 +390,7 @@ class ThreadedSession:
                     return Exchange(settle_error=error)
             return await _come(answer)
         except BaseException:
-            self.unheard = True
+            self.abandoned = True
             raise
         finally:
             self._stuck = not answer.has_come
@@ -407,7 +407,7 @@ class ThreadedSession:
             return
         self._closed = True
         if self._stuck:
-            self._requests.put((lambda: leave(self.connection), Baton(self._handover)))
+            self._requests.put((lambda: leave(self.connection), OneShot(self._handover)))
         else:
             await self._run(lambda: leave(self.connection))
         self._ended = True
@@ -440,7 +440,7 @@ def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
     return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
 
 
-async def _in_time(answer: Baton, settlement: Settlement, queue_manager: str) -> object:
+async def _in_time(answer: OneShot, settlement: Settlement, queue_manager: str) -> object:
     """Return what a settlement came to, shielded. Raises the error it ended with; 2549, outcome unknown, without an answer."""
     with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
         reply = await answer.wait()
@@ -457,7 +457,7 @@ def _leave_all(connections: Sequence[Connection]) -> None:
         leave(each)
 
 
-async def _come(answer: Baton) -> Exchange:
+async def _come(answer: OneShot) -> Exchange:
     """Return it when it comes, shielded."""
     exchange, error = Exchange(), None
     with anyio.CancelScope(shield=True):

@@ -17,7 +17,7 @@ from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, DelayHeader
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.delivery_delay import Moment, due_in_ms
-from mqflow.runtime.connection.loop_call import Baton, Handover
+from mqflow.runtime.connection.loop_call import Handover, OneShot
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.verbs import GetOptions, Got, ObjectHandle
@@ -84,7 +84,7 @@ class OrderedMessages:
         self._handle = handle
         self._on_staged = on_staged
         self._handover = Handover() if on_staged else None
-        self._waiting: Baton | None = None
+        self._waiting: OneShot | None = None
         self._interrupted = False
         self._found: bytes | None = None
         self._first = _look(GetOption.BROWSE_FIRST)
@@ -119,7 +119,7 @@ class OrderedMessages:
             await self._wait_told(self._on_staged, self._handover, longest_ms)
 
     async def _wait_told(self, on_staged: OnStaged, handover: Handover, longest_ms: float) -> None:
-        self._waiting = Baton(handover)
+        self._waiting = OneShot(handover)
         withdraw = on_staged(self._waiting.pass_on)
         try:
             seen = await self._look_through()

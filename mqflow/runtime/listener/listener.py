@@ -22,7 +22,7 @@ from mqflow.runtime.listener.shared import ListenerState
 from mqflow.runtime.listener.worker import SessionLost, Worker
 from mqflow.runtime.stack import stack_of
 
-__all__ = ("Listener",)
+__all__ = ("RunningListener",)
 
 # The loop's time and the clock's may differ by a hair.
 _WATCH_S_MIN: Final = 0.05
@@ -40,7 +40,7 @@ class _Once:
             function()
 
 
-class _Place:
+class _WorkerSlot:
     """Of one worker, over all its sessions: whether it has its queue open, and which session it lost."""
 
     def __init__(self, supervisor: Supervisor, queue: str) -> None:
@@ -63,7 +63,7 @@ class _Place:
         self.closed()
 
 
-class Listener:
+class RunningListener:
     """Runs the workers of one queue."""
 
     def __init__(self, state: ListenerState) -> None:
@@ -125,7 +125,7 @@ class Listener:
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """One worker's life, over as many sessions as it takes."""
         state, started = self._state, _Once(task_status.started)
-        place = _Place(state.supervisor, state.spec.queue)
+        place = _WorkerSlot(state.supervisor, state.spec.queue)
         try:
             while not state.stopping.is_set():
                 await state.rest()
@@ -149,7 +149,7 @@ class Listener:
             state.supervisor.release(place.lost)
         started()
 
-    async def _work(self, session: Session, number: int, place: "_Place", started: _Once) -> None:
+    async def _work(self, session: Session, number: int, place: "_WorkerSlot", started: _Once) -> None:
         """Work on one session, until it is lost, or refused what it needs, or the listener stops."""
         worker = Worker(self._state, session, number)
         try:
@@ -171,7 +171,7 @@ class Listener:
                 return None
             raise
 
-    def _refused(self, error: MQIError, session: Session, place: "_Place") -> None:
+    def _refused(self, error: MQIError, session: Session, place: "_WorkerSlot") -> None:
         """Decide by the reason what a refused get or open means for the listener.
 
         What somebody takes away from a listener that runs (SET AUTHREC, DELETE) holds up this one only, until it is given back.
@@ -186,7 +186,7 @@ class Listener:
             case Class.CONFIGURATION | Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
                 state.refuse(str(error), int(error.reason))
 
-    def _not_connected(self, error: MQIError, place: "_Place") -> None:
+    def _not_connected(self, error: MQIError, place: "_WorkerSlot") -> None:
         """As `_refused`, for a connection after a refusal: while the others have theirs, this holds up this listener only.
 
         Raises the error at the start, and in an outage, which is everybody's.
@@ -195,10 +195,10 @@ class Listener:
             raise error
         self._state.refuse(str(error), int(error.reason))
 
-    def _has_run(self, place: "_Place") -> bool:
+    def _has_run(self, place: "_WorkerSlot") -> bool:
         return self._started or place.was_open
 
-    def _lose(self, error: MQIError, session: Session, place: "_Place") -> None:
+    def _lose(self, error: MQIError, session: Session, place: "_WorkerSlot") -> None:
         place.lose(error, session)
         if self._state.subscriber is not None:
             self._state.subscriber.suspect()

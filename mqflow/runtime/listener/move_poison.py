@@ -23,7 +23,7 @@ from mqflow.runtime.connection.session import Session
 from mqflow.verbs import Got, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("Disposal", "Mover")
+__all__ = ("Disposal", "PoisonMover")
 
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _TOO_BIG: Final = frozenset({Reason.MSG_TOO_BIG_FOR_Q, Reason.MSG_TOO_BIG_FOR_Q_MGR})
@@ -43,7 +43,7 @@ class Disposal(Struct, frozen=True):
         return self.attempts[-1].disposition
 
 
-class Mover(Struct, frozen=True):
+class PoisonMover(Struct, frozen=True):
     """Carries out plans on one session."""
 
     session: Session

@@ -22,11 +22,11 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.reconnect import reconnection
-from mqflow.runtime.connection.lasting_session import LastingSession
+from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.long_retries import get_again, with_all_backouts
-from mqflow.runtime.listener.move_poison import Disposal, Mover
+from mqflow.runtime.listener.move_poison import Disposal, PoisonMover
 from mqflow.verbs import GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
 
@@ -70,7 +70,7 @@ class Requeuer:
         self._clock = clock
         self._turn = anyio.Lock(fast_acquire=True)  # no pause between the backout of a message and its move
         self._supervisor: Final = supervisor
-        self._lasting: Final = LastingSession(supervisor, f"requeuer of {queue}")
+        self._lasting: Final = ReconnectingSession(supervisor, f"requeuer of {queue}")
         supervisor.rests(self._let_go)
 
     async def prepare(self) -> None:
@@ -145,7 +145,7 @@ class Requeuer:
         if plan == (Deliver(),):  # an application's own decision may change its mind; then nothing is to be moved
             await session.settle(Settlement.BACKOUT)
             return Disposal((Attempt(Deliver()),))
-        mover = Mover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
+        mover = PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
         try:
             disposal = await mover.carry_out(got, plan, task.why)
         except MQIError:

@@ -1,7 +1,7 @@
 """One worker of a listener: get a unit, decide, handle, settle, tell. The way of a message, from its queue to its end.
 
-Carries out what `policy` decides, and tells `Telling`. Is given a session and does not know where it comes from: a session that
-is lost is raised as `SessionLost`, a queue that cannot go on as its `MQIError`.
+Carries out what `policy` decides, and tells `WorkerEvents`. Is given a session and does not know where it comes from: a
+session that is lost is raised as `SessionLost`, a queue that cannot go on as its `MQIError`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,7 +30,7 @@ from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.move_poison import Disposal
 from mqflow.runtime.listener.requeuer import INPUT, Task
 from mqflow.runtime.listener.shared import ListenerState
-from mqflow.runtime.listener.worker_events import Telling
+from mqflow.runtime.listener.worker_events import WorkerEvents
 from mqflow.runtime.listener.worker_records import Recorder
 from mqflow.verbs import GetOptions, Got, ObjectHandle
 
@@ -65,7 +65,7 @@ class Worker:
         self._spec: Final = state.spec
         self._session: Final = session
         self._number: Final = number
-        self._tell: Final = Telling(state)
+        self._tell: Final = WorkerEvents(state)
         self._records: Final = Recorder(state, session, state.disposition_queue, number) if state.disposition_queue else None
         self._handle: ObjectHandle
         #: What is got, and not told to be settled: where the connection is lost, its queue manager backs it out.
@@ -150,7 +150,7 @@ class Worker:
         started = self._state.clock.monotonic()
         self._state.handling[self._number] = (deliveries[0], started)
         try:
-            culprit, outcome = await self._handle_all(deliveries)
+            failed_delivery, outcome = await self._handle_all(deliveries)
         except anyio.get_cancelled_exc_class():
             self._over(deliveries, started)
             with anyio.CancelScope(shield=True):
@@ -163,7 +163,7 @@ class Worker:
             if self._records is not None:
                 await self._records.committed(deliveries)
             return deliveries
-        await self._failed(deliveries, culprit, outcome)
+        await self._failed(deliveries, failed_delivery, outcome)
         return None
 
     def _over(self, deliveries: Sequence[Delivery], started: float) -> None:
@@ -185,8 +185,8 @@ class Worker:
 
     def _heard(self, outcome: Outcome) -> Outcome:
         """Return the outcome; a failure where the handler gave a put up, which is in the unit of work or is not."""
-        unheard, self._session.unheard = self._session.unheard, False
-        if unheard and isinstance(outcome, Completed):
+        abandoned, self._session.abandoned = self._session.abandoned, False
+        if abandoned and isinstance(outcome, Completed):
             said = "a put was given up before it had ended (asyncio.timeout, Task.cancel): nobody knows whether it took effect"
             return Failed("CallInterrupted", said)
         return outcome
@@ -223,16 +223,16 @@ class Worker:
         await self._dispose(delivery, descriptor.backout_count, settings, outcome, decide, handled=False)
         return True
 
-    async def _failed(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome) -> None:
+    async def _failed(self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome) -> None:
         """Back the unit out, after the pause that is due; a message that has reached its threshold goes at once."""
-        settings = await self._settings() if culprit is not None else None
-        if culprit is None or settings is None:
-            if culprit is not None:
-                await self._pause(self._counted(culprit, 1).backout_count, outcome)
-            await self._back_out(deliveries, culprit, outcome)
+        settings = await self._settings() if failed_delivery is not None else None
+        if failed_delivery is None or settings is None:
+            if failed_delivery is not None:
+                await self._pause(self._counted(failed_delivery, 1).backout_count, outcome)
+            await self._back_out(deliveries, failed_delivery, outcome)
             return
-        self._state.note_failure(culprit.got.descriptor.message_id, outcome)
-        descriptor = self._counted(culprit, 1)
+        self._state.note_failure(failed_delivery.got.descriptor.message_id, outcome)
+        descriptor = self._counted(failed_delivery, 1)
         reason = settlement.dead_letter_reason(outcome)
 
         def disposed(held: MessageDescriptor) -> backout.Plan:
@@ -251,39 +251,39 @@ class Worker:
             case Done():
                 return
             case Redeliver(pause_s=pause_s):
-                self._tell.decided(culprit, descriptor, settings, (Deliver(),), outcome)
-                if await self._waits_on_queue(deliveries, culprit, outcome, pause_s):
+                self._tell.decided(failed_delivery, descriptor, settings, (Deliver(),), outcome)
+                if await self._waits_on_queue(deliveries, failed_delivery, outcome, pause_s):
                     return
                 if len(deliveries) == 1:  # a longer unit is backed out at once: its neighbours need not wait
                     await self._state.pause(pause_s)
-                await self._back_out(deliveries, culprit, outcome)
+                await self._back_out(deliveries, failed_delivery, outcome)
             case Dispose(plan=plan):
-                self._tell.decided(culprit, descriptor, settings, plan, outcome)
+                self._tell.decided(failed_delivery, descriptor, settings, plan, outcome)
                 await self._prepare_move()
-                await self._back_out(deliveries, culprit, outcome, moved=True)
+                await self._back_out(deliveries, failed_delivery, outcome, moved=True)
                 again = disposed if decided == (Deliver(),) else partial(self._decide, settings=settings)
-                await self._dispose(culprit, descriptor.backout_count, settings, outcome, again, handled=True)
+                await self._dispose(failed_delivery, descriptor.backout_count, settings, outcome, again, handled=True)
             case _:
                 assert_never(follows)
 
     async def _waits_on_queue(
-        self, deliveries: Sequence[Delivery], culprit: Delivery, outcome: Outcome, pause_s: float
+        self, deliveries: Sequence[Delivery], failed_delivery: Delivery, outcome: Outcome, pause_s: float
     ) -> bool:
         """Stage a message whose handler asked for a longer pause, and end the unit of work. False: it is to wait here.
 
         One that is alone, and whose handler has put nothing, is staged in the unit of work it was delivered in: nobody can get
         it meanwhile. Otherwise that is backed out first.
         """
-        retries, got = self._state.retries, culprit.got
+        retries, got = self._state.retries, failed_delivery.got
         asked = isinstance(outcome, Failed) and outcome.retry_after_s is not None
         if retries is None or not asked or self._spec.strict_order or not retries.takes(got, pause_s):
             return False
         call, connection = self._session.call, self._session.connection
         queue = got.resolved_queue or self._spec.queue
         count = got.descriptor.backout_count + 1
-        alone = len(deliveries) == 1 and not culprit.put_message_ids
+        alone = len(deliveries) == 1 and not failed_delivery.put_message_ids
         if not alone:
-            await self._back_out(deliveries, culprit, outcome)
+            await self._back_out(deliveries, failed_delivery, outcome)
         since = self._state.clock.wall()
         try:
             if alone:
@@ -297,21 +297,21 @@ class Worker:
             self._state.broadcast(Warned(text=text, queue=self._spec.queue))
             if alone:
                 return False
-            await self._back_out((culprit,), None, outcome)  # of what was got to be staged, nobody failed
+            await self._back_out((failed_delivery,), None, outcome)  # of what was got to be staged, nobody failed
             await self._state.pause(pause_s)
             return True
         if self._records is not None and count:
-            await self._records.deferred(culprit, outcome, pause_s, retries.staging_queue, since=since, alone=alone)
-        await self._staged(culprit, outcome if alone else None, count, pause_s)
+            await self._records.deferred(failed_delivery, outcome, pause_s, retries.staging_queue, since=since, alone=alone)
+        await self._staged(failed_delivery, outcome if alone else None, count, pause_s)
         return True
 
-    async def _staged(self, culprit: Delivery, outcome: Outcome | None, count: int, pause_s: float) -> None:
+    async def _staged(self, failed_delivery: Delivery, outcome: Outcome | None, count: int, pause_s: float) -> None:
         """End the unit of work in which the message was staged, and tell; of an outcome that was not told before."""
-        ids = (culprit.got.descriptor.message_id,)
+        ids = (failed_delivery.got.descriptor.message_id,)
         try:
             await self._session.settle(Settlement.COMMIT)
         except MQIError as error:
-            await self._committed((culprit,), error)
+            await self._committed((failed_delivery,), error)
             return
         if not count:  # somebody else has got it: there was nothing to stage
             return
@@ -327,7 +327,7 @@ class Worker:
                 staging_queue=retries.staging_queue,
             )
         )
-        self._tell.settled(Settlement.COMMIT, ids, outcome, culprit.handled_s if outcome is not None else 0.0)
+        self._tell.settled(Settlement.COMMIT, ids, outcome, failed_delivery.handled_s if outcome is not None else 0.0)
 
     async def _interrupted(self, deliveries: Sequence[Delivery]) -> None:
         """Back out a unit whose handler was cut off; nobody's failure."""
@@ -430,7 +430,7 @@ class Worker:
         raise SessionLost(error)
 
     async def _back_out(
-        self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome | None, *, moved: bool = False
+        self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome | None, *, moved: bool = False
     ) -> None:
         """Back the unit out; whoever is not the culprit is forgiven the count that this costs.
 
@@ -443,12 +443,12 @@ class Worker:
         self._under_way = ()
         ids = tuple(delivery.got.descriptor.message_id for delivery in deliveries)
         for delivery in deliveries:
-            if delivery is not culprit:
+            if delivery is not failed_delivery:
                 self._state.forgive(delivery.got.descriptor.message_id)
         self._tell.settled(Settlement.BACKOUT, ids, outcome, deliveries[0].handled_s)
         if self._records is not None:
-            rolled_back = [delivery for delivery in deliveries if not (moved and delivery is culprit)]
-            await self._records.rolled_back(rolled_back, culprit, outcome)
+            rolled_back = [delivery for delivery in deliveries if not (moved and delivery is failed_delivery)]
+            await self._records.rolled_back(rolled_back, failed_delivery, outcome)
 
     # -- deciding
 

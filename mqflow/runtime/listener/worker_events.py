@@ -20,10 +20,10 @@ from mqflow.runtime.listener.delivery import Delivery
 from mqflow.runtime.listener.move_poison import Disposal
 from mqflow.runtime.listener.shared import ListenerState
 
-__all__ = ("Telling",)
+__all__ = ("WorkerEvents",)
 
 
-class Telling:
+class WorkerEvents:
     """Of one worker."""
 
     def __init__(self, state: ListenerState) -> None:

@@ -87,14 +87,16 @@ class Recorder:
         """Put, in the unit of work that is about to be committed, that these were handled."""
         await self._put(self._session, self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_TROUBLE))
 
-    async def rolled_back(self, deliveries: Sequence[Delivery], culprit: Delivery | None, outcome: Outcome | None) -> None:
-        """Put, in a unit of work of its own, that these were rolled back; `culprit` is the one that the outcome is of."""
+    async def rolled_back(
+        self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome | None
+    ) -> None:
+        """Put, in a unit of work of its own, that these were rolled back; the outcome is that of `failed_delivery`."""
         if not deliveries:
             return
         said = _trouble(outcome)
 
         def said_of(delivery: Delivery) -> _Trouble:
-            return said if culprit is None or delivery is culprit else _NO_TROUBLE
+            return said if failed_delivery is None or delivery is failed_delivery else _NO_TROUBLE
 
         await self._put(self._session, self._records(deliveries, RecordOutcome.ROLLED_BACK, said_of))
         await self._commit(self._session)

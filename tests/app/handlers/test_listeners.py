@@ -12,7 +12,7 @@ import pytest
 
 from mqflow import App, Backout, Batch, Context, Depends, Message, Pace, Reject, Retry
 from mqflow.app.errors import RequestTimeoutError
-from mqflow.app.handlers.outgoing import Wishes
+from mqflow.app.handlers.outgoing import PutKeywords
 from mqflow.events import Decided, Delivered, Disposed, HandlerStuck, ListenerPaused, ListenerResumed, Settled, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, Report
@@ -407,7 +407,7 @@ async def test_a_request_that_nobody_waits_for_any_more_is_not_handled_again_and
     ids=["the timeout", "as wished", "as the descriptor says", "one that is delayed lives on"],
 )
 async def test_a_request_lives_as_long_as_it_is_waited_for_or_as_its_sender_said(
-    mq: QueueManagerKit, wishes: Wishes, tenths: int
+    mq: QueueManagerKit, wishes: PutKeywords, tenths: int
 ) -> None:
     app, lives = App(), []
 

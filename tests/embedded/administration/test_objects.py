@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls.object_records import define_object, delete_object, records
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.queue_manager_state import Machine
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import KINDS, defined, load_objects
 from mqflow.embedded.storage.store import Snapshot, StoredObject
 from mqflow.mqi.attributes.queue import QueueManagerAttributes
@@ -17,9 +17,9 @@ from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 PRICES = TopicAttributes(name="PRICES", topic_string="Prices")
 
 
-def _machine(store: ScriptedStore, *objects: StoredObject) -> Machine:
+def _machine(store: ScriptedStore, *objects: StoredObject) -> QueueManagerState:
     snapshot = Snapshot(queue_manager=None, queues=(), messages=(), next_serial=1, objects=objects)
-    return Machine(QueueManagerAttributes(name="QM1"), store=store, clock=SYSTEM_CLOCK, snapshot=snapshot)
+    return QueueManagerState(QueueManagerAttributes(name="QM1"), store=store, clock=SYSTEM_CLOCK, snapshot=snapshot)
 
 
 def test_an_object_is_there_at_once_and_again_after_a_restart() -> None:

@@ -261,7 +261,7 @@ def test_a_unit_that_was_waited_for_comes_in_parts_too(owner: EmbeddedQueueManag
         taken.extend(got.body for got in connection.exchange(handle, PATIENT, commit=True, most=100).unit)
 
     consumer = threading.Thread(target=take)
-    queue = owner._machine.local_queue(QUEUE)
+    queue = owner._state.local_queue(QUEUE)
     consumer.start()
     while not queue.waiters:
         threading.Event().wait(0.001)
@@ -424,7 +424,7 @@ FOR_EVER = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=WAIT
 
 
 def until_it_waits(owner: EmbeddedQueueManager) -> None:
-    while not owner._machine.local_queue(QUEUE).waiters:
+    while not owner._state.local_queue(QUEUE).waiters:
         threading.Event().wait(0.005)
 
 
@@ -521,7 +521,7 @@ def test_a_message_wakes_one_of_two_connections_that_wait(
     """Withdrawn before the get, the wait of the first would pass the message on, and wake the second in vain."""
     waits = count()
     waited = EmbeddedConnection.on_arrival
-    queue = owner._machine.queues[QUEUE]
+    queue = owner._state.queues[QUEUE]
     assert isinstance(queue, LocalQueue)
 
     def counted(*args: Any) -> Callable[[], None] | None:

@@ -360,7 +360,7 @@ def test_what_is_backed_out_onto_a_queue_that_was_deleted_meanwhile_is_gone_and_
     rig.connection.close(subscribed.queue)
     rig.connection.backout()
 
-    assert 0 == rig.queue_manager._machine.bodies._bytes
+    assert 0 == rig.queue_manager._state.bodies._bytes
     assert not any(isinstance(change, BackoutCounted) for change in rig.store.written)
     assert [1] == rig.store.released
 
@@ -388,7 +388,7 @@ def test_bodies_count_again_where_the_store_refuses_to_let_them_go(rig: Rig, cha
     with refused(Reason.STORAGE_MEDIUM_FULL):
         administration.clear("OLD") if change == "clear" else administration.delete("OLD", purge=True)
 
-    machine = rig.queue_manager._machine
+    machine = rig.queue_manager._state
     queue = machine.queues["OLD"]
     assert isinstance(queue, LocalQueue)
     [message] = queue.messages.values()

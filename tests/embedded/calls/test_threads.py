@@ -119,11 +119,11 @@ def test_a_queue_manager_forgets_connections_that_ended(way: str) -> None:
         connection.open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.INPUT_SHARED)
         connection.disconnect() if way == "disconnect" else connection.abandon()
 
-        assert not queue_manager._machine.connections
+        assert not queue_manager._state.connections
 
 
 def _until_it_waits(queue_manager: EmbeddedQueueManager, name: str) -> None:
     """Return once a get waits on the queue; each look takes the lock, so the other thread gets its turn."""
-    queue = queue_manager._machine.local_queue(name)
+    queue = queue_manager._state.local_queue(name)
     while not queue.waiters:
         queue_manager.administration.queue_status(name)

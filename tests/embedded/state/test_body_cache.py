@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
-from mqflow.embedded.state.body_cache import Bodies
+from mqflow.embedded.state.body_cache import BodyCache
 from mqflow.embedded.storage.store import MessageRemoved, Snapshot, StoredMessage
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -36,21 +36,21 @@ def store() -> ScriptedStore:
 
 def test_bodies_that_fit_stay(store: ScriptedStore) -> None:
     messages = [stored(serial) for serial in (1, 2)]
-    Bodies(store, bytes_max=20).kept(messages)
+    BodyCache(store, bytes_max=20).kept(messages)
 
     assert [BODY, BODY] == [message.body for message in messages]
 
 
 def test_bodies_that_do_not_fit_are_left_on_disk(store: ScriptedStore) -> None:
     messages = [stored(serial) for serial in (1, 2, 3)]
-    Bodies(store, bytes_max=20).kept(messages)
+    BodyCache(store, bytes_max=20).kept(messages)
 
     assert [BODY, BODY, None] == [message.body for message in messages]
 
 
 def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None:
     """They have nowhere else to be."""
-    bodies = Bodies(store, bytes_max=10)
+    bodies = BodyCache(store, bytes_max=10)
     bodies.kept([replace(stored(serial), stored=False) for serial in (1, 2, 3)])
     later = stored(4)
     bodies.kept([later])
@@ -59,7 +59,7 @@ def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None
 
 
 def test_what_is_gone_makes_room(store: ScriptedStore) -> None:
-    bodies = Bodies(store, bytes_max=10)
+    bodies = BodyCache(store, bytes_max=10)
     first, second = stored(1), stored(2)
     bodies.kept([first])
     bodies.gone(first)
@@ -74,7 +74,7 @@ def test_a_body_is_read_back_with_those_behind_it(store: ScriptedStore) -> None:
     for message in messages:
         message.body = None
     queue.load(messages)
-    bodies = Bodies(store)
+    bodies = BodyCache(store)
 
     assert bodies.read(queue, messages[10])
     assert [tuple(range(11, 11 + 256))] == store.asked_for
@@ -86,7 +86,7 @@ def test_what_is_in_memory_is_not_read_again(store: ScriptedStore) -> None:
     messages = [stored(serial) for serial in (1, 2, 3)]
     messages[0].body = messages[2].body = None
     queue.load(messages)
-    Bodies(store).read(queue, messages[0])
+    BodyCache(store).read(queue, messages[0])
 
     assert [(1, 3)] == store.asked_for
 
@@ -95,7 +95,7 @@ def test_a_batch_of_large_bodies_is_cut(store: ScriptedStore) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     messages = [replace(stored(serial), body=None, body_bytes=9 * 1024 * 1024) for serial in (1, 2, 3)]
     queue.load(messages)
-    Bodies(store).read(queue, messages[0])
+    BodyCache(store).read(queue, messages[0])
 
     assert [(1,)] == store.asked_for
 
@@ -105,14 +105,14 @@ def test_a_body_larger_than_a_batch_is_a_batch(store: ScriptedStore) -> None:
     message = replace(stored(1), body=None, body_bytes=20 * 1024 * 1024)
     queue.load([message])
 
-    assert Bodies(store).read(queue, message)
+    assert BodyCache(store).read(queue, message)
 
 
 def test_what_was_read_back_takes_room(store: ScriptedStore) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     read, later = replace(stored(1), body=None), stored(2)
     queue.load([read])
-    bodies = Bodies(store, bytes_max=10)
+    bodies = BodyCache(store, bytes_max=10)
     bodies.read(queue, read)
     bodies.kept([later])
 
@@ -127,7 +127,7 @@ def test_a_browse_through_a_deep_queue_does_not_have_all_of_it_in_memory(store: 
     for message in messages:
         message.body = None
     queue.load(messages)
-    bodies = Bodies(store, bytes_max=bytes_max)
+    bodies = BodyCache(store, bytes_max=bytes_max)
 
     most = 0
     for message in messages:
@@ -144,7 +144,7 @@ def test_two_readers_on_queues_that_do_not_fit_do_not_read_the_same_again_and_ag
     for nth, queue in enumerate(queues):
         queue.load([replace(stored(serial), body=None) for serial in range(nth * size + 1, (nth + 1) * size + 1)])
     bytes_max = 8 * 256 * len(BODY)
-    bodies = Bodies(store, bytes_max=bytes_max)
+    bodies = BodyCache(store, bytes_max=bytes_max)
     bodies.kept([replace(stored(5_000 + each)) for each in range(bytes_max // len(BODY))])
 
     for pair in zip(*(list(queue.messages.values()) for queue in queues), strict=True):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mqflow.embedded.state import sorted_keys
-from mqflow.embedded.state.sorted_keys import Places
+from mqflow.embedded.state.sorted_keys import SortedKeys
 
 MOST = 60
 anywhere = st.integers(0, MOST)
@@ -22,7 +22,7 @@ class PlacesAreSorted(RuleBasedStateMachine):
         self._near = sorted_keys._NEAR
         sorted_keys._NEAR = 3  # type: ignore[misc]  # so that few places are many
         self.kept: list[int] = []
-        self.places = Places()
+        self.places = SortedKeys()
 
     def teardown(self) -> None:
         sorted_keys._NEAR = self._near  # type: ignore[misc]  # as it was
@@ -30,7 +30,7 @@ class PlacesAreSorted(RuleBasedStateMachine):
     @initialize(kept=st.sets(anywhere))
     def begin(self, kept: set[int]) -> None:
         self.kept = sorted(kept)
-        self.places = Places(kept)
+        self.places = SortedKeys(kept)
 
     @rule(place=anywhere)
     def come_or_go(self, place: int) -> None:
@@ -78,7 +78,7 @@ TestPlacesAreSorted = PlacesAreSorted.TestCase
 @pytest.mark.parametrize("way", ["in order", "taken within", "came within"])
 def test_very_many_are_taken_one_by_one_in_order(way: str) -> None:
     """Not a timing: what would move them all for each of them does not end in a test's time."""
-    many = Places(range(0, 200_000, 2))
+    many = SortedKeys(range(0, 200_000, 2))
     expected = list(range(0, 200_000, 2))
     if way == "taken within":
         many.remove(100_000)
@@ -97,7 +97,7 @@ def test_very_many_are_taken_one_by_one_in_order(way: str) -> None:
 
 def test_the_first_of_a_long_back_goes_and_the_front_stays() -> None:
     """Found by the machine above."""
-    many = Places([1])
+    many = SortedKeys([1])
     for place in range(2, 2_000):
         many.add(place)
 
@@ -108,8 +108,8 @@ def test_the_first_of_a_long_back_goes_and_the_front_stays() -> None:
 
 @given(st.lists(st.integers(0, 1_000_000), unique=True))
 def test_places_given_at_once_are_those_given_one_by_one(given_places: list[int]) -> None:
-    one_by_one = Places()
+    one_by_one = SortedKeys()
     for place in given_places:
         one_by_one.add(place)
 
-    assert list(Places(given_places).all_after(-1)) == list(one_by_one.all_after(-1))
+    assert list(SortedKeys(given_places).all_after(-1)) == list(one_by_one.all_after(-1))

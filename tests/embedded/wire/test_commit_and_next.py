@@ -17,7 +17,7 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.protocol.wakeup import SocketSignal
 from mqflow.embedded.wire.server import idle_poller
-from mqflow.embedded.wire.server.commit_and_next import Left, LentLine
+from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, Left
 from mqflow.embedded.wire.server.idle_poller import EpollSwitchboard, switchboard_of_system
 from mqflow.embedded.wire.server.listener import Server, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -72,28 +72,28 @@ def server(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
 def loans(monkeypatch: pytest.MonkeyPatch) -> list[Left | None]:
     """What came back of each loan, in order; None is one that was not made."""
     ended: list[Left | None] = []
-    lend = LentLine.lend
+    lend = CommitAndNext.lend
 
-    def noting(line: LentLine, request: requests.Exchange) -> Left | None:
+    def noting(line: CommitAndNext, request: requests.Exchange) -> Left | None:
         left = lend(line, request)
         ended.append(left)
         return left
 
-    monkeypatch.setattr(LentLine, "lend", noting)
+    monkeypatch.setattr(CommitAndNext, "lend", noting)
     return ended
 
 
 @pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> list[LentLine]:
+def heard(monkeypatch: pytest.MonkeyPatch) -> list[CommitAndNext]:
     """The lines of which something was heard, each as often as it was."""
-    lines: list[LentLine] = []
-    hear = LentLine.heard
+    lines: list[CommitAndNext] = []
+    hear = CommitAndNext.heard
 
-    def noting(line: LentLine) -> None:
+    def noting(line: CommitAndNext) -> None:
         hear(line)
         lines.append(line)
 
-    monkeypatch.setattr(LentLine, "heard", noting)
+    monkeypatch.setattr(CommitAndNext, "heard", noting)
     return lines
 
 
@@ -270,7 +270,7 @@ def test_a_commit_is_finished_and_answered_though_the_queue_manager_stops_servin
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["served no more", "stopped"])
 def test_that_it_was_committed_is_said_though_nothing_can_be_got_any_more(
-    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[LentLine], *, stopped: bool
+    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext], *, stopped: bool
 ) -> None:
     """As one that is switched over ends: whatever was being committed would be in doubt, and a person would have to look."""
     put(owner, b"one")
@@ -314,7 +314,7 @@ def test_a_commit_takes_its_course_though_its_application_dies(
 
 
 def test_nothing_is_got_for_an_application_that_is_known_to_be_gone(
-    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[LentLine]
+    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext]
 ) -> None:
     """Its backout would count, and a poison message is told by that count from one that nobody has seen."""
     put(owner, b"one", b"two")
@@ -402,7 +402,7 @@ def test_who_speaks_out_of_turn_is_let_go_after_its_commit(
     server: Server,
     raw: tuple[Frames, int],
     store: ScriptedStore,
-    heard: list[LentLine],
+    heard: list[CommitAndNext],
     said: bytes,
 ) -> None:
     put(owner, b"one", b"two")
@@ -436,7 +436,7 @@ def test_a_frame_that_is_announced_too_long_ends_the_connection(
 
 
 def test_an_interrupt_that_is_said_meanwhile_is_remembered(
-    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[LentLine]
+    owner: EmbeddedQueueManager, server: Server, store: ScriptedStore, heard: list[CommitAndNext]
 ) -> None:
     put(owner, b"one")
     connection, handle = connect(server)

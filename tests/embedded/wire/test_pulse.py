@@ -86,7 +86,7 @@ def told_while_waiting(connections: list[ServedConnection]) -> tuple[list[thread
 
 
 def until_they_wait(owner: EmbeddedQueueManager, count: int) -> None:
-    while len(owner._machine.local_queue(QUEUE).waiters) < count:
+    while len(owner._state.local_queue(QUEUE).waiters) < count:
         threading.Event().wait(0.005)
 
 
@@ -185,7 +185,7 @@ def test_a_call_under_way_when_the_queue_manager_ends_hears_why_before_the_pulse
 
     monkeypatch.setattr(Answering, "end", end_and_say)
     closing = threading.Thread(target=server.close)
-    with owner._machine.lock:  # so that nobody has been answered when the first connection ends
+    with owner._state.lock:  # so that nobody has been answered when the first connection ends
         owner.stop()
         closing.start()
         first.wait()

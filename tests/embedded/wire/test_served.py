@@ -233,10 +233,10 @@ def test_a_call_under_way_when_the_queue_manager_stops_hears_why_although_its_co
     monkeypatch.setattr(Answering, "end", end_and_say)
     getting, closing = threading.Thread(target=get), threading.Thread(target=server.close)
     getting.start()
-    while not owner._machine.local_queue(QUEUE).waiters:
+    while not owner._state.local_queue(QUEUE).waiters:
         threading.Event().wait(0.005)
 
-    with owner._machine.lock:  # so that the get is woken, and has not answered when its connection ends
+    with owner._state.lock:  # so that the get is woken, and has not answered when its connection ends
         owner.stop()
         closing.start()
         cut.wait()

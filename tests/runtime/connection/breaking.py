@@ -97,7 +97,7 @@ class Behind:
 
     def break_all(self) -> None:
         """Break every connection there is: units of work are backed out."""
-        for connection in tuple(self.queue_manager._machine.connections):
+        for connection in tuple(self.queue_manager._state.connections):
             connection.abandon()
 
     @contextmanager

@@ -22,7 +22,7 @@ from mqflow.embedded.wire.protocol.heart import Heart
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal
 from mqflow.embedded.wire.server.administration import administered
-from mqflow.embedded.wire.server.commit_and_next import Left, LentLine
+from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, Left
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection
 from mqflow.embedded.wire.server.idle_poller import Switchboard
 from mqflow.embedded.wire.server.login import Entrance
@@ -71,7 +71,7 @@ class Answering:
         self._pulses = pulses
         self._runner = runner
         self._switchboard = switchboard
-        self._line: LentLine | None = None
+        self._line: CommitAndNext | None = None
         # What has come while others listened, and is to be done next.
         self._frame: bytes | None = None
         # The number of its pulse, if it lives by one.
@@ -357,7 +357,9 @@ class Answering:
         """Sleep while others answer this and what follows; return what they left. None where they cannot."""
         if self._line is None:
             options_of, runner = self._without_wait, self._runner
-            self._line = LentLine(switchboard, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner)
+            self._line = CommitAndNext(
+                switchboard, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner
+            )
         return self._line.lend(request)
 
     def _done_with(self, verbs: Performing, left: Left) -> object:

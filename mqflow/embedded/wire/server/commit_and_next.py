@@ -20,7 +20,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got
 from mqflow.world import Runner
 
-__all__ = ("Left", "LentLine")
+__all__ = ("CommitAndNext", "Left")
 
 
 class Left(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Left(Struct, frozen=True):
     interrupted: bool = False
 
 
-class LentLine:
+class CommitAndNext:
     """A connection's line, while others answer. Its lock is held by whoever does anything with it."""
 
     def __init__(

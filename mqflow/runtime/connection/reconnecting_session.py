@@ -13,10 +13,10 @@ from mqflow.runtime.connection.in_delivery import in_delivery
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 
-__all__ = ("LastingSession",)
+__all__ = ("ReconnectingSession",)
 
 
-class LastingSession:
+class ReconnectingSession:
     """Of one user, one task at a time."""
 
     def __init__(self, supervisor: Supervisor, owner: str) -> None:

@@ -1,0 +1,162 @@
+"""Finds sentences that need a second reading: `python -m tests.plain_english [--list] [--shrink]`.
+
+Reads comments, docstrings, messages and documentation pages; knows a few patterns, each with the words that mend it. The file
+`allowed.txt` counts the findings that are left, by file. The check fails if a file has more findings than that file allows, and
+if it has fewer: then `--shrink` lowers the count. A count never rises.
+"""
+
+import argparse
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ("Finding", "Pattern", "findings_in", "main", "sentences_of")
+
+ROOT: Final = Path(__file__).parents[2]
+ALLOWED: Final = Path(__file__).with_name("allowed.txt")
+FOLDERS: Final = ("mqflow", "plugins", "examples", "benchmarks", "docs", "tests")
+
+
+class Pattern(Struct, frozen=True):
+    """A turn of phrase that makes the reader stop, and what to write instead."""
+
+    name: str
+    expression: re.Pattern[str]
+    instead: str
+
+
+class Finding(Struct, frozen=True):
+    """One place: file, line, the pattern and the words that match it."""
+
+    file: str
+    line: int
+    pattern: Pattern
+    words: str
+
+
+def _pattern(name: str, expression: str, instead: str) -> Pattern:
+    return Pattern(name, re.compile(expression), instead)
+
+
+PATTERNS: Final = (
+    _pattern("whoever", r"\b[Ww]ho(m)?ever\b", "name the subject: the caller, the application, the listener"),
+    _pattern(
+        "who without a noun",
+        r"(?:^|[.:;(,] |\b(?:of|to|for|by|from|and|than|is|are|as|if|told) )[Ww]ho (?!am\b)(?!else\b)[a-z]+s? ",
+        "name the subject before 'who'",
+    ),
+    _pattern(
+        "what as a noun",
+        r"(?:^|[.:;,] |\b(?:of|to|for|by|from|than|with) )[Ww]hat (?:is|was|has|had|comes|came|goes|went|it|they|there) ",
+        "name the thing",
+    ),
+    _pattern(
+        "of which, of one",
+        r"\b[Oo]f (?:whom|whose|which each|one that|those that|what) ",
+        "name the thing, or split the sentence",
+    ),
+    _pattern(
+        "passive without an actor",
+        r"\b(?:is|are|was|were|be) (?:told|had|heard|said)\b(?! by )",
+        "say who does it: the listener logs, the hook receives",
+    ),
+    _pattern(
+        "a docstring that begins with Of", r"^Of (?:a|an|one|the|what|each|all) ", "write a sentence about the thing itself"
+    ),
+    _pattern(
+        "where for if", r"(?:^|[.:;,] )[Ww]here (?:none|nothing|it|one|that|there|no|nobody|they|this) ", "write 'if' or 'when'"
+    ),
+    _pattern("shall", r"\bshall\b", "write 'must', 'can' or the present tense"),
+    _pattern("that which", r"\b(?:that which|which is what|that is what|it is that)\b", "name the thing"),
+    _pattern("is none", r"\b(?:is|are|was|were) none\b", "write 'there is no ...' or 'is not a ...'"),
+    _pattern(
+        "riddle",
+        r"\b(?:lent line|gets its way|is on its way|dealt with|parting|the one who|the other's|one's own)\b",
+        "use the field's word",
+    ),
+)
+
+
+def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines that a person reads: of Python its comments and texts, of a page everything outside code blocks."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".md":
+        code = False
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.lstrip().startswith("```"):
+                code = not code
+            elif not code:
+                yield number, re.sub(r"`[^`]*`", "`x`", line).lstrip("#-*> |")
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("#: ")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            for offset, line in enumerate(node.value.splitlines()):
+                yield node.lineno + offset, line.strip()
+
+
+def findings_in(path: Path, name: str) -> Iterator[Finding]:
+    """Yield what the patterns find in one file."""
+    for number, line in sentences_of(path):
+        for pattern in PATTERNS:
+            if found := pattern.expression.search(line):
+                yield Finding(name, number, pattern, found[0].strip())
+
+
+def _files(chosen: list[str]) -> Iterator[Path]:
+    for start in chosen:
+        top = ROOT / start
+        yield from [top] if top.is_file() else sorted([*top.rglob("*.py"), *top.rglob("*.md")])
+
+
+def _allowed() -> dict[str, int]:
+    lines = ALLOWED.read_text().splitlines() if ALLOWED.exists() else []
+    return {file: int(count) for count, _, file in (line.partition(" ") for line in lines)}
+
+
+def main(arguments: list[str]) -> int:
+    """Print what is over or under the allow-list; return 0 if every file has exactly what is allowed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.plain_english", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("places", nargs="*", help="files or folders, all by default")
+    parser.add_argument("--list", action="store_true", help="print every finding")
+    parser.add_argument("--shrink", action="store_true", help="lower the counts in allowed.txt to what is left")
+    wanted = parser.parse_args(arguments)
+    own = Path(__file__).parent
+    found = [
+        finding
+        for path in _files(wanted.places or list(FOLDERS))
+        if own not in path.parents
+        for finding in findings_in(path, path.relative_to(ROOT).as_posix())
+    ]
+    if wanted.list:
+        for finding in found:
+            print(f"{finding.file}:{finding.line}: {finding.words!r}: {finding.pattern.name}; {finding.pattern.instead}")
+        return 0
+    counts, allowed = Counter(finding.file for finding in found), _allowed()
+    more = {file: count for file, count in counts.items() if count > allowed.get(file, 0)}
+    for finding in found:
+        if finding.file in more:
+            print(f"{finding.file}:{finding.line}: {finding.words!r}: {finding.pattern.name}; {finding.pattern.instead}")
+    if more:
+        return 1
+    fewer = {file for file, count in allowed.items() if counts[file] < count} if not wanted.places else set()
+    if wanted.shrink:
+        ALLOWED.write_text("".join(f"{counts[file]} {file}\n" for file in sorted(allowed) if counts[file]))
+    elif fewer:
+        print("Fewer findings than allowed.txt says, well done: run it with --shrink.", *sorted(fewer), sep="\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
