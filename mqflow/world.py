@@ -13,11 +13,14 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct
 
 __all__ = (
     "SYSTEM_CLOCK",
     "SYSTEM_RANDOM",
+    "SYSTEM_WORLD",
     "THREADS",
     "Clock",
     "Event",
@@ -26,6 +29,7 @@ __all__ = (
     "Random",
     "Runner",
     "Running",
+    "World",
     "give_way",
 )
 
@@ -187,3 +191,14 @@ def give_way() -> None:
 SYSTEM_CLOCK: Clock = _SystemClock()
 SYSTEM_RANDOM: Random = random.SystemRandom()
 THREADS: Runner = _Threads()
+
+
+class World(Struct, frozen=True):
+    """What a part of the program uses of the world outside: the time, random numbers, and threads."""
+
+    clock: Clock = SYSTEM_CLOCK
+    random: Random = SYSTEM_RANDOM
+    runner: Runner = THREADS
+
+
+SYSTEM_WORLD: Final = World()

@@ -10,11 +10,9 @@ from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskStatus
+from msgspec import Struct
 
 from mqflow.events import Warned
-from mqflow.policy.reconnect.delays import Ladder
-from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reconnection import LADDER
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.processor import DelayProcessor
@@ -24,10 +22,9 @@ from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.listener import RunningListener
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.shared import ListenerState
-from mqflow.verbs import QueueManager
-from mqflow.world import Clock, Random, Runner
+from mqflow.world import World
 
-__all__ = ("Runtime", "Service")
+__all__ = ("DecisionRecords", "Runtime", "Service", "Staging")
 
 
 class Service(Protocol):
@@ -47,70 +44,73 @@ class Service(Protocol):
         ...
 
 
+class Staging(Struct, frozen=True, kw_only=True):
+    """Where messages of the application wait for their time, and how many processors deliver them."""
+
+    queue: str = ""
+    processors: int = 0
+    #: Puts failed messages on the staging queue whose handlers asked for a long pause; None lets the workers wait.
+    retries: Retries | None = None
+
+
+class DecisionRecords(Struct, frozen=True, kw_only=True):
+    """Where the application records its decisions."""
+
+    #: Empty for no records.
+    queue: str = ""
+    #: Makes the recorder of a service with this name, for example "delay processor".
+    recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None
+
+
+_NO_STAGING: Final = Staging()
+_NO_RECORDS: Final = DecisionRecords()
+
+
 class Runtime:
     """The listeners of one application on one queue manager."""
 
     def __init__(
         self,
-        queue_manager: QueueManager,
+        supervisor: Supervisor,
         specs: Sequence[ListenerSpec],
         *,
         broadcast: Broadcast,
-        clock: Clock,
-        random: Random,
-        runner: Runner,
+        world: World,
         application_name: str,
-        delay_processors: int = 0,
-        staging_queue: str = "",
-        retries: Retries | None = None,
-        disposition_queue: str = "",
-        recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None,
-        delays: Ladder = LADDER,
-        reconnect_limit_s: float | None = None,
-        reconnect_mode: Callable[[], ReconnectMode] = lambda: ReconnectMode.Q_MGR,
-        services: Sequence[Callable[[Supervisor], Service]] = (),
+        staging: Staging = _NO_STAGING,
+        records: DecisionRecords = _NO_RECORDS,
+        services: Sequence[Service] = (),
     ) -> None:
-        self.supervisor: Final = Supervisor(
-            queue_manager,
-            broadcast=broadcast,
-            clock=clock,
-            random=random,
-            runner=runner,
-            name=application_name,
-            delays=delays,
-            limit_s=reconnect_limit_s,
-            mode=reconnect_mode,
-        )
+        self.supervisor: Final = supervisor
         self._states = [
             ListenerState(
                 spec,
-                self.supervisor,
+                supervisor,
                 broadcast=broadcast,
-                clock=clock,
-                random=random,
+                world=world,
                 application_name=application_name,
-                retries=retries,
-                disposition_queue=disposition_queue,
+                retries=staging.retries,
+                disposition_queue=records.queue,
             )
             for spec in specs
         ]
-        staging = [staging_queue] * delay_processors
-        if isinstance(queue_manager, StagingQueueManager) and staging_queue != EMBEDDED_STAGING_QUEUE:
-            # Others stage on the queue manager's own, and nobody else can deliver from it while this process has it.
-            staging.append(EMBEDDED_STAGING_QUEUE)
+        queues = [staging.queue] * staging.processors
+        if isinstance(supervisor.queue_manager, StagingQueueManager) and staging.queue != EMBEDDED_STAGING_QUEUE:
+            # Other applications stage on the queue manager's own queue, and only this process can deliver from it.
+            queues.append(EMBEDDED_STAGING_QUEUE)
         processors = [
             DelayProcessor(
                 queue,
-                self.supervisor,
+                supervisor,
                 broadcast=broadcast,
-                clock=clock,
+                clock=world.clock,
                 application_name=application_name,
-                records=recorder("delay processor"),
+                records=records.recorder("delay processor"),
             )
-            for queue in staging
+            for queue in queues
         ]
         self._broadcast = broadcast
-        self._services: list[Service] = [*processors, *(make(self.supervisor) for make in services)]
+        self._services: list[Service] = [*processors, *services]
         self._listeners: list[RunningListener] = []
         #: Listeners and services, in the order in which they were started.
         self._running: dict[RunningListener | Service, None] = {}

@@ -15,7 +15,7 @@ from mqflow.mqi.options import PutOption
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import RECORD_VERSION, DispositionRecord, RecordOutcome, put_time_us
 from mqflow.verbs import Connection
-from mqflow.world import Clock, Random
+from mqflow.world import World
 
 __all__ = ("ConnectionRecorder",)
 
@@ -23,16 +23,14 @@ __all__ = ("ConnectionRecorder",)
 class ConnectionRecorder:
     """Of one user of connections, one at a time."""
 
-    def __init__(
-        self, queue: str, *, consumer: str, clock: Clock, random: Random, tell: Callable[[Event], None] | None = None
-    ) -> None:
+    def __init__(self, queue: str, *, consumer: str, world: World, tell: Callable[[Event], None] | None = None) -> None:
         self._queue: Final = queue
         self._consumer: Final = consumer
-        self._clock: Final = clock
+        self._clock: Final = world.clock
         #: Who is told that records are refused; may be set once, by who knows better.
         self.tell = tell
         #: Unlike that of any other recorder: what it names begins with it.
-        self.source: Final = f"{int(random.random() * 2**48):012x}"
+        self.source: Final = f"{int(world.random.random() * 2**48):012x}"
         self._number = 0
         self._refused = False
 

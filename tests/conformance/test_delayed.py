@@ -33,6 +33,7 @@ from mqflow.runtime.delay.stage import (
 from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import Connection
+from mqflow.world import World
 from tests.conformance.programs import Program
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest, refused
 
@@ -111,7 +112,7 @@ def queues(queue_manager: QueueManagerUnderTest) -> None:
 def stager(queue_manager: QueueManagerUnderTest, queue: str = STAGING_QUEUE, seed: int = 1) -> Stager:
     assert queue_manager.clock is not None
     publishes = stages_publications(queue_manager.queue_manager, queue)
-    return Stager(queue, queue_manager.clock, SeededRandom(seed), publishes)
+    return Stager(queue, World(queue_manager.clock, SeededRandom(seed)), publishes)
 
 
 def is_embedded(queue_manager: QueueManagerUnderTest) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
 import anyio
@@ -27,7 +26,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour, Settlement
 from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
-from mqflow.runtime.application import Runtime
+from mqflow.runtime.application import DecisionRecords, Runtime, Staging
 from mqflow.runtime.connection.in_delivery import in_delivery
 from mqflow.runtime.connection.loop_call import Handover
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
@@ -40,7 +39,7 @@ from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.subscriber import end_subscription
 from mqflow.verbs import Put, QueueManager
-from mqflow.world import Clock, Random, Runner
+from mqflow.world import World
 
 if TYPE_CHECKING:
     from mqflow.app.channels.table_queue_manager import Tried
@@ -77,9 +76,7 @@ class Declared(Struct, frozen=True, kw_only=True):
 class RunningApplication:
     """What `App.running` gives."""
 
-    def __init__(
-        self, declared: Declared, queue_manager: QueueManager | None, *, clock: Clock, random: Random, runner: Runner
-    ) -> None:
+    def __init__(self, declared: Declared, queue_manager: QueueManager | None, world: World) -> None:
         #: What the application is set to: its arguments over the environment over the file.
         self.settings: Final = declared.settings or load()
         self._declared: Final = declared
@@ -88,48 +85,46 @@ class RunningApplication:
         configuration = ClientConfiguration()
         if queue_manager is None:
             url = self.settings.url_over(declared.url)
-            queue_manager = self._opened = open_queue_manager(url, settings=self.settings, clock=clock, runner=runner)
+            queue_manager = self._opened = open_queue_manager(
+                url, settings=self.settings, clock=world.clock, runner=world.runner
+            )
             configuration = client_configuration() if is_client_url(url) else configuration
-            self._ledger = open_ledger(url, self.settings.ledger, clock=clock, runner=runner)
+            self._ledger = open_ledger(url, self.settings.ledger, world=world)
         self.queue_manager: Final = queue_manager
-        self._clock: Final = clock
-        self._random: Final = random
+        self._world: Final = world
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
         self._broadcast: Final = Broadcast((LogEvents(), *declared.hooks, *([self._ledger] if self._ledger else [])))
         known = [name for listener in declared.listeners for name in (listener.name, listener.queue)]
         for sentence in mistyped_listeners(self.settings, known):
             self._broadcast(Warned(text=sentence))
         staging_queue = staging_queue_of(queue_manager, self.settings.delay_queue)
-        self._stager: Final = Stager(staging_queue, clock, random, publishes=stages_publications(queue_manager, staging_queue))
+        self._stager: Final = Stager(staging_queue, world, publishes=stages_publications(queue_manager, staging_queue))
         # Who has the queue manager in its own process moves what is due on it; elsewhere it is whoever says so.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
-        reconnecting = reconnection(self.settings.reconnect, queue_manager, configuration)
-        self._runtime: Final = Runtime(
+        retries = Retries(staging_queue, world.clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
+        delivers = processors or stages_publications(queue_manager, staging_queue)
+        supervisor = Supervisor(
             queue_manager,
+            broadcast=self._broadcast,
+            world=world,
+            name=self._name,
+            reconnection=reconnection(self.settings.reconnect, queue_manager, configuration),
+        )
+        self._runtime: Final = Runtime(
+            supervisor,
             [self._spec(listener) for listener in declared.listeners],
             broadcast=self._broadcast,
-            clock=clock,
-            random=random,
-            runner=runner,
+            world=world,
             application_name=self._name,
-            delay_processors=processors,
-            staging_queue=staging_queue,
-            retries=Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
-            if processors or stages_publications(queue_manager, staging_queue)
-            else None,
-            disposition_queue=self.settings.disposition_queue,
-            recorder=self._recorder,
-            delays=reconnecting.delays,
-            reconnect_limit_s=reconnecting.limit_s,
-            reconnect_mode=reconnecting.mode,
+            staging=Staging(queue=staging_queue, processors=processors, retries=retries if delivers else None),
+            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder),
             services=[
-                partial(rules.service, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
+                rules.service(supervisor, broadcast=self._broadcast, clock=world.clock, records=self._recorder("DLQ handler"))
                 for rules in declared.dead_letter_handlers
             ],
         )
         if isinstance(queue_manager, _TellsAttempts):  # it goes through a channel table, on the threads of sessions
-            queue_manager.tell = _teller(self._broadcast, self._runtime.supervisor)
-        supervisor = self._runtime.supervisor
+            queue_manager.tell = _teller(self._broadcast, supervisor)
         # Who puts while it delivers waits for no connection, and so not behind somebody who does.
         self._outside: Final = _Putting(ReconnectingSession(supervisor, "puts outside of deliveries"))
         self._inside: Final = _Putting(ReconnectingSession(supervisor, "puts beside deliveries"))
@@ -223,7 +218,7 @@ class RunningApplication:
             wishes.setdefault("codec", self._declared.codec)
             request = answerable(outgoing(queue, payload, **wishes | {"reply_to": replies.name}), timeout_s)
             put = await self._put_on(await lasting.get(), request)
-            came = await first_reply(lasting, self._clock, timeout_s)
+            came = await first_reply(lasting, self._world.clock, timeout_s)
         finally:
             await lasting.close()  # the temporary dynamic queue goes with it
         if isinstance(came, Unanswered):
@@ -240,7 +235,7 @@ class RunningApplication:
             behaviour=Behaviour.JMS_CONSUMER if transacted else Behaviour.JMS_CONSUMER_NOT_TRANSACTED,
             decide=self._declared.decide,
             broadcast=self._broadcast,
-            clock=self._clock,
+            clock=self._world.clock,
             sender=self._send,
             codec=self._declared.codec,
             application_name=self._name,
@@ -276,7 +271,7 @@ class RunningApplication:
         if not queue:
             return None
         consumer = f"{self._name}/{who}"
-        return ConnectionRecorder(queue, consumer=consumer, clock=self._clock, random=self._random, tell=self._broadcast)
+        return ConnectionRecorder(queue, consumer=consumer, world=self._world, tell=self._broadcast)
 
     def _send(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:

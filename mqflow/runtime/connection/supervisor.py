@@ -10,31 +10,44 @@ from itertools import count
 from typing import Final
 
 import anyio
+from msgspec import Struct
 
 from mqflow.events import ConnectionTried, Reconnecting, ReopenRefused
 from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect import reconnection
 from mqflow.policy.reconnect.delays import Ladder, next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
+from mqflow.policy.reconnect.reconnection import LADDER, Class, classify
 from mqflow.runtime.connection.open_objects import name_of
 from mqflow.runtime.connection.outage import Outage
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.session import Session, open_session
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import InlineQueueManager, QueueManager
-from mqflow.world import Clock, Random, Runner
+from mqflow.world import World
 
-__all__ = ("Supervisor",)
-
+__all__ = ("Reconnection", "Supervisor")
 
 _QUIESCING: Final = frozenset({Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING})
 
 
 def _the_same() -> ReconnectMode:
     return ReconnectMode.Q_MGR
+
+
+class Reconnection(Struct, frozen=True):
+    """How an application gets a lost connection back."""
+
+    delays: Ladder = LADDER
+    #: Seconds after the loss at which the application gives up; None for never.
+    limit_s: float | None = None
+    #: The mode as far as it is known by now: it may depend on the channel that was reached.
+    mode: Callable[[], ReconnectMode] = _the_same
+
+
+_DEFAULT: Final = Reconnection()
 
 
 class Supervisor:
@@ -45,30 +58,19 @@ class Supervisor:
         queue_manager: QueueManager,
         *,
         broadcast: Broadcast,
-        clock: Clock,
-        random: Random,
-        runner: Runner,
+        world: World,
         name: str = "mqflow",
-        delays: Ladder = reconnection.LADDER,
-        limit_s: float | None = None,
-        mode: Callable[[], ReconnectMode] = _the_same,
+        reconnection: Reconnection = _DEFAULT,
     ) -> None:
-        """Take a queue manager, and how long to wait for it: the ladder goes on for ever, or until `limit_s` after the loss.
-
-        `mode` is asked when a connection is lost, for it may depend on the channel that was reached.
-        """
+        """Take a queue manager, the name of the application, and how to get a lost connection back."""
         self.queue_manager: Final = queue_manager
         self.readiness: Final = Readiness(broadcast)
         self._broadcast = broadcast
-        self._clock = clock
-        self._random = random
-        self._runner = runner
+        self._world = world
         self._name = name
-        self._delays = delays
-        self._limit_s = limit_s
-        self._mode = mode
+        self._reconnection = reconnection
         self._gate = anyio.Lock()
-        self._outage = Outage(broadcast, clock)
+        self._outage = Outage(broadcast, world.clock)
         self._numbers = count(1)
         self._reached = False
         self._trying = (0, 0.0)
@@ -111,7 +113,7 @@ class Supervisor:
                     session = await self._try(user, owner, before)
                 except MQIError as error:
                     # Reached before, so this is an outage like any other: another one began before this caller was back.
-                    if not self._was_reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                    if not self._was_reached or classify(int(error.reason)) is not Class.RECONNECT:
                         raise
                     self.lost(error)
                 else:
@@ -192,7 +194,7 @@ class Supervisor:
     @property
     def mode(self) -> ReconnectMode:
         """What is done when a connection is lost, as far as is known by now."""
-        return self._mode()
+        return self._reconnection.mode()
 
     @property
     def trying(self) -> tuple[int, float]:
@@ -216,13 +218,16 @@ class Supervisor:
 
     def _next_delay_s(self, attempt: int, lost_at: float) -> float | None:
         """Return how long to wait before this attempt; None where the time limit is over."""
-        lost_for_s = self._clock.monotonic() - lost_at
-        random = self._random.random()
-        return next_delay_s(attempt, random, ladder=self._delays, lost_for_s=lost_for_s, limit_s=self._limit_s)
+        lost_for_s = self._world.clock.monotonic() - lost_at
+        random = self._world.random.random()
+        return next_delay_s(
+            attempt, random, ladder=self._reconnection.delays, lost_for_s=lost_for_s, limit_s=self._reconnection.limit_s
+        )
 
     def _timed_out(self, lost_at: float) -> MQIError:
-        lost_for_s = self._clock.monotonic() - lost_at
-        said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {self._limit_s:g} s"
+        lost_for_s = self._world.clock.monotonic() - lost_at
+        limit_s = self._reconnection.limit_s
+        said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {limit_s:g} s"
         return error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
 
     async def _reconnect(self, user: str, owner: str, before: Session | None, *, patient: bool, pauses: bool) -> Session:
@@ -243,7 +248,7 @@ class Supervisor:
             try:
                 session = await self._try(user, owner, before, attempt, delay_s)
             except MQIError as error:
-                if self._gone_for_good or reconnection.classify(int(error.reason)) is reconnection.Class.CONFIGURATION:
+                if self._gone_for_good or classify(int(error.reason)) is Class.CONFIGURATION:
                     raise
                 self._note_quiescing(error)
                 following_s = self._next_delay_s(attempt + 1, lost_at) if patient else None
@@ -253,7 +258,7 @@ class Supervisor:
                         attempt=attempt,
                         reason=int(error.reason),
                         delay_s=delay_s,
-                        lost_for_s=self._clock.monotonic() - lost_at,
+                        lost_for_s=self._world.clock.monotonic() - lost_at,
                         next_in_s=following_s or 0.0,
                     )
                 )
@@ -297,7 +302,9 @@ class Supervisor:
 
     async def _connect_once(self, user: str, owner: str, before: Session | None, *, again: bool) -> Session:
         """Return a session with what the one before had open; `again` where it is the first of a new generation."""
-        session = await open_session(self.queue_manager, self._runner, self._name, user, owner=owner, numbers=self._numbers)
+        session = await open_session(
+            self.queue_manager, self._world.runner, self._name, user, owner=owner, numbers=self._numbers
+        )
         self._reached = True
         session.generation = self.generation + again
         try:
@@ -346,6 +353,6 @@ async def _identifier(session: Session) -> str:
     try:
         return (await session.call(inquire_queue_manager, session.connection)).identifier
     except MQIError as error:
-        if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+        if classify(int(error.reason)) is Class.RECONNECT:
             raise
         return ""

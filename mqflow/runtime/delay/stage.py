@@ -20,7 +20,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment, Target, check_delay, check_target, staged
 from mqflow.runtime.connection.session import Session
 from mqflow.verbs import Connection, Put, QueueManager
-from mqflow.world import Clock, Random
+from mqflow.world import Clock, World
 
 __all__ = (
     "EMBEDDED_STAGING_QUEUE",
@@ -120,8 +120,7 @@ class Stager(Struct, frozen=True):
     """Knows the staging queue, the time, and how to make a MsgId."""
 
     queue: str
-    clock: Clock
-    random: Random
+    world: World
     #: Whether the queue manager matches a delayed publication with its subscriptions; IBM MQ does that for JMS clients only.
     publishes: bool = False
 
@@ -158,7 +157,7 @@ class Stager(Struct, frozen=True):
         check_delay(delay_ms, descriptor, name=queue)
         resolved = self._resolved(connection, queue, descriptor, len(body), queue_manager)
         named, data = staged(
-            resolved, body, target=queue, target_queue_manager=queue_manager, delay_ms=delay_ms, now=moment(self.clock)
+            resolved, body, target=queue, target_queue_manager=queue_manager, delay_ms=delay_ms, now=moment(self.world.clock)
         )
         try:
             put = connection.put1(self.queue, named, data, _PUT)
@@ -208,7 +207,7 @@ class Stager(Struct, frozen=True):
             raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Publishing with a delivery delay", topic, manager, detail=said)
         fresh = descriptor.message_id == NO_ID
         named = replace(descriptor, message_id=self._identifier() if fresh else descriptor.message_id)
-        now = moment(self.clock)
+        now = moment(self.world.clock)
         on_queue, data = staged(named, body, target="", target_type=ObjectType.TOPIC, delay_ms=delay_ms, now=now)
         return connection.put1("", on_queue, data, _PUBLISH, object_type=ObjectType.TOPIC, object_string=topic)
 
@@ -228,7 +227,7 @@ class Stager(Struct, frozen=True):
         )
 
     def _identifier(self) -> bytes:
-        return b"".join(int(self.random.random() * 2**48).to_bytes(6, "big") for _ in range(_IDENTIFIER_PARTS))
+        return b"".join(int(self.world.random.random() * 2**48).to_bytes(6, "big") for _ in range(_IDENTIFIER_PARTS))
 
 
 def _inquire(connection: Connection, queue: str, queue_manager: str) -> Mapping[str, int | str] | None:

@@ -19,7 +19,7 @@ from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.requeuer import Requeuer
 from mqflow.runtime.listener.subscriber import Subscriber
-from mqflow.world import Clock, Random
+from mqflow.world import World
 
 __all__ = ("ListenerState",)
 
@@ -37,8 +37,7 @@ class ListenerState:
         supervisor: Supervisor,
         *,
         broadcast: Broadcast,
-        clock: Clock,
-        random: Random,
+        world: World,
         application_name: str,
         retries: Retries | None = None,
         disposition_queue: str = "",
@@ -46,8 +45,8 @@ class ListenerState:
         self.spec: Final = spec
         self.supervisor: Final = supervisor
         self.broadcast: Final = broadcast
-        self.clock: Final = clock
-        self.random: Final = random
+        self.clock: Final = world.clock
+        self.random: Final = world.random
         self.application_name: Final = application_name
         #: Where messages wait whose handlers asked for a long pause; None lets the workers wait.
         self.retries: Final = retries
@@ -55,7 +54,7 @@ class ListenerState:
         self.disposition_queue: Final = disposition_queue
         self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
         self.requeuer: Final = Requeuer(
-            spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=clock
+            spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=world.clock
         )
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()

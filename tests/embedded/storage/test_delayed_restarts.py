@@ -20,6 +20,7 @@ from mqflow.policy.delivery_delay import due_in_ms, staged
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager, moment
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import GetOptions
+from mqflow.world import World
 
 YEARS_MS = 10 * 365 * 86_400_000
 _NEXT = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)
@@ -98,8 +99,7 @@ def waiting(queue_manager: EmbeddedQueueManager, clock: Machine) -> list[tuple[b
 def send(queue_manager: EmbeddedQueueManager, clock: Machine, *delays_ms: int) -> None:
     connection = queue_manager.connect()
     for delay_ms in delays_ms:
-        seed = SeededRandom(delay_ms)
-        stager = Stager(EMBEDDED_STAGING_QUEUE, clock, seed)
+        stager = Stager(EMBEDDED_STAGING_QUEUE, World(clock, SeededRandom(delay_ms)))
         stager.put_on(connection, "LATER", MessageDescriptor(persistence=1), b"%d" % delay_ms, delay_ms)
     connection.commit()
     connection.disconnect()

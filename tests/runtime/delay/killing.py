@@ -26,7 +26,7 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import Connection, GetOptions
-from mqflow.world import SYSTEM_CLOCK
+from mqflow.world import SYSTEM_CLOCK, World
 from tests.embedded.storage.scenario import DEFECTS as STORE_DEFECTS
 from tests.embedded.storage.storing import say
 
@@ -79,7 +79,7 @@ def live(
     tell: Callable[[str, str], None] = say,
 ) -> None:
     """Send a few, each due at once, in units of work that may be backed out; move whatever is due after each."""
-    stager = Stager(EMBEDDED_STAGING_QUEUE, SYSTEM_CLOCK, SeededRandom(life))
+    stager = Stager(EMBEDDED_STAGING_QUEUE, World(SYSTEM_CLOCK, SeededRandom(life)))
     descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT)
     for number in range(sends):
         name = f"{life}.{number}"
