@@ -20,8 +20,8 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManag
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.listener import RunningListener
+from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.long_retries import Retries
-from mqflow.runtime.listener.shared import ListenerState
 from mqflow.world import World
 
 __all__ = ("DecisionRecords", "Runtime", "Service", "Staging")

@@ -27,7 +27,7 @@ from mqflow.mqi.options import GetOption, OpenOption, QueueType
 from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
-from mqflow.runtime.connection.session import InlineSession
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.defining import MQSCError, carry_out, definition
 from mqflow.testing.faults import Faults

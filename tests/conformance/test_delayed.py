@@ -19,6 +19,7 @@ from mqflow.mqi.options import Feedback, MessageType, OpenOption, Persistence, R
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.deliver import DelayedMove, Moved
 from mqflow.runtime.delay.due_next import MarkedMessages, OrderedMessages, Seen, StagedMessages
@@ -30,7 +31,6 @@ from mqflow.runtime.delay.stage import (
     stages_publications,
     staging_queue_of,
 )
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import Connection
 from mqflow.world import World

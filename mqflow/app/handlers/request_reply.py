@@ -38,7 +38,7 @@ class Unanswered(Struct, frozen=True):
 
 async def reply_queue(session: Session) -> ObjectHandle:
     """Return the temporary dynamic queue for the reply, which goes with the session."""
-    return await session.call(session.openings.hold, _MODEL, _REPLIES)
+    return await session.call(session.open_objects.hold, _MODEL, _REPLIES)
 
 
 def answerable(message: Outgoing, timeout_s: float) -> Outgoing:

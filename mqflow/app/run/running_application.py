@@ -27,9 +27,8 @@ from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour, Settlement
 from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
 from mqflow.runtime.application import DecisionRecords, Runtime, Staging
-from mqflow.runtime.connection.in_delivery import in_delivery
-from mqflow.runtime.connection.loop_call import Handover
-from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
+from mqflow.runtime.connection.loop_call import LoopCaller
+from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -316,7 +315,7 @@ async def _recover(lasting: ReconnectingSession, session: Session, error: MQIErr
 
 def _teller(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"], None]:
     """Return what turns an attempt at an entry of a channel table into an event, on the event loop."""
-    handover = Handover()
+    loop_caller = LoopCaller()
 
     def tell(tried: "Tried") -> None:
         error, (attempt, delay_s) = tried.error, supervisor.trying
@@ -329,6 +328,6 @@ def _teller(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"],
             reason=0 if error is None else int(error.reason),
             detail="" if error is None else str(error),
         )
-        handover(lambda: broadcast(event))
+        loop_caller(lambda: broadcast(event))
 
     return tell

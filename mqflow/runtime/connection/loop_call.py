@@ -11,10 +11,10 @@ from typing import Any, Final
 import anyio
 from anyio.lowlevel import current_token
 
-__all__ = ("Handover", "OneShot")
+__all__ = ("LoopCaller", "OneShot")
 
 
-class Handover:
+class LoopCaller:
     """Runs small functions on the loop it was made on, from whichever thread; never blocks."""
 
     __slots__ = ("_soon", "_thread")
@@ -40,16 +40,16 @@ class Handover:
 class OneShot:
     """A one-shot event that carries a value from any thread to the one task that waits for it."""
 
-    __slots__ = ("_event", "_handover", "_value")
+    __slots__ = ("_event", "_loop_caller", "_value")
 
-    def __init__(self, handover: Handover) -> None:
-        self._handover = handover
+    def __init__(self, loop_caller: LoopCaller) -> None:
+        self._loop_caller = loop_caller
         self._event = anyio.Event()
         self._value: Any = None
 
     def pass_on(self, value: object = None) -> None:
         """Give the value; the first one counts."""
-        self._handover(lambda: self._take(value))
+        self._loop_caller(lambda: self._take(value))
 
     def _take(self, value: object) -> None:
         if not self._event.is_set():

@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.many_verbs import model_refused
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.ledger import (
     Ledger,
@@ -33,10 +34,13 @@ from mqflow.policy.reconnect.ledger import (
     opened,
     replay,
 )
-from mqflow.verbs import Connection, ObjectHandle, Subscribed
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.verbs import Connection, ObjectHandle, Put, Subscribed
 
-__all__ = ("Openings", "TakenOver", "name_of")
+__all__ = ("INPUT", "OpenObjects", "TakenOver", "name_of")
 
+INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+"""How a queue is opened whose messages may be moved to another queue with all their context."""
 _DEFINITION_TYPE: Final = 7
 _TEMPORARY: Final = 3
 """MQIA_DEFINITION_TYPE, and MQQDT_TEMPORARY_DYNAMIC."""
@@ -52,7 +56,7 @@ class TakenOver(Struct, frozen=True):
     refused: tuple[Refused, ...] = ()
 
 
-class Openings:
+class OpenObjects:
     """The objects and subscriptions that one connection keeps open for its user. One thread at a time."""
 
     def __init__(self, connection: Connection, owner: str = "", numbers: Iterator[int] | None = None) -> None:
@@ -90,6 +94,20 @@ class Openings:
         if stale is not None:
             self._let_go(stale)  # there is nothing behind it to close
         return self.output(name, options)
+
+    def put(self, name: str, descriptor: MessageDescriptor, body: bytes, options: PutOption) -> Put:
+        """Put the message on a queue that stays open for output.
+
+        If the handle is useless (2041, 2052), the put had no effect: the queue is opened again, and the put is repeated once.
+        Raises `MQIError`, 2085 if the queue is gone.
+        """
+        put, handle = self._connection.put, self.output(name, OpenOption.OUTPUT)
+        try:
+            return put(handle, descriptor, body, options)
+        except MQIError as error:
+            if classify(int(error.reason)) is not Class.REOPEN:
+                raise
+        return put(self.output_again(name, OpenOption.OUTPUT), descriptor, body, options)
 
     def _let_go(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close a handle that is no use, and forget it; one that the next connection has not got is closed already."""
@@ -154,7 +172,7 @@ class Openings:
         self._subscribed[number] = subscribed
         return subscribed
 
-    def take_over(self, before: "Openings") -> TakenOver:
+    def take_over(self, before: "OpenObjects") -> TakenOver:
         """Open what another connection of the same user had open. Raises `MQIError` where this connection is lost as well.
 
         What cannot be opened is left out, and tried again when it is asked for: nobody else has to do without.

@@ -3,17 +3,40 @@
 For who works now and then, and need not be back at the moment when a connection can be had again. Knows no message.
 """
 
-from typing import Final
+from contextvars import ContextVar
+from typing import Final, Protocol
 
 import anyio
 
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.reconnect.reconnection import Class, classify
-from mqflow.runtime.connection.in_delivery import in_delivery
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 
-__all__ = ("ReconnectingSession",)
+__all__ = ("HoldsUnitOfWork", "ReconnectingSession", "delivers", "in_delivery")
+
+
+class HoldsUnitOfWork(Protocol):
+    """A worker."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the worker holds a unit of work now."""
+        ...
+
+
+_WORKER: Final[ContextVar[tuple[object, HoldsUnitOfWork] | None]] = ContextVar("mqflow_worker", default=None)
+
+
+def delivers(application: object, worker: HoldsUnitOfWork) -> None:
+    """Mark this task, and each task that it starts from now on, as the work of this worker of the application."""
+    _WORKER.set((application, worker))
+
+
+def in_delivery(application: object) -> bool:
+    """Return whether the caller runs inside the unit of work of a delivery of this application, not of another one."""
+    current = _WORKER.get()
+    return current is not None and current[0] is application and current[1].under_way
 
 
 class ReconnectingSession:

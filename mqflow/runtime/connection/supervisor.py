@@ -318,7 +318,7 @@ class Supervisor:
         return session
 
     async def _take_over(self, session: Session, before: Session) -> None:
-        taken = await session.call(session.openings.take_over, before.openings)
+        taken = await session.call(session.open_objects.take_over, before.open_objects)
         self._outage.reopened(taken.objects)
         for each in taken.refused:
             self._broadcast(

@@ -131,7 +131,7 @@ class DeadLetterService:
             queue = self._queue or await session.call(_dead_letter_queue, session)
             handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._told, records=self._records)
             self._handler = handler
-        await session.call(handler.open, session.connection, session.openings.hold)
+        await session.call(handler.open, session.connection, session.open_objects.hold)
         if not self._complained:
             self._supervisor.readiness.has(self)
         return handler

@@ -17,7 +17,7 @@ from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, DelayHeader
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.delivery_delay import Moment, due_in_ms
-from mqflow.runtime.connection.loop_call import Handover, OneShot
+from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.verbs import GetOptions, Got, ObjectHandle
@@ -72,7 +72,7 @@ class StagedMessages(Protocol):
 async def open_staged(session: Session, queue: str, on_staged: OnStaged | None = None) -> StagedMessages:
     """Return a view of the staging queue that suits its order; `on_staged` is the queue manager's, where it has one."""
     if queue == EMBEDDED_STAGING_QUEUE:
-        return OrderedMessages(session, await session.call(session.openings.hold, queue, _BROWSE), on_staged)
+        return OrderedMessages(session, await session.call(session.open_objects.hold, queue, _BROWSE), on_staged)
     return MarkedMessages(session, queue, await session.call(session.connection.open, queue, _BROWSE))
 
 
@@ -83,7 +83,7 @@ class OrderedMessages:
         self._session = session
         self._handle = handle
         self._on_staged = on_staged
-        self._handover = Handover() if on_staged else None
+        self._loop_caller = LoopCaller() if on_staged else None
         self._waiting: OneShot | None = None
         self._interrupted = False
         self._found: bytes | None = None
@@ -113,13 +113,13 @@ class OrderedMessages:
         """As `StagedMessages.wait`. One that is due sooner may come before the first: who is not told looks again soon."""
         if self._empty:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
-        elif self._on_staged is None or self._handover is None:
+        elif self._on_staged is None or self._loop_caller is None:
             await anyio.sleep(min(longest_ms, _POLL_MS) / 1_000)
         else:
-            await self._wait_told(self._on_staged, self._handover, longest_ms)
+            await self._wait_told(self._on_staged, self._loop_caller, longest_ms)
 
-    async def _wait_told(self, on_staged: OnStaged, handover: Handover, longest_ms: float) -> None:
-        self._waiting = OneShot(handover)
+    async def _wait_told(self, on_staged: OnStaged, loop_caller: LoopCaller, longest_ms: float) -> None:
+        self._waiting = OneShot(loop_caller)
         withdraw = on_staged(self._waiting.pass_on)
         try:
             seen = await self._look_through()

@@ -22,7 +22,8 @@ from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.poison.disposition_record import DispositionRecord
 from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
-from mqflow.runtime.connection.loop_call import Handover
+from mqflow.runtime.connection.loop_call import LoopCaller
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -30,7 +31,6 @@ from mqflow.runtime.delay.deliver import DelayedMove
 from mqflow.runtime.delay.due_next import Seen, StagedMessages, open_staged
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManager, moment
 from mqflow.runtime.hooks import Broadcast
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.world import Clock
 
 __all__ = ("DelayProcessor",)
@@ -133,8 +133,8 @@ class DelayProcessor:
         It says so of its own staging queue; another one is looked at.
         """
         if isinstance(self._queue_manager, StagingQueueManager) and self._queue == EMBEDDED_STAGING_QUEUE:
-            handover = Handover()
-            self._queue_manager.when_staged(lambda: handover(self._wanted.set))
+            loop_caller = LoopCaller()
+            self._queue_manager.when_staged(lambda: loop_caller(self._wanted.set))
             await self._wanted.wait()
 
     async def _rest(self, error: MQIError) -> None:
@@ -152,7 +152,7 @@ class DelayProcessor:
 
     async def _work(self, session: Session) -> None:
         """Deliver what is due, wait for what is not, until stopped or refused."""
-        handle = await session.call(session.openings.hold, self._queue, INPUT)
+        handle = await session.call(session.open_objects.hold, self._queue, INPUT)
         await self._check(session)
         move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name, self._records)
         manager = self._queue_manager

@@ -18,9 +18,10 @@ from mqflow.policy.reconnect.reconnection import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
-from mqflow.runtime.listener.shared import ListenerState
-from mqflow.runtime.listener.worker import SessionLost, Worker
-from mqflow.runtime.stack import stack_of
+from mqflow.runtime.listener.listener_state import ListenerState
+from mqflow.runtime.listener.settle import SessionLost
+from mqflow.runtime.listener.worker import Worker
+from mqflow.runtime.stuck import stack_of
 
 __all__ = ("RunningListener",)
 

@@ -22,6 +22,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.reconnect import reconnection
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -30,12 +31,11 @@ from mqflow.runtime.listener.move_poison import Disposal, PoisonMover
 from mqflow.verbs import GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("INPUT", "Requeuer", "Task")
+__all__ = ("Requeuer", "Task")
 
 # A message that is moved keeps its properties, whatever PROPCTL hides.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _UNDER_CURSOR: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
-INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -173,7 +173,7 @@ class Requeuer:
 
     async def _open(self) -> tuple[Session, ObjectHandle]:
         session = await self._lasting.get(of_now=True, at_once=True)
-        return session, await session.call(session.openings.hold, self.queue, INPUT)
+        return session, await session.call(session.open_objects.hold, self.queue, INPUT)
 
     async def _recover(self, error: MQIError) -> None:
         """Drop what the error made useless: the session with a lost connection, the handle of a queue that changed."""

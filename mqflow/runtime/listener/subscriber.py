@@ -90,7 +90,7 @@ class Subscriber:
         self._lost = None
         try:
             self._check()
-            openings = self._session.openings
+            openings = self._session.open_objects
             self._subscribed = await self._session.call(openings.subscribe, self._wanted.descriptor())
             return await _name(self._session, self._subscribed)
         except BaseException:

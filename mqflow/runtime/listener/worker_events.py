@@ -17,8 +17,8 @@ from mqflow.policy.poison.disposition import Failed, Outcome, Return, Settlement
 from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.listener.backout_settings import BackoutSettings
 from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import Disposal
-from mqflow.runtime.listener.shared import ListenerState
 
 __all__ = ("WorkerEvents",)
 

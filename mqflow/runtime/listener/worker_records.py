@@ -33,9 +33,8 @@ from mqflow.policy.poison.disposition import (
 from mqflow.policy.poison.disposition_record import EXC_MESSAGE_CHARS_MAX, DispositionRecord, RecordOutcome, put_time_us
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import Disposal
-from mqflow.runtime.listener.record_queue import put_kept_open
-from mqflow.runtime.listener.shared import ListenerState
 
 __all__ = ("HEARTBEAT_S", "Recorder")
 
@@ -102,17 +101,18 @@ class Recorder:
         await self._commit(self._session)
 
     async def deferred(
-        self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float, alone: bool
+        self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float, own_unit: bool
     ) -> None:
-        """Put, in the unit of work that stages it, that the message comes again later: so many seconds after it was staged.
+        """Put, in the unit of work that stages the message, that it is delivered again `after_s` seconds after the staging.
 
-        `since` is the wall clock just before that, and what is staged counts whole milliseconds: nothing on time looks early.
-        `alone` where it was delivered in that unit; otherwise it was rolled back first, and that record tells of the handling.
+        `since` is the wall clock just before the staging. A staged message counts whole milliseconds, so no message on time
+        looks early. `own_unit` says that the message was delivered in this unit. Otherwise it was rolled back first, and the
+        record of the rollback describes the handling.
         """
         due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
         record = self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome))
         record = replace(record, delay_req_ms=round(after_s * 1_000), due_ts=due_us, target_queue=target_queue)
-        await self._put(self._session, [record if alone else replace(record, done_ts=None)])
+        await self._put(self._session, [record if own_unit else replace(record, done_ts=None)])
 
     async def disposed(
         self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal, *, handled: bool
@@ -131,8 +131,8 @@ class Recorder:
         if record.outcome is RecordOutcome.LEFT:
             await self._commit(session)
 
-    async def heartbeat(self, *, alone: bool) -> None:
-        """Say once a minute that this worker is there; `alone` where no unit of work is open that will be committed."""
+    async def heartbeat(self, *, own_unit: bool) -> None:
+        """Say once a minute that this worker is there; in a unit of its own if no unit is open that will be committed."""
         now = self._state.clock.monotonic()
         if now < self._heartbeat_at:
             return
@@ -148,7 +148,7 @@ class Recorder:
             outcome=RecordOutcome.HEARTBEAT,
         )
         await self._put(self._session, [beat])
-        if alone:
+        if own_unit:
             await self._commit(self._session)
 
     # -- making
@@ -218,7 +218,7 @@ class Recorder:
     async def _put(self, session: Session, records: Sequence[DispositionRecord]) -> None:
         try:
             for data in disposition_record.messages_of(records):
-                await put_kept_open(session, self._queue, disposition_record.DESCRIPTOR, data, _PUT)
+                await session.call(session.open_objects.put, self._queue, disposition_record.DESCRIPTOR, data, _PUT)
         except MQIError as error:
             # A lost connection is found by the settlement that follows; whatever else it is, the message goes first.
             if not self._refused:

@@ -20,10 +20,10 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.delay import deliver as delayed_move
 from mqflow.runtime.delay.deliver import DelayedMove, Moved
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK, World
