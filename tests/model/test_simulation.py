@@ -228,7 +228,7 @@ def who_comes_too_late_does_not_step_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_outage_is_one_only_for_who_was_connected(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Supervisor, "_reached", property(lambda _: False, lambda _, __: None), raising=False)
+    patch.setattr(Supervisor, "_was_reached", property(lambda _: False))
 
 
 FEW = range(SEEDS)

@@ -160,7 +160,7 @@ def who_did_not_hear_the_welcome_stays_connected(patch: pytest.MonkeyPatch) -> N
 
 
 def sessions_that_rest_are_kept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Supervisor, "rests", lambda *_: None)
+    patch.setattr(Supervisor, "let_go_when_quiescing", lambda *_: None)
 
 
 DEFECTS: Final[dict[str, Plant]] = {

@@ -127,7 +127,7 @@ class RunningApplication:
         # Who puts while it delivers waits for no connection, and so not behind somebody who does.
         self._outside: Final = _Putting(ReconnectingSession(supervisor, "puts outside of deliveries"))
         self._inside: Final = _Putting(ReconnectingSession(supervisor, "puts beside deliveries"))
-        supervisor.rests(self._let_go)
+        supervisor.let_go_when_quiescing(self._let_go)
 
     @asynccontextmanager
     async def listening(self, drain_s: float | None) -> AsyncIterator[None]:

@@ -71,7 +71,7 @@ class Requeuer:
         self._turn = anyio.Lock(fast_acquire=True)  # no pause between the backout of a message and its move
         self._supervisor: Final = supervisor
         self._lasting: Final = ReconnectingSession(supervisor, f"requeuer of {queue}")
-        supervisor.rests(self._let_go)
+        supervisor.let_go_when_quiescing(self._let_go)
 
     async def prepare(self) -> None:
         """Have session and handle ready, so that a message can be moved the moment it is backed out.

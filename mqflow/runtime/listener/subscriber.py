@@ -56,13 +56,13 @@ class Subscriber:
         self._subscribed: Subscribed | None = None
         #: What may be lost as well, since a worker lost its connection.
         self._suspected: Session | None = None
-        supervisor.rests(self._rest)
+        supervisor.let_go_when_quiescing(self._rest)
 
     def suspect(self) -> None:
         """Note that a worker lost its connection, and so perhaps this one: an outage is not over before that is known."""
         if self._session is not None and self._suspected is None:
             self._suspected = self._session
-            self._supervisor.expects(self._session)
+            self._supervisor.expect(self._session)
 
     async def queue(self) -> str:
         """Return the name of the queue where the publications come, subscribing where that is due.
