@@ -1,7 +1,7 @@
-"""All listeners of an application, running: start them, stop them within a time, cancel what does not end.
+"""Runs all listeners and services of an application: starts them, drains them within a time, cancels the rest.
 
-The order of a stop: no new get; handlers and services finish and their units of work commit, up to `drain_s`; what is left is
-named, a handler with its stack, and cancelled, which backs it out.
+The order of a stop: no new get; handlers and services finish and their units of work commit, up to `drain_s`; then those that
+still run are reported, a handler with its stack, and cancelled, which backs their units of work out.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -28,24 +28,24 @@ __all__ = ("DecisionRecords", "Runtime", "Service", "Staging")
 
 
 class Service(Protocol):
-    """What runs beside the listeners, on a session of its own."""
+    """Runs beside the listeners, on a session of its own."""
 
     @property
     def name(self) -> str:
-        """What it is, and of which queue, in words."""
+        """The service and its queue in words."""
         ...
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Return when it has ended, or was stopped and what was under way is settled."""
+        """Return when the service has ended, or was stopped and its unit of work is settled."""
         ...
 
     def stop(self) -> None:
-        """Begin nothing any more."""
+        """Begin no new work."""
         ...
 
 
 class Staging(Struct, frozen=True, kw_only=True):
-    """Where messages of the application wait for their time, and how many processors deliver them."""
+    """The staging queue of the application, and the number of processors that deliver from it."""
 
     queue: str = ""
     processors: int = 0
@@ -54,9 +54,9 @@ class Staging(Struct, frozen=True, kw_only=True):
 
 
 class DecisionRecords(Struct, frozen=True, kw_only=True):
-    """Where the application records its decisions."""
+    """The records of the application's decisions."""
 
-    #: Empty for no records.
+    #: The queue for the records; empty for no records.
     queue: str = ""
     #: Makes the recorder of a service with this name, for example "delay processor".
     recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None
@@ -67,7 +67,7 @@ _NO_RECORDS: Final = DecisionRecords()
 
 
 class Runtime:
-    """The listeners of one application on one queue manager."""
+    """Runs the listeners and services of one application on one queue manager."""
 
     def __init__(
         self,
@@ -115,16 +115,16 @@ class Runtime:
         #: Listeners and services, in the order in which they were started.
         self._running: dict[RunningListener | Service, None] = {}
         self._stopped = False
-        #: Whether handlers or services were cancelled before they had finished.
+        #: Whether handlers or services were cancelled before their end.
         self.cut_off = False
         self._ended = anyio.Event()
         self._cancel: anyio.CancelScope | None = None
 
     @asynccontextmanager
     async def running(self, *, drain_s: float) -> AsyncIterator[None]:
-        """Run every listener inside; on leaving, drain within `drain_s`. An exception inside cancels them instead.
+        """Run every listener inside this context, and drain within `drain_s` at its end. An exception inside cancels them.
 
-        What ends a listener ends them all, and is raised as it is where it is the only exception.
+        An exception of one listener ends all of them. It is raised without a group if it is the only exception.
         """
         try:
             async with anyio.create_task_group() as group:
@@ -132,7 +132,7 @@ class Runtime:
                 for service in self._services:
                     await group.start(self._run, service)
                 for state in self._states:
-                    if self._stopped:  # while an earlier one waited for its connection
+                    if self._stopped:  # stopped while an earlier listener waited for its connection
                         break
                     listener = RunningListener(state)
                     self._listeners.append(listener)
@@ -146,7 +146,7 @@ class Runtime:
             raise _only(error) from None
 
     def stop(self) -> None:
-        """Get no more, on any queue, and wait for no queue manager; handlers under way go on."""
+        """Get no more messages, and wait for no queue manager; running handlers go on."""
         self._stopped = True
         self.supervisor.stop()
         for listener in self._listeners:
@@ -155,13 +155,15 @@ class Runtime:
             service.stop()
 
     def cancel(self) -> bool:
-        """Cancel what still runs: its units of work are backed out. Return whether there was anything."""
+        """Cancel all that still runs, which backs its units of work out. Return whether anything ran."""
         if self._cancel is None or not self._running:
             return False
         if not self.cut_off:
             self.cut_off = True
             names = ", ".join(work.name for work in self._running)
-            self._broadcast(Warned(text=f"Cut off before the end: {names}. What is not committed is on its queue again."))
+            self._broadcast(
+                Warned(text=f"Cut off before the end: {names}. Messages that are not committed are on their queues again.")
+            )
         self._cancel.cancel()
         return True
 
@@ -177,17 +179,17 @@ class Runtime:
     async def _drain(self, drain_s: float) -> None:
         if not self._running:
             return
-        self._ended = anyio.Event()  # nothing may have run for a moment before
+        self._ended = anyio.Event()  # possibly set before, while nothing ran
         with anyio.move_on_after(drain_s):
             await self._ended.wait()
             return
         for listener in self._listeners:
-            listener.name_stuck(0.0)
+            listener.report_stuck(0.0)
         self.cancel()
 
 
 def _only(error: BaseException) -> BaseException:
-    """Return the one exception of a group, however deep; several workers that say the same say one thing."""
+    """Return the only exception of a group, at any depth; exceptions with equal texts count as one."""
     while isinstance(error, BaseExceptionGroup) and len({str(each) for each in error.exceptions}) == 1:
         error = error.exceptions[0]
     return error

@@ -73,7 +73,7 @@ class Watchdog:
 
 
 def stack_of(running: object) -> str:
-    """Return the stack of a suspended coroutine, or of the thread with that identity; "" if there is none."""
+    """Return the stack of a suspended coroutine, or of the thread with that identity; "" if it does not run."""
     if isinstance(running, int):
         frame = sys._current_frames().get(running)  # noqa: SLF001 - the documented way to see another thread's stack
         return "".join(traceback.format_stack(frame)) if frame is not None else ""

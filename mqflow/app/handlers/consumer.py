@@ -181,10 +181,10 @@ class Consumer:
         self._sent.clear()
         try:
             if self._records is not None and settlement is Settlement.COMMIT:
-                await self._records.committing(session)
+                await self._records.record_commit(session)
             await session.settle(settlement)
             if self._records is not None and settlement is Settlement.BACKOUT:
-                await self._records.backed_out(session)
+                await self._records.record_backout(session)
         except MQIError as error:
             if leaves_in_doubt(error) and (received or sent):
                 reason = int(error.reason)
@@ -291,7 +291,7 @@ class Consumer:
         why = Why(queue=self.queue, count=count, threshold=attributes.backout_threshold, handler=decided.listener)
         disposal = await mover.carry_out(got, plan, why)
         if self._records is not None:
-            await self._records.moved(session, disposal)
+            await self._records.record_move(session, disposal)
         disposed = Disposed(
             queue=self.queue,
             message_id=message_id,

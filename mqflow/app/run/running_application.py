@@ -270,7 +270,7 @@ class RunningApplication:
         if not queue:
             return None
         consumer = f"{self._name}/{who}"
-        return ConnectionRecorder(queue, consumer=consumer, world=self._world, tell=self._broadcast)
+        return ConnectionRecorder(queue, consumer=consumer, world=self._world, notify=self._broadcast)
 
     def _send(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:

@@ -106,7 +106,7 @@ def _records(url: str | None) -> ConnectionRecorder | None:
     queue = load({} if url is None else {"url": url}).disposition_queue
     if not queue:
         return None
-    return ConnectionRecorder(queue, consumer="mqflow redrive", world=SYSTEM_WORLD, tell=_say)
+    return ConnectionRecorder(queue, consumer="mqflow redrive", world=SYSTEM_WORLD, notify=_say)
 
 
 def _say(event: events.Event) -> None:

@@ -27,11 +27,11 @@ _TURNS_BEFORE_YIELD: Final = 64
 
 
 class InlineSession:
-    """Verbs are memory operations: they run where they are called."""
+    """Runs each verb in its caller: the verbs only change memory."""
 
-    def __init__(self, connection: InlineConnection, opening: Callable[[Connection], OpenObjects] = OpenObjects) -> None:
+    def __init__(self, connection: InlineConnection, open_objects: Callable[[Connection], OpenObjects] = OpenObjects) -> None:
         self.connection: Final = connection
-        self.open_objects: Final = opening(connection)
+        self.open_objects: Final = open_objects(connection)
         self.generation = 0
         self.abandoned = False
         self._loop_caller = LoopCaller()
@@ -42,17 +42,17 @@ class InlineSession:
         self._options = self._at_once = GetOptions()
 
     async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Call it."""
+        """Call the verb."""
         return verb(*args, **options)
 
     async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle open for output, kept for the next time."""
+        """Return a handle open for output; it stays open."""
         return self.open_objects.output(queue_name, options)
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """As `Session.exchange`. Every `_TURNS_BEFORE_YIELD` turns others get theirs, however full the queue is."""
+        """As `Session.exchange`. After `_TURNS_BEFORE_YIELD` turns other tasks get theirs, however full the queue is."""
         if settlement is not None:
             try:
                 await self.settle(settlement)
@@ -60,7 +60,7 @@ class InlineSession:
                 return Exchange(settle_error=error)
         self._turns += 1
         if settlement is not None and (linger_ms or self._turns >= _TURNS_BEFORE_YIELD):
-            return Exchange()  # told first: who is cancelled further on would not hear that it was settled
+            return Exchange()  # before the get: a caller cancelled in the get would not learn that its unit was settled
         if self._turns >= _TURNS_BEFORE_YIELD:
             self._turns = 0
             await checkpoint()
@@ -70,7 +70,7 @@ class InlineSession:
             return Exchange(get_error=error)
 
     async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int, *, wait: bool) -> Sequence[Got]:
-        if options is not self._options:  # the same record for every get of a listener: made into another once
+        if options is not self._options:  # a listener uses the same record for every get, so it is converted once
             self._options, self._at_once = options, without_wait(options)
         at_once = self._at_once
         first = self.connection.get(handle, at_once)
@@ -94,7 +94,7 @@ class InlineSession:
                 try:
                     if withdraw is not None:
                         await self._waiting.wait()
-                    # Before the wait is withdrawn: one that has not got its message wakes another for it.
+                    # Get before the withdrawal: a withdrawn wait without its message wakes another waiter for it.
                     got = self.connection.get(handle, at_once)
                 finally:
                     self._waiting = None
@@ -112,12 +112,12 @@ class InlineSession:
         answer = self._answer or OneShot(self._loop_caller)
         self._answer = None
         if self.connection.begin_commit(answer.pass_on):
-            self._answer = answer  # nobody will pass it on: it is as new for the next commit
+            self._answer = answer  # still unused: the next commit can use it
             return
         await settlement_reply(answer, settlement, self.connection.queue_manager_name)
 
     def interrupt(self) -> None:
-        """Let a waiting `exchange` return."""
+        """End the wait of an `exchange`."""
         self._interrupted = True
         if self._waiting is not None:
             self._waiting.pass_on()

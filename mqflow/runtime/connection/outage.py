@@ -58,7 +58,7 @@ class Outage:
         self._objects.update({entry.number: entry for entry in objects})
 
     def count(self, attempts: int) -> None:
-        """Add the attempts after which a connection was had again."""
+        """Add the attempts after which a connection was made again."""
         self._attempts += attempts
 
     def end(self, queue_manager: str, generation: int) -> Reconnected:

@@ -20,52 +20,52 @@ T = TypeVar("T")
 
 
 class Session(Protocol):
-    """One connection, one unit of work at a time, used by one task at a time."""
+    """One connection with one unit of work at a time, used by one task at a time."""
 
-    #: Which return of the connection it belongs to, as its supervisor counts them.
+    #: The generation of its connection, as the supervisor counts them.
     generation: int
-    #: A caller went away before its verb had ended (asyncio's own cancellation goes through a shield): nobody knows what that
-    #: verb did in the unit of work, so it is to be backed out.
+    #: Whether a caller abandoned its verb before the verb had ended (asyncio's own cancellation goes through a shield). Nobody
+    #: knows what that verb did in the unit of work, so the unit must be backed out.
     abandoned: bool
 
     @property
     def connection(self) -> Connection:
-        """The verbs, for `call`."""
+        """The connection; run its verbs with `call`."""
         ...
 
     @property
     def open_objects(self) -> OpenObjects:
-        """What stays open on this connection, and is taken over by the next; for `call`."""
+        """The objects that stay open, on this connection and the next; use them with `call`."""
         ...
 
     async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Return what the verb returns; it has run to its end even where the caller was cancelled meanwhile."""
+        """Return the result of the verb, which runs to its end even if the caller is cancelled."""
         ...
 
     async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle open for output, kept for the next time."""
+        """Return a handle open for output; it stays open."""
         ...
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """Settle what is open, then wait for a message and take up to `most` without waiting longer than `linger_ms`.
+        """Settle the open unit of work, then wait for a message; take up to `most`, and wait at most `linger_ms` for more.
 
-        After a settlement nothing is waited for: an empty unit lets the caller tell of it before it asks again.
-        A message that was backed out before is always a unit of its own, or ends one: redelivery goes one by one.
+        After a settlement there is no wait: an empty unit lets the caller report the settlement before the next call. A message
+        that was backed out before is a unit of its own, or ends one: redelivery goes message by message.
         """
         ...
 
     async def settle(self, settlement: Settlement) -> None:
-        """End the unit of work. Shielded, once, bounded: 2549 where no answer came in time."""
+        """End the unit of work, once, shielded from cancellation. Raises 2549 if no answer comes in time."""
         ...
 
     def interrupt(self) -> None:
-        """Let an `exchange` that waits return with what it has."""
+        """End the wait of an `exchange`, which returns the messages that it has."""
         ...
 
     async def close(self) -> None:
-        """Back out what is open, then disconnect. Quiet when the connection is gone already."""
+        """Back the open unit of work out, then disconnect. Raises nothing if the connection is gone already."""
         ...
 
 
@@ -78,15 +78,15 @@ async def open_session(
     owner: str = "",
     numbers: Iterator[int] | None = None,
 ) -> Session:
-    """Return a new session on the queue manager, of the form that suits it; `owner` and `numbers` are for its `OpenObjects`."""
+    """Return a new session of the form that suits the queue manager; `owner` and `numbers` are for its `OpenObjects`."""
 
-    def opening(connection: Connection) -> OpenObjects:
+    def open_objects(connection: Connection) -> OpenObjects:
         return OpenObjects(connection, owner, numbers)
 
     if isinstance(queue_manager, InlineQueueManager):
-        return InlineSession(queue_manager.connect(application_name=application_name, user=user), opening)
+        return InlineSession(queue_manager.connect(application_name=application_name, user=user), open_objects)
 
     def connect() -> Connection:
         return queue_manager.connect(application_name=application_name, user=user)
 
-    return await ThreadedSession.connected(connect, runner, opening)
+    return await ThreadedSession.connected(connect, runner, open_objects)

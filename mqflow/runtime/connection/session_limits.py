@@ -22,23 +22,24 @@ SETTLE_DEADLINE_S: Final = 30.0
 
 
 async def settlement_reply(answer: OneShot, settlement: Settlement, queue_manager: str) -> object:
-    """Return what a settlement came to, shielded. Raises the error it ended with; 2549, outcome unknown, without an answer."""
+    """Return the result of a settlement, shielded. Raises its error, or 2549 (outcome unknown) without an answer in time."""
     with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
         reply = await answer.wait()
         result, error = reply if isinstance(reply, tuple) else (None, reply)
         raise_if(error)
         return result
     verb = "MQCMIT" if settlement is Settlement.COMMIT else "MQBACK"
-    said = f"No answer came within {SETTLE_DEADLINE_S:g} s"
-    raise error_for(Reason.CALL_INTERRUPTED, verb, "", queue_manager, said)
+    detail = f"No answer came within {SETTLE_DEADLINE_S:g} s"
+    raise error_for(Reason.CALL_INTERRUPTED, verb, "", queue_manager, detail)
 
 
 async def arrivals_within(
     unit: list[Got], most: int, linger_ms: int, wait: Callable[[int], Awaitable[Got | None]]
 ) -> AsyncIterator[Got]:
-    """Give what arrives while the unit has room and the linger, counted from its first message, is not over.
+    """Yield messages that arrive while the unit has room and its linger, which starts with its first message, is not over.
 
-    A get that is refused ends it: what is in the unit was got, and the next get meets that again. A lost connection is raised.
+    A refused get ends the iteration: the unit keeps its messages, and the next get is refused again. A lost connection is
+    raised.
     """
     until = anyio.current_time() + linger_ms / 1_000
     while len(unit) < most and not unit[-1].descriptor.backout_count:

@@ -80,7 +80,7 @@ class Supervisor:
         #: The callers that do not wait at the gate while another caller reconnects.
         self._impatient: dict[anyio.CancelScope, None] = {}
         self._stopping = anyio.Event()
-        #: Counts the outages after which a connection was had again; cached attributes belong to one generation.
+        #: Counts the outages after which the connection was made again; cached attributes belong to one generation.
         self.generation = 0
 
     @property
@@ -155,7 +155,7 @@ class Supervisor:
     def lost(self, error: MQIError, session: Session | None = None) -> None:
         """Note that a connection broke: the next `connect` is a reconnect.
 
-        A session of an earlier generation is no new loss: another connection was had since, and its owner connects again
+        A session of an earlier generation is no new loss: another connection was made since, and its owner connects again
         without a delay.
         """
         if session is not None:
@@ -200,7 +200,7 @@ class Supervisor:
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no other was had since."""
+        """Whether the connection is lost, and no other was made since."""
         return self._states.away
 
     @property

@@ -15,13 +15,13 @@ class State(Enum):
 
     #: No MQCONNX was ever answered.
     UNREACHED = "Unreached"
-    #: A connection was had, and no session has reported a loss since.
+    #: A connection was made, and no session has reported a loss since.
     CONNECTED = "Connected"
     #: The connection is lost, and no caller is getting it back now.
     LOST = "Lost"
     #: One caller goes up the ladder of delays; all others wait for it.
     RECONNECTING = "Reconnecting"
-    #: A connection is had again; some owners of lost sessions do not have another session yet.
+    #: A connection is made again; some owners of lost sessions do not have another session yet.
     RETURNING = "Returning"
     #: The queue manager is not known to quiesce.
     OPEN = "Open"
@@ -96,7 +96,7 @@ class SupervisorStates:
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no other was had since."""
+        """Whether the connection is lost, and no other was made since."""
         return self.connection in {State.LOST, State.RECONNECTING}
 
 

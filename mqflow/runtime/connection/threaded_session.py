@@ -41,7 +41,7 @@ _INTERRUPTED_WAIT_MS: Final = 120_000
 
 
 class ThreadedSession:
-    """A connection with a thread of its own, because its verbs block. The thread connects: handles may belong to it (2018)."""
+    """Runs each verb on a thread of its own. That thread connects, because handles can belong to a thread (2018)."""
 
     connection: Connection
     open_objects: OpenObjects
@@ -53,11 +53,11 @@ class ThreadedSession:
         self._requests: Mailbox[tuple[Callable[[], object], OneShot] | None] = runner.mailbox()
         self._interrupted = False
         self._closed = False
-        #: Nobody would answer: its thread has been let go.
+        #: Whether the thread has ended, so that nothing answers a request.
         self._ended = False
-        #: A settlement has got no answer in time: the thread is in it still.
+        #: Whether a settlement got no answer in time: the thread is still in that call.
         self._stuck = False
-        #: Of an exchange, which settles and gets: the first of the two is done.
+        #: Whether the current exchange has settled; its get comes next.
         self._settled = False
         self.generation = 0
         self.abandoned = False
@@ -65,11 +65,11 @@ class ThreadedSession:
 
     @classmethod
     async def connected(
-        cls, connect: Callable[[], Connection], runner: Runner, opening: Callable[[Connection], OpenObjects] = OpenObjects
+        cls, connect: Callable[[], Connection], runner: Runner, open_objects: Callable[[Connection], OpenObjects] = OpenObjects
     ) -> "ThreadedSession":
         """Return a session whose thread has connected.
 
-        Who is cancelled meanwhile does not wait, for minutes it may be: what MQCONNX comes to is left by the thread.
+        A cancelled caller does not wait for MQCONNX, which can take minutes: the thread closes the connection afterwards.
         """
         session = cls(runner)
         made: list[Connection] = []
@@ -79,11 +79,11 @@ class ThreadedSession:
             _, error = await answer.wait()
             raise_if(error)
         except BaseException:
-            session._requests.put((lambda: _leave_all(made), OneShot(session._loop_caller)))
+            session._requests.put((lambda: _disconnect_all(made), OneShot(session._loop_caller)))
             session._requests.put(None)
             raise
         [session.connection] = made
-        session.open_objects = opening(session.connection)
+        session.open_objects = open_objects(session.connection)
         session._fused = session.connection if isinstance(session.connection, FusedConnection) else None
         session._interruptible = session.connection if isinstance(session.connection, InterruptibleConnection) else None
         return session
@@ -93,7 +93,7 @@ class ThreadedSession:
             work, answer = request
             try:
                 answer.pass_on((work(), None))
-            except BaseException as error:  # noqa: BLE001 - handed to the caller, whose task raises it
+            except BaseException as error:  # noqa: BLE001 - passed to the caller, whose task raises it
                 answer.pass_on((None, error))
 
     def _check_open(self) -> None:
@@ -101,7 +101,7 @@ class ThreadedSession:
             raise error_for(Reason.HCONN_ERROR, "A call", detail="The session is closed")
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """Run it on the session's thread, to its end: a verb under way cannot be called back, so neither can its caller."""
+        """Run the work on the session's thread, to its end: a verb cannot be cancelled, so its caller cannot be either."""
         self._check_open()
         answer = OneShot(self._loop_caller)
         self._requests.put((work, answer))
@@ -114,27 +114,27 @@ class ThreadedSession:
                 raise
         result, error = reply
         raise_if(error)
-        return result  # type: ignore[no-any-return]  # what `work` returned, through the untyped baton
+        return result  # type: ignore[no-any-return]  # the result of `work`, through the untyped `OneShot`
 
     async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Call it on the session's thread."""
+        """Call the verb on the session's thread."""
         return await self._run(lambda: verb(*args, **options))
 
     async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
-        """Return a handle open for output, kept for the next time."""
+        """Return a handle open for output; it stays open."""
         return await self._run(lambda: self.open_objects.output(queue_name, options))
 
     async def exchange(
         self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
     ) -> Exchange:
-        """As `Session.exchange`, in one hand-over; a long wait that cannot be interrupted is cut into short ones."""
+        """As `Session.exchange`, in one request; a long wait that cannot be interrupted is cut into short waits."""
         left_ms = options.wait_ms if options.options & GetOption.WAIT and settlement is None else 0
         wait_ms_max = _INTERRUPTED_WAIT_MS if self._interruptible is not None else _THREADED_WAIT_MS
         while True:
             wait_ms = wait_ms_max if left_ms < 0 else min(left_ms, wait_ms_max)
             wanted = _with_wait(options, wait_ms) if wait_ms else without_wait(options)
             work = partial(self._exchange, settlement, handle, wanted, most)
-            if settlement is None or self._fused is not None:  # one that is far away notices itself when nobody answers
+            if settlement is None or self._fused is not None:  # a remote connection detects by itself that no answer comes
                 reply = await self._run(work)
             else:
                 reply = await self._settle_and_get(work, settlement)
@@ -195,7 +195,7 @@ class ThreadedSession:
             self._stuck = not answer.has_come
 
     async def _settle_and_get(self, work: Callable[[], Exchange], settlement: Settlement) -> Exchange:
-        """Run it on the session's thread, shielded; the settlement is bounded, and the get that follows is not."""
+        """Run the work on the session's thread, shielded. The settlement has a time limit, the get that follows has not."""
         self._check_open()
         self._settled = False
         answer = OneShot(self._loop_caller)
@@ -206,7 +206,7 @@ class ThreadedSession:
             except CallInterruptedError as error:
                 if not self._settled:
                     return Exchange(settle_error=error)
-            return await _come(answer)
+            return await _arrival(answer)
         except BaseException:
             self.abandoned = True
             raise
@@ -214,13 +214,13 @@ class ThreadedSession:
             self._stuck = not answer.has_come
 
     def interrupt(self) -> None:
-        """Let a waiting `exchange` return: at once where the connection can, otherwise within a second."""
+        """End the wait of an `exchange`: now if the connection can be interrupted, else within a second."""
         self._interrupted = True
         if self._interruptible is not None:
             self._interruptible.interrupt()
 
     async def close(self) -> None:
-        """Back out, disconnect, and let the thread go. One stuck in a settlement does that later, and is not waited for."""
+        """Back out, disconnect and end the thread. A thread stuck in a settlement does so later, without a wait here."""
         if self._closed:
             return
         self._closed = True
@@ -237,13 +237,13 @@ def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
     return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
 
 
-def _leave_all(connections: Sequence[Connection]) -> None:
+def _disconnect_all(connections: Sequence[Connection]) -> None:
     for each in connections:
         leave(each)
 
 
-async def _come(answer: OneShot) -> Exchange:
-    """Return it when it comes, shielded."""
+async def _arrival(answer: OneShot) -> Exchange:
+    """Return the exchange when it has come, shielded."""
     exchange, error = Exchange(), None
     with anyio.CancelScope(shield=True):
         exchange, error = await answer.wait()

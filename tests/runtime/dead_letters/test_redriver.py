@@ -45,7 +45,7 @@ def redrive(kit: QueueManagerKit, connection: Connection, to: Target | None = No
 
 def redriver(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> Redriver:
     recorder = ConnectionRecorder(
-        DISPOSITION_QUEUE, consumer="redrive", world=World(kit.clock, SeededRandom(7)), tell=kit.events.append
+        DISPOSITION_QUEUE, consumer="redrive", world=World(kit.clock, SeededRandom(7)), notify=kit.events.append
     )
     return Redriver(
         connection=connection,

@@ -120,7 +120,7 @@ def _puts_outside() -> None:
 def _commits_first() -> None:
     whole = DelayedMove.deliver
 
-    def deliver(self: DelayedMove, message_id: bytes, *, alone: bool = True) -> Moved | None:
+    def deliver(self: DelayedMove, message_id: bytes, *, own_unit: bool = True) -> Moved | None:
         inner = self.connection
 
         class First:
@@ -131,7 +131,9 @@ def _commits_first() -> None:
 
         other: Any = First()
         return whole(
-            DelayedMove(other, self.handle, self.staging_queue, self.clock, self.application_name), message_id, alone=alone
+            DelayedMove(other, self.handle, self.staging_queue, self.clock, self.application_name),
+            message_id,
+            own_unit=own_unit,
         )
 
     DelayedMove.deliver = deliver  # type: ignore[method-assign]  # the defect
