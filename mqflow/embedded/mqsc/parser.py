@@ -49,7 +49,7 @@ from mqflow.embedded.mqsc.commands import (
     Where,
 )
 from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE
-from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, Token, TokenKind, sentences, source_lines
+from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, sentences
 from mqflow.embedded.mqsc.objects import (
     DEFINING_OBJECTS,
     DELETING_OBJECTS,
@@ -71,6 +71,7 @@ from mqflow.embedded.mqsc.vocabulary import (
     VERBS,
     Attributes,
 )
+from mqflow.mqi.lexer import Token, TokenKind, source_lines
 
 __all__ = ("parse",)
 
