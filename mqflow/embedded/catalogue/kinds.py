@@ -79,6 +79,10 @@ class DefinedKind(Struct, frozen=True):
     specs: tuple[ObjectAttribute, ...]
     #: For each type the object that gives a definition its defaults; under 0 for a kind with one type only.
     defaults: Mapping[int, str]
+    #: The line with which DISPLAY shows an object.
+    heading: str
+    #: The number that asks PCF for objects of any type: MQCHT_ALL, MQAIT_ALL.
+    any_type: int = 0
 
     @property
     def type_spec(self) -> ObjectAttribute | None:
@@ -98,9 +102,16 @@ class DefinedKind(Struct, frozen=True):
 DEFINED_KINDS: Final[Mapping[Noun, DefinedKind]] = {
     kind.noun: kind
     for kind in (
-        DefinedKind("CHANNEL", "CHANNEL", CHANNEL_ATTRIBUTES, {kind: f"SYSTEM.DEF.{kind.name}" for kind in ChannelType}),
-        DefinedKind("NAMELIST", "NAMELIST", NAMELIST_ATTRIBUTES, {0: "SYSTEM.DEFAULT.NAMELIST"}),
-        DefinedKind("PROCESS", "PROCESS", PROCESS_ATTRIBUTES, {0: "SYSTEM.DEFAULT.PROCESS"}),
+        DefinedKind(
+            "CHANNEL",
+            "CHANNEL",
+            CHANNEL_ATTRIBUTES,
+            {kind: f"SYSTEM.DEF.{kind.name}" for kind in ChannelType},
+            "AMQ8414: Channel details.",
+            any_type=5,
+        ),
+        DefinedKind("NAMELIST", "NAMELIST", NAMELIST_ATTRIBUTES, {0: "SYSTEM.DEFAULT.NAMELIST"}, "AMQ8550: Namelist details."),
+        DefinedKind("PROCESS", "PROCESS", PROCESS_ATTRIBUTES, {0: "SYSTEM.DEFAULT.PROCESS"}, "AMQ8407: Process details."),
         DefinedKind(
             "AUTHINFO",
             "AUTH_INFO",
@@ -111,9 +122,12 @@ DEFINED_KINDS: Final[Mapping[Noun, DefinedKind]] = {
                 3: "SYSTEM.DEFAULT.AUTHINFO.IDPWOS",
                 4: "SYSTEM.DEFAULT.AUTHINFO.IDPWLDAP",
             },
+            "AMQ8566: Authentication information details.",
         ),
-        DefinedKind("LISTENER", "LISTENER", LISTENER_ATTRIBUTES, {0: "SYSTEM.DEFAULT.LISTENER.TCP"}),
-        DefinedKind("SERVICE", "SERVICE", SERVICE_ATTRIBUTES, {0: "SYSTEM.DEFAULT.SERVICE"}),
+        DefinedKind(
+            "LISTENER", "LISTENER", LISTENER_ATTRIBUTES, {0: "SYSTEM.DEFAULT.LISTENER.TCP"}, "AMQ8630: Listener details."
+        ),
+        DefinedKind("SERVICE", "SERVICE", SERVICE_ATTRIBUTES, {0: "SYSTEM.DEFAULT.SERVICE"}, "AMQ8629: Service details."),
     )
 }
 _BY_WORD: Final = {kind.noun.lower(): kind for kind in DEFINED_KINDS.values()}

@@ -47,15 +47,6 @@ DEFINING_OBJECTS: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE":
 DELETING_OBJECTS: Final = {"CHLTABLE": "CHLTABLE", "IGNSTATE": "IGNSTATE"}
 OBJECTS: Final[Mapping[Noun, Attributes]] = {noun: keyword_table(kind.specs) for noun, kind in DEFINED_KINDS.items()}
 
-_HEADINGS: Final[Mapping[Noun, str]] = {
-    "CHANNEL": "AMQ8414: Channel details.",
-    "NAMELIST": "AMQ8550: Namelist details.",
-    "PROCESS": "AMQ8407: Process details.",
-    "AUTHINFO": "AMQ8566: Authentication information details.",
-    "LISTENER": "AMQ8630: Listener details.",
-    "SERVICE": "AMQ8629: Service details.",
-}
-
 
 def build_define_object(noun: Noun, subject: Clause, parameters: Parameters) -> DefineObject:
     """Return what DEFINE says."""
@@ -133,7 +124,7 @@ def show_objects(command: DisplayObjects, objects: ObjectAdministration) -> tupl
     shown: list[Record] = []
     for found in find_objects(objects, command.noun, command.pattern, command.kind):
         attributes = keyword_table(found.attributes)
-        shown += laid_out(_HEADINGS[command.noun], [found.row], attributes, always, command.selection)
+        shown += laid_out(kind.heading, [found.row], attributes, always, command.selection)
     return tuple(shown)
 
 

@@ -171,14 +171,11 @@ def _kind(codes: _Codes, request: Request) -> int:
 
 
 def _any_kind(codes: _Codes, request: Request) -> int:
-    """The type that an inquiry is limited to; 0 for any."""
-    if not codes.type or request.number(codes.type, _ALL_TYPES[codes.noun]) == _ALL_TYPES[codes.noun]:
+    """Return the type that an inquiry is limited to; 0 for any."""
+    any_type = codes.kind.any_type
+    if not codes.type or request.number(codes.type, any_type) == any_type:
         return 0
     return _kind(codes, request)
-
-
-_ALL_TYPES: Final[Mapping[Noun, int]] = {"CHANNEL": 5, "AUTHINFO": 0}
-"""MQCHT_ALL, MQAIT_ALL."""
 
 
 def _name(codes: _Codes, request: Request, identifier: int) -> str:
