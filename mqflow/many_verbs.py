@@ -24,7 +24,17 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.verbs import UNIT_BYTES_MAX, Connection, GetOptions, Got, ManyPut, ObjectHandle, Put
+from mqflow.verbs import (
+    UNIT_BYTES_MAX,
+    Connection,
+    GetOptions,
+    Got,
+    ManyPut,
+    ObjectDescriptor,
+    ObjectHandle,
+    Put,
+    object_descriptor,
+)
 
 __all__ = (
     "ends_unit",
@@ -143,14 +153,13 @@ def following(options: GetOptions) -> GetOptions:
     return replace(at_once, options=at_once.options & ~GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT)
 
 
-def open_to_put(
-    connection: Connection, name: str, options: OpenOption, *, queue_manager: str = "", alternate_user: str = ""
-) -> ObjectHandle:
+def open_to_put(connection: Connection, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
     """Return a handle on a queue that stays when the handle is closed, and keeps what was put there.
 
     Raises what MQOPEN raises, and 2057 for a model queue, as MQPUT1 does: the queue that it makes goes with the handle.
     """
-    handle = connection.open(name, options, queue_manager=queue_manager, alternate_user=alternate_user)
+    handle = connection.open(target, options)
+    name = object_descriptor(target).name
     if handle.name == name:
         return handle
     with suppress(MQIError):
@@ -208,7 +217,8 @@ def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
 
 def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
     """Return what the queue manager is set to; DEADQ among it."""
-    handle = connection.open("", OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING, object_type=ObjectType.Q_MGR)
+    queue_manager = ObjectDescriptor(object_type=ObjectType.Q_MGR)
+    handle = connection.open(queue_manager, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
     try:
         values = _known(connection, handle, _QUEUE_MANAGER_SELECTORS)
     finally:

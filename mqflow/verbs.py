@@ -40,16 +40,41 @@ __all__ = (
     "Inquired",
     "InterruptibleConnection",
     "ManyPut",
+    "ObjectDescriptor",
     "ObjectHandle",
     "Put",
     "QueueManager",
     "Subscribed",
     "SubscriptionHandle",
+    "object_descriptor",
 )
 
 WAIT_UNLIMITED = -1
 UNIT_BYTES_MAX = 32 * 1024 * 1024
 """What several messages got in one call may have together; one alone may be longer."""
+
+
+class ObjectDescriptor(Struct, frozen=True, gc=False):
+    """Names the object that an open or a single put is for (MQOD)."""
+
+    #: ObjectName: of a queue or a topic object; empty for the queue manager, and for a topic that `object_string` names.
+    name: str = ""
+    object_type: ObjectType = ObjectType.Q
+    #: ObjectQMgrName; empty for the queue manager that the connection reaches.
+    queue_manager: str = ""
+    #: DynamicQName: the name of the queue that opening a model queue makes; a `*` at the end becomes unique characters.
+    dynamic_name: str = "AMQ.*"
+    #: AlternateUserId: the queue manager checks this user's authority, with the option ALTERNATE_USER_AUTHORITY.
+    alternate_user: str = ""
+    #: ObjectString: the topic string, or the part of it after the topic string of the topic object.
+    object_string: str = ""
+    #: SelectionString: gets and browses pass over the messages that do not match; empty for all messages.
+    selection: str = ""
+
+
+def object_descriptor(target: ObjectDescriptor | str) -> ObjectDescriptor:
+    """Return the descriptor itself, or that of the queue of this name."""
+    return ObjectDescriptor(target) if isinstance(target, str) else target
 
 
 class GetOptions(Struct, frozen=True, kw_only=True):
@@ -181,23 +206,11 @@ class Connection(Protocol):
         """The name of the queue manager reached."""
         ...
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> ObjectHandle:
-        """Return a handle on the object (MQOPEN). A model queue makes the dynamic queue `dynamic_name` asks for.
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
+        """Return a handle on the object (MQOPEN); a text is the name of a queue.
 
-        A topic is its object's topic string and `object_string`, either or both; what is put to its handle is published.
-        With a `selection`, gets and browses pass over the messages it does not hold of; raises 2459 where it makes no sense,
-        2516 where nothing can be got.
+        Opening a model queue makes a dynamic queue. Raises 2459 if the selection string is not valid, 2516 if the options
+        allow no get and no browse.
         """
         ...
 
@@ -226,18 +239,17 @@ class Connection(Protocol):
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
         context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
     ) -> Put:
-        """Open, put one message, close (MQPUT1)."""
+        """Open the object, put one message and close the object (MQPUT1); a text is the name of a queue.
+
+        Ignores the descriptor's `dynamic_name` and `selection`.
+        """
         ...
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:

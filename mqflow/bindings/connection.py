@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
+from msgspec.structs import replace
+
 from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
 from mqflow.bindings.dialects.base import Dialect
 from mqflow.bindings.handles import (
@@ -33,7 +35,7 @@ from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, P
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.reconnection import connection_gone
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, Inquired, Put, Subscribed
+from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, Inquired, ObjectDescriptor, Put, Subscribed, object_descriptor
 from mqflow.world import Clock
 
 __all__ = ("BoundConnection",)
@@ -41,6 +43,7 @@ __all__ = ("BoundConnection",)
 _OK: Final = int(CompletionCode.OK)
 _FAILED: Final = int(CompletionCode.FAILED)
 _HANDLES: Final = (BoundHandle, BoundSubscription)
+_NO_MODEL: Final = ObjectDescriptor().dynamic_name  # MQPUT1 takes no model queue, so it needs no other
 _SEND_PUBLICATIONS: Final = 1  # MQSR_ACTION_PUBLICATION
 _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 
@@ -59,22 +62,13 @@ class BoundConnection:
         # A verb said that the connection is gone.
         self._lost = False
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> BoundHandle:
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> BoundHandle:
         """Return a handle on the object (MQOPEN)."""
+        described = object_descriptor(target)
+        name = described.name
         strings = Strings()  # what it holds must live until the call is over
-        said = {**strings.given("ObjectString", object_string), **strings.given("SelectionString", selection)}
-        od = self._object("MQOPEN", name, object_type, queue_manager, alternate_user, dynamic_name, said)
+        said = strings.given("ObjectString", described.object_string) | strings.given("SelectionString", described.selection)
+        od = self._object("MQOPEN", described, said)
         self._begin("MQOPEN", name)
         try:
             hobj, opened, completion, reason = self._mqi.open(self._hconn, od, int(options))
@@ -82,9 +76,9 @@ class BoundConnection:
             self._turn.release()
         if completion == _FAILED:
             self._refuse(completion, reason, "MQOPEN", name)
-        found = MQOD.text(opened, "ObjectName") if object_type == ObjectType.Q else name
+        found = MQOD.text(opened, "ObjectName") if described.object_type == ObjectType.Q else name
         resolved, manager = MQOD.text(opened, "ResolvedQName"), MQOD.text(opened, "ResolvedQMgrName")
-        return BoundHandle(self, hobj, found or object_string, OpenOption(options), resolved, manager)
+        return BoundHandle(self, hobj, found or described.object_string, OpenOption(options), resolved, manager)
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE)."""
@@ -109,21 +103,18 @@ class BoundConnection:
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
         context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
+        described = replace(object_descriptor(target), dynamic_name=_NO_MODEL)
+        name = described.name
         strings = Strings()  # as in `open`
-        topic = strings.given("ObjectString", object_string)
-        od = self._object("MQPUT1", name, object_type, queue_manager, alternate_user, "AMQ.*", topic)
+        od = self._object("MQPUT1", described, strings.given("ObjectString", described.object_string))
         md, pmo = self._to_put(descriptor, options, context, "MQPUT1", body)
         self._begin("MQPUT1", name)
         try:
@@ -271,31 +262,22 @@ class BoundConnection:
             self._turn.release()
             raise error_for(reason, verb, _name_of(what), self.queue_manager_name)
 
-    def _object(
-        self,
-        verb: str,
-        name: str,
-        kind: ObjectType,
-        queue_manager: str,
-        alternate_user: str,
-        dynamic_name: str,
-        strings: Mapping[str, int],
-    ) -> bytes:
+    def _object(self, verb: str, described: ObjectDescriptor, strings: Mapping[str, int]) -> bytes:
         """Return the MQOD. A name that is too long for its field is refused here: cut, it would be another's."""
         for text, reason in (
-            (name, Reason.OBJECT_NAME_ERROR),
-            (queue_manager, Reason.UNKNOWN_OBJECT_Q_MGR),
-            (dynamic_name, Reason.DYNAMIC_Q_NAME_ERROR),
+            (described.name, Reason.OBJECT_NAME_ERROR),
+            (described.queue_manager, Reason.UNKNOWN_OBJECT_Q_MGR),
+            (described.dynamic_name, Reason.DYNAMIC_Q_NAME_ERROR),
         ):
             if len(text) > OBJECT_NAME_CHARS_MAX:
-                raise error_for(reason, verb, name, self.queue_manager_name)
-        self._check(unfit_user(alternate_user), verb, name)
+                raise error_for(reason, verb, described.name, self.queue_manager_name)
+        self._check(unfit_user(described.alternate_user), verb, described.name)
         return MQOD.pack(
-            ObjectType=int(kind),
-            ObjectName=padded(name, OBJECT_NAME_CHARS_MAX),
-            ObjectQMgrName=padded(queue_manager, OBJECT_NAME_CHARS_MAX),
-            DynamicQName=padded(dynamic_name, OBJECT_NAME_CHARS_MAX),
-            AlternateUserId=padded(alternate_user, 12),
+            ObjectType=int(described.object_type),
+            ObjectName=padded(described.name, OBJECT_NAME_CHARS_MAX),
+            ObjectQMgrName=padded(described.queue_manager, OBJECT_NAME_CHARS_MAX),
+            DynamicQName=padded(described.dynamic_name, OBJECT_NAME_CHARS_MAX),
+            AlternateUserId=padded(described.alternate_user, 12),
             **strings,
         )
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import ConnectionBrokenError, MQIError, error_for
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.options import CloseOption, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import (
@@ -24,10 +24,12 @@ from mqflow.verbs import (
     InlineConnection,
     InlineQueueManager,
     Inquired,
+    ObjectDescriptor,
     ObjectHandle,
     Put,
     QueueManager,
     Subscribed,
+    object_descriptor,
 )
 
 __all__ = ("CONNECT", "FOREVER", "Call", "Fault", "Faults", "Moment")
@@ -235,6 +237,12 @@ def _abandon(connection: Connection) -> None:
             verb()
 
 
+def _called(target: ObjectDescriptor | str) -> str:
+    """Return the name by which a fault finds the call: the object's, or the topic string."""
+    described = object_descriptor(target)
+    return described.name or described.object_string
+
+
 class _FaultyConnection:
     """The verbs of a connection, with a plan of faults in front of each."""
 
@@ -247,31 +255,8 @@ class _FaultyConnection:
     def queue_manager_name(self) -> str:
         return self._inner.queue_manager_name
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> ObjectHandle:
-        def effect() -> ObjectHandle:
-            return self._inner.open(
-                name,
-                options,
-                object_type=object_type,
-                queue_manager=queue_manager,
-                dynamic_name=dynamic_name,
-                alternate_user=alternate_user,
-                object_string=object_string,
-                selection=selection,
-            )
-
-        return self._line.around("MQOPEN", name or object_string, effect)
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
+        return self._line.around("MQOPEN", _called(target), lambda: self._inner.open(target, options))
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         self._line.around("MQCLOSE", handle.name, lambda: self._inner.close(handle, options))
@@ -283,31 +268,17 @@ class _FaultyConnection:
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
         context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
     ) -> Put:
         def effect() -> Put:
-            return self._inner.put1(
-                name,
-                descriptor,
-                body,
-                options,
-                context=context,
-                object_type=object_type,
-                queue_manager=queue_manager,
-                alternate_user=alternate_user,
-                object_string=object_string,
-            )
+            return self._inner.put1(target, descriptor, body, options, context=context)
 
-        return self._line.around("MQPUT1", name or object_string, effect)
+        return self._line.around("MQPUT1", _called(target), effect)
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:
         return self._line.around("MQGET", handle.name, lambda: self._inner.get(handle, options))

@@ -22,7 +22,7 @@ from mqflow.standin.calls.subscribe import topic_text
 from mqflow.standin.memory.descriptors import read_descriptor, with_extension, without_extension, write_descriptor
 from mqflow.standin.memory.layouts import MQGMO, MQOD, MQPMO
 from mqflow.standin.memory.structures import Structure, read, structure_at, write, write_number
-from mqflow.verbs import Connection, GetOptions, Got, Put
+from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, Put
 
 __all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put_one", "request_from")
 
@@ -83,17 +83,14 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
     name = od.text("ObjectName")
 
     def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: object) -> Put:
-        return hconn.connection.put1(
+        target = ObjectDescriptor(
             name,
-            descriptor,
-            body,
-            options,
-            context=context,
+            object_type(od, "MQPUT1"),
             queue_manager=od.text("ObjectQMgrName"),
             alternate_user=od.text("AlternateUserId"),
-            object_type=object_type(od, "MQPUT1"),
             object_string=topic_text(od, "ObjectString"),
         )
+        return hconn.connection.put1(target, descriptor, body, options, context=context)
 
     with hconn.used("MQPUT1"):
         return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT1"), put_it, name)

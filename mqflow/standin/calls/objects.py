@@ -14,6 +14,7 @@ from mqflow.standin.calls.connect import NOT_CONNECTED, Host, PutCounts
 from mqflow.standin.calls.subscribe import topic_text
 from mqflow.standin.memory.layouts import MQOD, MQSTS
 from mqflow.standin.memory.structures import Structure, number_at, read, structure_at, write, write_number
+from mqflow.verbs import ObjectDescriptor
 
 __all__ = (
     "check_offered",
@@ -38,16 +39,16 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
     od = structure_at(MQOD, od_at, "MQOPEN")
     check_offered(od, "MQOPEN")
     with hconn.used("MQOPEN"):
-        handle = hconn.connection.open(
+        target = ObjectDescriptor(
             od.text("ObjectName"),
-            OpenOption(options),
-            object_type=object_type(od, "MQOPEN"),
+            object_type(od, "MQOPEN"),
             queue_manager=od.text("ObjectQMgrName"),
             dynamic_name=od.text("DynamicQName"),
             alternate_user=od.text("AlternateUserId"),
             object_string=topic_text(od, "ObjectString"),
             selection=topic_text(od, "SelectionString"),
         )
+        handle = hconn.connection.open(target, OpenOption(options))
         hobj = hconn.next_number()
         hconn.objects[hobj] = handle
     manager = hconn.connection.queue_manager_name

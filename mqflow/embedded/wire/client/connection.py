@@ -28,7 +28,6 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import (
     CloseOption,
-    ObjectType,
     OpenOption,
     Persistence,
     PutOption,
@@ -37,7 +36,18 @@ from mqflow.mqi.options import (
 )
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import UNIT_BYTES_MAX, Exchange, GetOptions, Got, Inquired, ManyPut, Put, Subscribed
+from mqflow.verbs import (
+    UNIT_BYTES_MAX,
+    Exchange,
+    GetOptions,
+    Got,
+    Inquired,
+    ManyPut,
+    ObjectDescriptor,
+    Put,
+    Subscribed,
+    object_descriptor,
+)
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
 
 __all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager")
@@ -235,23 +245,20 @@ class ServedConnection:
         """The name of the queue manager reached."""
         return self._line.queue_manager_name
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> ServedHandle:
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ServedHandle:
         """Return a handle on the object (MQOPEN)."""
+        described = object_descriptor(target)
         request = requests.Open(
-            name, int(options), int(object_type), queue_manager, dynamic_name, alternate_user, object_string, selection
+            described.name,
+            int(options),
+            int(described.object_type),
+            described.queue_manager,
+            described.dynamic_name,
+            described.alternate_user,
+            described.object_string,
+            described.selection,
         )
-        return self._opened(self._call(request, "MQOPEN", name))
+        return self._opened(self._call(request, "MQOPEN", described.name))
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         """Close it (MQCLOSE)."""
@@ -289,24 +296,28 @@ class ServedConnection:
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
         context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
-        self._check_body(body, "MQPUT1", name)
-        passed_on = self._context(context)
+        described = object_descriptor(target)
+        self._check_body(body, "MQPUT1", described.name)
         request = requests.Put1(
-            name, descriptor, body, int(options), passed_on, queue_manager, alternate_user, int(object_type), object_string
+            described.name,
+            descriptor,
+            body,
+            int(options),
+            self._context(context),
+            described.queue_manager,
+            described.alternate_user,
+            int(described.object_type),
+            described.object_string,
         )
-        answer: Put = self._call(request, "MQPUT1", name, unknown=_durable(descriptor, options))
+        answer: Put = self._call(request, "MQPUT1", described.name, unknown=_durable(descriptor, options))
         return answer
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:

@@ -5,12 +5,14 @@ All but gets, which may wait (`answering`). Knows the seam and the records of `c
 
 from typing import Final, assert_never, cast
 
+from msgspec.structs import replace
+
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode
-from mqflow.verbs import ObjectHandle, SubscriptionHandle
+from mqflow.verbs import ObjectDescriptor, ObjectHandle, SubscriptionHandle
 
 __all__ = ("Performing",)
 
@@ -49,16 +51,9 @@ class Performing:
             case requests.PutMany():
                 return self._put_many(request)
             case requests.Put1():
+                target, context = _target(request), self.handle(request.context)
                 return self.connection.put1(
-                    request.name,
-                    request.descriptor,
-                    request.body,
-                    PutOption(request.options),
-                    context=self.handle(request.context),
-                    object_type=cast("ObjectType", request.object_type),
-                    queue_manager=request.queue_manager,
-                    alternate_user=request.alternate_user,
-                    object_string=request.object_string,
+                    target, request.descriptor, request.body, PutOption(request.options), context=context
                 )
             case requests.Subscribe():
                 return self._subscribe(request)
@@ -96,17 +91,7 @@ class Performing:
                 assert_never(request)
 
     def _open(self, request: requests.Open) -> requests.Opened:
-        handle = self.connection.open(
-            request.name,
-            OpenOption(request.options),
-            object_type=cast("ObjectType", request.object_type),  # whatever the number is: the queue manager refuses it
-            queue_manager=request.queue_manager,
-            dynamic_name=request.dynamic_name,
-            alternate_user=request.alternate_user,
-            object_string=request.object_string,
-            selection=request.selection,
-        )
-        return self._opened(handle)
+        return self._opened(self.connection.open(_target(request), OpenOption(request.options)))
 
     def _subscribe(self, request: requests.Subscribe) -> requests.Subscribed:
         given = None if request.queue is None else self._handles.get(request.queue, _NO_HANDLE)
@@ -131,6 +116,19 @@ class Performing:
         messages = [(descriptor, body) for descriptor, bodies in request.runs for body in bodies]
         put = self.connection.put_many(handle, messages, PutOption(request.options), context=context)
         return requests.PutManyAnswer(tuple(put.puts), None if put.error is None else requests.failure_of(put.error))
+
+
+def _target(request: requests.Open | requests.Put1) -> ObjectDescriptor:
+    target = ObjectDescriptor(
+        request.name,
+        cast("ObjectType", request.object_type),  # any number: the queue manager refuses an unknown one
+        queue_manager=request.queue_manager,
+        alternate_user=request.alternate_user,
+        object_string=request.object_string,
+    )
+    if isinstance(request, requests.Open):
+        return replace(target, dynamic_name=request.dynamic_name, selection=request.selection)
+    return target
 
 
 def _sent(number: int, handle: ObjectHandle) -> requests.Opened:
