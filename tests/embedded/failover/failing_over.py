@@ -29,7 +29,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import Exchange, GetOptions, Got
+from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
 from mqflow.world import SYSTEM_CLOCK
 from tests.embedded.storage.storing import say
 
@@ -210,7 +210,7 @@ def mover(who: str, folder: Path, *, repeats_commits: bool = False) -> None:
             with suppress(MQIError):
                 connection.close(source)
 
-    def _moved(connection: ServedConnection, source: object) -> list[str]:
+    def _moved(connection: ServedConnection, source: ObjectHandle) -> list[str]:
         moved: list[str] = []
         for number in range(chance.randint(1, 3)):
             got = connection.get(source, _MORE if number else _FOR_DELIVERY)

@@ -44,8 +44,10 @@ from mqflow.verbs import (
     Inquired,
     ManyPut,
     ObjectDescriptor,
+    ObjectHandle,
     Put,
     Subscribed,
+    SubscriptionHandle,
     object_descriptor,
 )
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
@@ -260,13 +262,21 @@ class ServedConnection:
         )
         return self._opened(self._call(request, "MQOPEN", described.name))
 
-    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+    def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close it (MQCLOSE)."""
         number = self._number(handle)
         self._ahead.pop(number, None)
         self._call(requests.Close(number, int(options)), "MQCLOSE", _name_of(handle))
 
-    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+    def put(
+        self,
+        handle: ObjectHandle,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: ObjectHandle | None = None,
+    ) -> Put:
         """Put a message (MQPUT). Outside a unit of work, a persistent one is durable when this returns."""
         self._check_body(body, "MQPUT", _name_of(handle))
         request = requests.Put(self._number(handle), descriptor, body, int(options), self._context(context))
@@ -274,7 +284,12 @@ class ServedConnection:
         return answer
 
     def put_many(
-        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+        self,
+        handle: ObjectHandle,
+        messages: Sequence[tuple[MessageDescriptor, bytes]],
+        options: PutOption,
+        *,
+        context: ObjectHandle | None = None,
     ) -> ManyPut:
         """Put the messages in order, in as few ways there and back as frames allow."""
         puts: list[Put] = []
@@ -301,7 +316,7 @@ class ServedConnection:
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
+        context: ObjectHandle | None = None,
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
         described = object_descriptor(target)
@@ -320,7 +335,7 @@ class ServedConnection:
         answer: Put = self._call(request, "MQPUT1", described.name, unknown=_durable(descriptor, options))
         return answer
 
-    def get(self, handle: Any, options: GetOptions) -> Got | None:
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
         number = self._number(handle)
         if may_read_ahead(options):
@@ -329,7 +344,7 @@ class ServedConnection:
         answer: Got | None = self._call(requests.Get(number, options), "MQGET", _name_of(handle))
         return answer
 
-    def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
+    def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return up to `most` messages, one way there and back; waits for the first one only."""
         number = self._number(handle)
         self._go_back(handle, number)
@@ -368,7 +383,7 @@ class ServedConnection:
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 
-    def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+    def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
         """Settle and get the next, one way there and back. A settlement without an answer may have taken effect."""
         last = self._last_exchange
         if last is None or not last.asks(handle, options, commit, most):
@@ -410,16 +425,16 @@ class ServedConnection:
         """Let the get that waits, and all later ones, return with what is there."""
         self._line.interrupt()
 
-    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+    def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ)."""
         answer: Inquired = self._call(requests.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))
         return answer
 
-    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+    def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET)."""
         self._call(requests.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
 
-    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB)."""
         request = requests.Subscribe(descriptor, self._context(queue))
         durable = bool(descriptor.options & SubscribeOption.DURABLE)
@@ -431,7 +446,9 @@ class ServedConnection:
             reason=answer.reason,
         )
 
-    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+    def request_publications(
+        self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
+    ) -> int:
         """Have what is retained sent again (MQSUBRQ); return how many."""
         request = requests.RequestPublications(self._number(handle), int(options))
         answer: int = self._call(request, "MQSUBRQ", _name_of(handle), unknown=True)
