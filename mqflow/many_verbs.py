@@ -24,8 +24,10 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.policy.reconnect.reconnection import connection_gone
 from mqflow.verbs import (
     UNIT_BYTES_MAX,
+    AbandonableConnection,
     BatchConnection,
     Connection,
     GetOptions,
@@ -38,6 +40,7 @@ from mqflow.verbs import (
 )
 
 __all__ = (
+    "disconnect_without_commit",
     "ends_unit",
     "following",
     "get_many",
@@ -188,6 +191,23 @@ def put_somewhere(
         said = "It is the alias of a topic that nobody subscribes to: the message would be nowhere"
         raise error_for(Reason.NO_SUBS_MATCHED, "MQPUT", handle.name, connection.queue_manager_name, said)
     return put
+
+
+def disconnect_without_commit(connection: Connection) -> None:
+    """Back out and disconnect: MQDISC alone commits an open unit of work (q101800). Raises nothing.
+
+    If the queue manager refuses the backout and the connection may be alive, the connection is not disconnected. It ends as
+    the connection of a process that dies: at once if it is an `AbandonableConnection`, otherwise with this process.
+    """
+    try:
+        connection.backout()
+    except MQIError as error:
+        if not connection_gone(int(error.reason)):
+            if isinstance(connection, AbandonableConnection):
+                connection.abandon()
+            return
+    with suppress(MQIError):  # if the connection is gone, its queue manager backs the unit of work out
+        connection.disconnect()
 
 
 def model_refused(name: str, queue_manager: str) -> MQIError:

@@ -29,6 +29,7 @@ from mqflow.mqi.subscription import SubscriptionDescriptor
 __all__ = (
     "UNIT_BYTES_MAX",
     "WAIT_UNLIMITED",
+    "AbandonableConnection",
     "BatchConnection",
     "Connection",
     "Exchange",
@@ -356,6 +357,15 @@ class InterruptibleConnection(Connection, Protocol):
 
     def interrupt(self) -> None:
         """Let the get that waits, and all later ones, return with what is there. From any thread; never raises."""
+        ...
+
+
+@runtime_checkable
+class AbandonableConnection(Protocol):
+    """A connection that can end without MQDISC, which would commit."""
+
+    def abandon(self) -> None:
+        """End the connection as the death of its application does: the queue manager backs its unit of work out."""
         ...
 
 

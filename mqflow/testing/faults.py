@@ -18,6 +18,7 @@ from mqflow.mqi.options import CloseOption, OpenOption, PutOption, SubscriptionR
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import (
+    AbandonableConnection,
     Connection,
     GetOptions,
     Got,
@@ -231,9 +232,11 @@ class _Line:
 
 
 def _abandon(connection: Connection) -> None:
-    """Leave a connection as a client that died does: the embedded queue manager knows how; elsewhere back out, disconnect."""
-    abandon = getattr(connection, "abandon", None)
-    for verb in (connection.backout, connection.disconnect) if abandon is None else (abandon,):
+    """End a connection as the death of a client does: by `abandon` if the connection has it, else by backout and disconnect."""
+    verbs = (
+        (connection.abandon,) if isinstance(connection, AbandonableConnection) else (connection.backout, connection.disconnect)
+    )
+    for verb in verbs:
         with suppress(MQIError):
             verb()
 
