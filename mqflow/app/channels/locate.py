@@ -119,7 +119,7 @@ def open_queue_manager(
     if location.at is not None:
         return _served_over_tcp(location.at, load() if settings is None else settings, runner)
     if location.kind == "served":
-        from mqflow.embedded.wire.client.connection import ServedQueueManager  # noqa: PLC0415 - only who asks pays
+        from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - only who asks pays
 
         assert location.path is not None  # noqa: S101 - `locate` gives served ones a socket
         return ServedQueueManager(location.path, name=location.queue_manager, user=user)
@@ -138,7 +138,7 @@ def open_queue_manager(
 
 
 def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQueueManager:
-    from mqflow.embedded.wire.client.connection import ServedQueueManager  # noqa: PLC0415 - as above
+    from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - as above
     from mqflow.embedded.wire.server.certificates import CertificateError, client_context  # noqa: PLC0415 - only who asks pays
 
     if not settings.user or settings.password is None:

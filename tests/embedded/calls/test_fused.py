@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.answer_parts import MESSAGES_MAX, PART_BYTES, Parting
 from mqflow.embedded.wire.protocol.frames import Frames

@@ -20,7 +20,8 @@ from mqflow import App, Backout, Context, Pace
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.queue_manager_process import Hosting, host
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.embedded.wire.server.users_file import UsersFile

@@ -14,7 +14,8 @@ from mqflow.embedded.administration.object_administration import ConnectionStatu
 from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
 from mqflow.embedded.catalogue.kinds import DefinedObject
 from mqflow.embedded.wire.protocol.admin_objects import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
-from mqflow.embedded.wire.protocol.administration_calls import (
+from mqflow.embedded.wire.protocol.ending import End
+from mqflow.embedded.wire.protocol.requests_admin import (
     AdministrationOrder,
     AdministrationQuestion,
     AuthorityOrder,
@@ -25,9 +26,6 @@ from mqflow.embedded.wire.protocol.administration_calls import (
     ReadQueueManager,
     ReadQueues,
     ReadQueueStatus,
-)
-from mqflow.embedded.wire.protocol.ending import End
-from mqflow.embedded.wire.protocol.topic_calls import (
     ReadSubscriptions,
     ReadTopics,
     ReadTopicStatuses,
