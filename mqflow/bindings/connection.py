@@ -12,7 +12,6 @@ from typing import Final, NoReturn, TypeVar
 
 from msgspec.structs import replace
 
-from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
 from mqflow.bindings.dialects.base import Dialect
 from mqflow.bindings.handles import (
     LEAST_ROOM,
@@ -26,8 +25,7 @@ from mqflow.bindings.handles import (
     with_wait,
 )
 from mqflow.bindings.limits import MESSAGE_BYTES_MAX, Unfit, numbers_fit, unfit_get, unfit_put, unfit_subscription, unfit_user
-from mqflow.bindings.mqcharv import Strings
-from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, MQSRO, fresh
+from mqflow.bindings.structures import CHARS, FIRST_CHARACTER_SELECTOR, MQGMO, MQOD, MQPMO, MQSRO, Strings, fresh
 from mqflow.bindings.subscriptions import BoundSubscription, answered, asked, signed
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for

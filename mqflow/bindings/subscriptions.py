@@ -5,8 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from mqflow.bindings.handles import Bound
-from mqflow.bindings.mqcharv import Strings
-from mqflow.bindings.structures import MQSD
+from mqflow.bindings.structures import MQSD, Strings
 from mqflow.mqi.names import padded
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.subscription import SUB_NAME_CHARS_MAX, SubscriptionDescriptor
