@@ -71,14 +71,14 @@ class TableQueueManager:
         random: Random,
         host: str = "",
         mode: ReconnectMode | Callable[[DefaultReconnect], ReconnectMode] = ReconnectMode.Q_MGR,
-        tell: Callable[[Tried], None] = _say_nothing,
+        notify: Callable[[Tried], None] = _say_nothing,
         trouble: Callable[[str], None] = _trouble_unheard,
     ) -> None:
         """Take a name ("QM1", "*GROUP", "*"), the tables, and what dials.
 
         With `ReconnectMode.Q_MGR` the first queue manager reached is the only one from then on. With `ReconnectMode.ANY` each
         connection may be to another one, and what was got on one cannot be requeued on another: it is for programs whose
-        connections have nothing to do with each other; it may depend on the channel's DEFRECON. `tell` hears every attempt,
+        connections have nothing to do with each other; it may depend on the channel's DEFRECON. `notify` hears every attempt,
         on the thread that makes it, `trouble` a sentence when the table could not be read again, once and not before each pass.
         """
         self._name = name
@@ -87,7 +87,7 @@ class TableQueueManager:
         self._random = random
         self._host = host
         self._mode = mode
-        self.tell = tell
+        self.notify = notify
         #: DEFRECON of the channel by which a queue manager was reached last.
         self.default_reconnect = DefaultReconnect.NO
         #: Whether a queue manager of that name ever answered: from then on a lost connection is got again.
@@ -129,12 +129,12 @@ class TableQueueManager:
             try:
                 connection = self._try(attempt, application_name, user)
             except MQIError as error:
-                self.tell(Tried(attempt, error))
+                self.notify(Tried(attempt, error))
                 failed.append(Failed(attempt, error))
                 if attempt.channel not in {later.channel for later in attempts[number + 1 :]}:
                     self._entry_failed(attempt.channel)
             else:
-                self.tell(Tried(attempt, None))
+                self.notify(Tried(attempt, None))
                 return connection
         raise after_pass(self._name, failed)
 
