@@ -185,15 +185,15 @@ class RunningApplication:
         """Whether the stop cancelled handlers or services before they had finished."""
         return self._runtime.cut_off
 
-    async def put(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
+    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
         """As `App.put`."""
-        wishes.setdefault("codec", self._declared.codec)
-        return await self._put(outgoing(queue, payload, **wishes))
+        keywords.setdefault("codec", self._declared.codec)
+        return await self._put(outgoing(queue, payload, **keywords))
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool, **wishes: Unpack[PutKeywords]) -> Put:
+    async def publish(self, topic: str, payload: Any, *, retain: bool, **keywords: Unpack[PutKeywords]) -> Put:
         """As `App.publish`."""
-        wishes.setdefault("codec", self._declared.codec)
-        return await self._put(published(topic, payload, retain=retain, **wishes))
+        keywords.setdefault("codec", self._declared.codec)
+        return await self._put(published(topic, payload, retain=retain, **keywords))
 
     async def unsubscribe(self, durable: str) -> None:
         """As `App.unsubscribe`."""
@@ -209,13 +209,15 @@ class RunningApplication:
         session = self._puts_of_handlers if in_delivery(self._runtime.supervisor) else self._puts
         return await session.put(message)
 
-    async def request(self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **wishes: Unpack[PutKeywords]) -> T:
+    async def request(
+        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float, **keywords: Unpack[PutKeywords]
+    ) -> T:
         """As `App.request`."""
         lasting = ReconnectingSession(self._runtime.supervisor, f"request to {queue}")
         try:
             replies = await reply_queue(await lasting.get())
-            wishes.setdefault("codec", self._declared.codec)
-            request = answerable(outgoing(queue, payload, **wishes | {"reply_to": replies.name}), timeout_s)
+            keywords.setdefault("codec", self._declared.codec)
+            request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
             requesting = await lasting.get()
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
             answer = await first_reply(lasting, self._clock, timeout_s)

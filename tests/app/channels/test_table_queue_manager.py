@@ -38,7 +38,7 @@ class Network:
         self.hosts: dict[str, QueueManager] = {}
         self.dialled: list[str] = []
         self.attempts: list[Tried] = []
-        self.trouble: list[str] = []
+        self.warnings: list[str] = []
 
     def dial(self, attempt: Attempt, *, application_name: str, user: str) -> Connection:
         self.dialled.append(attempt.address.host)
@@ -90,7 +90,7 @@ def connecting(network: Network, folder: Path, name: str = "*GRP", mode: Reconne
         host="host1",
         mode=mode,
         notify=network.attempts.append,
-        trouble=network.trouble.append,
+        warn=network.warnings.append,
     )
 
 
@@ -182,7 +182,7 @@ def test_a_table_that_is_broken_meanwhile_stays_as_it_was_and_somebody_hears_of_
     file.write_text('{"channel":[')
 
     assert "QM1" == table.connect().queue_manager_name
-    [trouble] = network.trouble
+    [trouble] = network.warnings
     assert "it is not JSON" in trouble
 
 
@@ -200,7 +200,7 @@ def test_a_table_that_stays_unreadable_is_told_once_and_again_after_it_was_reada
         else:
             (tmp_path / "ccdt.json").write_text("half")
         table.connect()
-        told.append(len(network.trouble))
+        told.append(len(network.warnings))
 
     assert [0, 1, 1, 1, 1, 2] == told
 
