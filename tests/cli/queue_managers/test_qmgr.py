@@ -384,7 +384,7 @@ def test_users_with_a_password_get_in_over_tls(run: Run, monkeypatch: pytest.Mon
     run("mqsc", stdin="DEFINE QLOCAL(Q1)")
     url = f"embedded+tls://localhost:{port}/QM1?ca=QM1/tls/ca.pem"
 
-    assert "asks who connects" in run("put", "Q1", "x", "--url", url).stderr
+    assert "needs a user and a password" in run("put", "Q1", "x", "--url", url).stderr
     monkeypatch.setenv("MQFLOW_USER", "alice")
     monkeypatch.setenv("MQFLOW_PASSWORD", "wrong")
     assert "MQRC_NOT_AUTHORIZED" in run("put", "Q1", "x", "--url", url).stderr
