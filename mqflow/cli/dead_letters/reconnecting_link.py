@@ -7,7 +7,7 @@ to wait and which queue manager will do is said by `policy`.
 from collections.abc import Callable
 from typing import Final
 
-from mqflow.many_verbs import inquire_queue_manager
+from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import next_delay_s
@@ -15,7 +15,6 @@ from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.policy.reconnect.reconnection import Class, classify
 from mqflow.runtime.connection.supervisor import Reconnection
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 from mqflow.world import World
 
@@ -73,7 +72,7 @@ class Link:
 
     def leave(self) -> None:
         """Back out what is open and disconnect; quiet where the connection is gone already."""
-        leave(self.connection)
+        disconnect_without_commit(self.connection)
 
     def _delay_s(self, attempt: int, lost_at: float, error: MQIError) -> float:
         lost_for_s, limit_s = self._world.clock.monotonic() - lost_at, self._how.limit_s

@@ -9,14 +9,13 @@ from typing import Any, Final, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint
 
-from mqflow.many_verbs import take_unit, without_wait
+from mqflow.many_verbs import disconnect_without_commit, take_unit, without_wait
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.open_objects import OpenObjects
 from mqflow.runtime.connection.session_limits import arrivals_within, settlement_reply
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection, Exchange, GetOptions, Got, InlineConnection, ObjectHandle
 
 __all__ = ("InlineSession",)
@@ -124,4 +123,4 @@ class InlineSession:
 
     async def close(self) -> None:
         """Back out, then disconnect."""
-        leave(self.connection)
+        disconnect_without_commit(self.connection)

@@ -35,7 +35,7 @@ from mqflow.policy.reconnect.ledger import (
     replay,
 )
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.verbs import Connection, ObjectHandle, Put, Subscribed
+from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle, Put, Subscribed
 
 __all__ = ("INPUT", "OpenObjects", "TakenOver", "name_of")
 
@@ -232,16 +232,16 @@ class OpenObjects:
                 assert_never(step)
 
     def _open(self, entry: Object, name: str, dynamic_name: str) -> ObjectHandle:
-        return self._connection.open(
+        target = ObjectDescriptor(
             name,
-            entry.options,
-            object_type=entry.object_type,
+            entry.object_type,
             queue_manager=entry.queue_manager,
             dynamic_name=dynamic_name,
             alternate_user=entry.alternate_user,
             selection=entry.selection,
             object_string=entry.object_string,
         )
+        return self._connection.open(target, entry.options)
 
     def _is_temporary(self, handle: ObjectHandle, asked: str) -> bool:
         """Return whether the open made a temporary queue; a dynamic queue that cannot be inquired counts as temporary."""

@@ -301,8 +301,8 @@ class Supervisor:
         return session
 
     def _report_attempt(self, error: MQIError | None) -> None:
-        # Only a queue manager behind a channel table has `tell`: it reports each entry of its table by itself.
-        if hasattr(self.queue_manager, "tell") or not self._broadcast.wanted(ConnectionTried):
+        # Only a queue manager behind a channel table has `notify`: it reports each entry of its table by itself.
+        if hasattr(self.queue_manager, "notify") or not self._broadcast.wanted(ConnectionTried):
             return
         attempt, delay_s = self._trying
         self._broadcast(

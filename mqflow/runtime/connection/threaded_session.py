@@ -11,7 +11,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
-from mqflow.many_verbs import take_unit, without_wait
+from mqflow.many_verbs import disconnect_without_commit, take_unit, without_wait
 from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -19,7 +19,6 @@ from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.open_objects import OpenObjects
 from mqflow.runtime.connection.session_limits import arrivals_within, raise_if, settlement_reply
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import (
     Connection,
     Exchange,
@@ -225,9 +224,9 @@ class ThreadedSession:
             return
         self._closed = True
         if self._stuck:
-            self._requests.put((lambda: leave(self.connection), OneShot(self._loop_caller)))
+            self._requests.put((lambda: disconnect_without_commit(self.connection), OneShot(self._loop_caller)))
         else:
-            await self._run(lambda: leave(self.connection))
+            await self._run(lambda: disconnect_without_commit(self.connection))
         self._ended = True
         self._requests.put(None)
 
@@ -239,7 +238,7 @@ def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
 
 def _disconnect_all(connections: Sequence[Connection]) -> None:
     for each in connections:
-        leave(each)
+        disconnect_without_commit(each)
 
 
 async def _arrival(answer: OneShot) -> Exchange:
