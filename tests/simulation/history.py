@@ -158,8 +158,10 @@ class History:
     def answered(self, names: Iterable[str], *, done: bool | None) -> None:
         """Note the answer: done, certainly not done, or (None) in doubt."""
         for name in names:
-            assert not done or name in self._ever, f"I9: {name} is durable, it was said, and is not on the disk"
-            assert done is not False or name not in self._ever, f"I9: {name} was refused, it was said, and is on the disk"
+            assert not done or name in self._ever, f"I9: the answer was that {name} is durable, and it is not on the disk"
+            assert done is not False or name not in self._ever, (
+                f"I9: the answer was that {name} is refused, and it is on the disk"
+            )
             if done is not None:
                 self._asked[name] = done
 
@@ -176,7 +178,7 @@ class History:
             case Settled(settlement=Settlement.COMMIT, message_ids=ids):
                 self._verdict(ids, "committed")
                 for each in ids:
-                    assert each in self._removed_ids, f"I9: a commit was told and {each.hex()} is still there"
+                    assert each in self._removed_ids, f"I9: a commit was reported, and {each.hex()} is still there"
             case Settled(settlement=Settlement.BACKOUT, message_ids=ids):
                 self._verdict(ids, "backed out")
             case InDoubt(message_ids=ids):
@@ -206,8 +208,8 @@ class History:
             wanted = {BAD, BETTER} if is_poison(stored.name) else {DONE, BAD, BETTER}
             assert stored.queue in wanted, f"I5/I8: {stored.name} ended on {stored.queue}"
         for tag in self._tags_written:
-            told = self._verdicts.get(self._message_of[tag], set())
-            assert told & {"committed", "in doubt"}, f"I9: what {tag} put is there; of its units of work was told: {told}"
+            verdicts = self._verdicts.get(self._message_of[tag], set())
+            assert verdicts & {"committed", "in doubt"}, f"I9: the puts of {tag} are there; its units of work were: {verdicts}"
         if in_order:
             sound = sorted(serial for serial in self._taken_off if self._deliveries[serial] == 1)
             for first, second in combinations(sound, 2):  # an earlier put can be in a unit of work that ends later

@@ -255,7 +255,7 @@ def _wrong(row: Row, outcome: Outcome, act: Act, where: Where, *, of_request: bo
     certain = never or answered or not of_request
     wrong = []
     if outcome.reason != (0 if answered else int(row.reason)):
-        wrong.append(f"it was told {outcome.reason}, not {0 if answered else int(row.reason)}")
+        wrong.append(f"its reason is {outcome.reason}, not {0 if answered else int(row.reason)}")
     if outcome.took_s > NOTICED_S:
         wrong.append(f"it took {outcome.took_s:.1f} s")
     if outcome.left:
@@ -305,7 +305,7 @@ def test_the_table_finds_a_doubt_that_is_called_a_refusal(stage: Stage, monkeypa
     DEFECTS["a_doubt_is_called_a_refusal"](monkeypatch)
     outcome = _call(stage, "MQCMIT", Act.CUT, Where.BEFORE, of_request=False)
 
-    assert _wrong(ROWS["MQCMIT"], outcome, Act.CUT, Where.BEFORE, of_request=False) == ["it was told 2009, not 2549"]
+    assert _wrong(ROWS["MQCMIT"], outcome, Act.CUT, Where.BEFORE, of_request=False) == ["its reason is 2009, not 2549"]
 
 
 def test_the_table_finds_a_silence_that_is_too_long(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -368,7 +368,7 @@ def two_wait_and_the_one_that_is_woken_leaves(play: Play) -> None:
     world.sleep(1.5)
     play.disk.can_be_got = lambda: None
 
-    assert got or not play.there(), "it lies there, and who waits for it is not told"
+    assert got or not play.there(), "the message is there, and the waiting program was not woken"
 
 
 def test_who_is_woken_and_leaves_passes_it_on(play: Play) -> None:

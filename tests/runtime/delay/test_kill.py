@@ -30,7 +30,7 @@ def taken(folder: Path, queue: str) -> list[str]:
 
 
 def violations(said: Iterable[str], found: list[str]) -> list[str]:
-    """Return the defects, given the marks of the lives and the messages on the queues; empty if there are none."""
+    """Return the defects, given the marks of the lives and the messages on the queues; empty without a defect."""
     lines = [line.split() for line in said]
     asked, sent, undone = ({words[1] for words in lines if words[0] == what} for what in ("asked", "sent", "backed-out"))
     wrong = [f"{name} came {count} times" for name, count in Counter(found).items() if count > 1]
