@@ -168,5 +168,5 @@ def test_a_lock_that_cannot_be_waited_for_is_said(folder: DataFolder, monkeypatc
     waiting = until_free(folder, THREADS, told)
     told.wait()
 
-    with pytest.raises(UnsafeFolderError, match=r"a lock cannot be waited for: No locks available\. Use a local disk"):
+    with pytest.raises(UnsafeFolderError, match=r"it cannot wait for a lock: No locks available\. Use a local disk"):
         assert waiting.held
