@@ -7,7 +7,7 @@ so an event loop may call them directly. Knows the ground floor only; no thread,
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -29,6 +29,7 @@ from mqflow.mqi.subscription import SubscriptionDescriptor
 __all__ = (
     "UNIT_BYTES_MAX",
     "WAIT_UNLIMITED",
+    "AbandonableConnection",
     "BatchConnection",
     "Connection",
     "Exchange",
@@ -214,7 +215,7 @@ class Connection(Protocol):
         """
         ...
 
-    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+    def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE).
 
         A temporary dynamic queue goes with the handle that made it; a non-durable subscription with its handle, a durable one
@@ -224,12 +225,12 @@ class Connection(Protocol):
 
     def put(
         self,
-        handle: Any,
+        handle: ObjectHandle,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
+        context: ObjectHandle | None = None,
     ) -> Put:
         """Put a message (MQPUT); `context` is the input handle whose saved context PASS_* options pass on.
 
@@ -244,7 +245,7 @@ class Connection(Protocol):
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
+        context: ObjectHandle | None = None,
     ) -> Put:
         """Open the object, put one message and close the object (MQPUT1); a text is the name of a queue.
 
@@ -252,26 +253,28 @@ class Connection(Protocol):
         """
         ...
 
-    def get(self, handle: Any, options: GetOptions) -> Got | None:
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
         ...
 
-    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+    def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
         ...
 
-    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+    def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, triggering, distribution lists."""
         ...
 
-    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB). One that is not managed needs the handle of an open queue.
 
         Raises 2425, 2428, 2429, 2432, 2436, 2440, 2459, 2503 and others as IBM MQ does.
         """
         ...
 
-    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+    def request_publications(
+        self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
+    ) -> int:
         """Have what is retained on the subscription's topics sent again (MQSUBRQ); return how many. 2437 where nothing is."""
         ...
 
@@ -303,7 +306,7 @@ class InlineConnection(Connection, Protocol):
         """
         ...
 
-    def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
+    def on_arrival(self, handle: ObjectHandle, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Ask to be woken when a get with these options may find something, or may fail with something new.
 
         Returns None where that is so already (get again at once), else a function that withdraws the request. `wake` is called
@@ -316,7 +319,7 @@ class InlineConnection(Connection, Protocol):
 class BatchConnection(Connection, Protocol):
     """A connection with verbs for many messages. Others have the same by the functions `get_many` and `put_many`."""
 
-    def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
+    def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return what as many gets would, one after the other: only the first waits, BROWSE_FIRST goes on with BROWSE_NEXT.
 
         Up to `most` messages, and `bytes_max` unless the first alone is longer; fewer where nothing more is there, or a get is
@@ -325,7 +328,12 @@ class BatchConnection(Connection, Protocol):
         ...
 
     def put_many(
-        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+        self,
+        handle: ObjectHandle,
+        messages: Sequence[tuple[MessageDescriptor, bytes]],
+        options: PutOption,
+        *,
+        context: ObjectHandle | None = None,
     ) -> ManyPut:
         """Put the messages one after the other, up to the first that is refused. Never raises that `MQIError`."""
         ...
@@ -335,7 +343,7 @@ class BatchConnection(Connection, Protocol):
 class FusedConnection(Connection, Protocol):
     """A connection whose queue manager is far away: settling a unit of work and getting the next is one way there and back."""
 
-    def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+    def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
         """Commit, back out, or with None do neither; then get a message and, of what is there at once, up to `most`.
 
         Never raises an `MQIError`: a settlement that got no answer is `settle_error`, and a commit then in doubt.
@@ -349,6 +357,15 @@ class InterruptibleConnection(Connection, Protocol):
 
     def interrupt(self) -> None:
         """Let the get that waits, and all later ones, return with what is there. From any thread; never raises."""
+        ...
+
+
+@runtime_checkable
+class AbandonableConnection(Protocol):
+    """A connection that can end without MQDISC, which would commit."""
+
+    def abandon(self) -> None:
+        """End the connection as the death of its application does: the queue manager backs its unit of work out."""
         ...
 
 

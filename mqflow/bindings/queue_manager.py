@@ -2,10 +2,9 @@
 
 from typing import Final, NoReturn
 
-from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.connection import BoundConnection
 from mqflow.bindings.dialects.base import Dialect
-from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.mqcno import prepare
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption

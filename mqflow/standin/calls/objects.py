@@ -66,13 +66,15 @@ def close(host: Host, number: int, hobj_at: int, options: int) -> int:
     hobj = number_at(hobj_at)
     reason = int(Reason.NONE)
     with hconn.used("MQCLOSE"):
+        handle = hconn.subscriptions.get(hobj) or hconn.object_of(hobj, "MQCLOSE")
         try:
-            hconn.connection.close(hconn.object_of(hobj, "MQCLOSE"), CloseOption(options))
+            hconn.connection.close(handle, CloseOption(options))
         except MQIError as warning:
             if warning.completion is not CompletionCode.WARNING:
                 raise
             reason = warning.reason  # it is closed: a group or a logical message was left incomplete
-        del hconn.objects[hobj]
+        hconn.objects.pop(hobj, None)
+        hconn.subscriptions.pop(hobj, None)
         if hconn.consumers is not None:
             hconn.consumers.remove(hobj)
     write_number(hobj_at, NOT_CONNECTED)

@@ -13,7 +13,8 @@ from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.administration.object_administration import ConnectionStatus
 from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
 from mqflow.embedded.wire.protocol.admin_objects import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
-from mqflow.embedded.wire.protocol.administration_calls import (
+from mqflow.embedded.wire.protocol.ending import End
+from mqflow.embedded.wire.protocol.requests_admin import (
     AdministrationOrder,
     AdministrationQuestion,
     AuthorityOrder,
@@ -24,9 +25,6 @@ from mqflow.embedded.wire.protocol.administration_calls import (
     ReadQueueManager,
     ReadQueues,
     ReadQueueStatus,
-)
-from mqflow.embedded.wire.protocol.ending import End
-from mqflow.embedded.wire.protocol.topic_calls import (
     ReadSubscriptions,
     ReadTopics,
     ReadTopicStatuses,
