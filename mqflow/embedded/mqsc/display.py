@@ -55,7 +55,7 @@ class Record(Struct, frozen=True):
     cells: tuple[Cell, ...]
 
 
-_Row = Mapping[str, Any]
+_Row = Mapping[str, Any]  # Any: each field has the type that its row of the table says
 
 
 def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tuple[Record, ...]:

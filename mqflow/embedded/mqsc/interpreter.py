@@ -188,7 +188,7 @@ def _define(action: Define, administration: Administration) -> None:
         base = _require(administration, action.kind, action.like, "DEFINE LIKE")
     else:
         base = administration.queue(base.name) or base
-    # Read-only attributes (creation date, depth) belong to the other queue only.
+    # Read-only attributes (creation date, depth) belong to the other queue only. getattr: the table names the fields.
     settings = {
         spec.field: getattr(base, spec.field) for spec in QUEUE_ATTRIBUTES if action.kind in spec.kinds and not spec.read_only
     }

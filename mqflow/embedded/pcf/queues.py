@@ -144,6 +144,7 @@ _INPUT: Final = {"NO": 0, "SHARED": 1, "EXCL": 2}
 _HANDLES: Final = (*HANDLE_STATUS.values(), AttributeSpec("input", "INPUT", 1098, words=_INPUT))
 
 
+# Any: each field has the type that its row of the table says.
 def _status_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
     for status in statuses:
         yield asdict(status) | {"type": None, "uncommitted": bool(status.uncommitted)}, _STATUS

@@ -17,6 +17,7 @@ from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("holds", "responses", "wanted")
 
+# Any: the operators of `operator` take any two values of one type.
 _COMPARE: Final[Mapping[int, Callable[[Any, Any], bool]]] = {
     FilterOperator.LESS: lt,
     FilterOperator.EQUAL: eq,
@@ -53,7 +54,7 @@ def wanted(request: Request, attributes: int, always: Collection[int]) -> frozen
 
 
 def responses(
-    rows: Iterable[tuple[Mapping[str, Any], Iterable[AttributeSpec]]],
+    rows: Iterable[tuple[Mapping[str, Any], Iterable[AttributeSpec]]],  # Any: each field has the type of its attribute
     selectors: frozenset[int] | None,
     condition: Filter | None,
 ) -> Iterator[tuple[Parameter, ...]]:

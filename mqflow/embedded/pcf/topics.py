@@ -85,6 +85,7 @@ def copy_topic(request: Request, administration: Administration) -> Iterable[Row
     found = next((each for each in administration.publishing.topics() if each.name == source), None)
     if found is None:
         raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=f"There is no topic {source}", parameter=_FROM_TOPIC)
+    # getattr: the table names the fields of the record.
     values = {spec.field: getattr(found, spec.field) for spec in _SETTABLE_TOPIC.values()}
     _define("TOPIC", request.name(_TO_TOPIC), request, administration, alters=False, like=lambda given: {**values, **given})
     return ()
@@ -239,6 +240,7 @@ def _value(settable: Mapping[int, AttributeSpec], parameter: Parameter) -> dict[
     return {spec.field: different.get(int(value), value) if different and isinstance(value, int) else value}
 
 
+# Any: each field has the type that its row of the table says.
 def _pcf_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     different = {field: {theirs: ours for ours, theirs in numbers.items()} for field, numbers in _DIFFERENT.items()}
     return {**row, **{field: numbers.get(row[field], row[field]) for field, numbers in different.items()}}

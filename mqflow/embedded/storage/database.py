@@ -118,6 +118,7 @@ def check_identity(folder: DataFolder) -> None:
 
 def is_full(error: sqlite3.Error) -> bool:
     """Return whether SQLite found no room. SQLite reports this for a write only, never for a sync, so it committed nothing."""
+    # getattr: an error that the sqlite3 module raises itself has no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_FULL
 
 

@@ -79,7 +79,8 @@ _PAIR: Final = struct.Struct("<qq")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_descriptor = msgspec.msgpack.Decoder(MessageDescriptor).decode
 
-Statement = tuple[str, list[tuple[Any, ...]]]
+_Row = tuple[Any, ...]  # Any: each column has a type of its own
+Statement = tuple[str, list[_Row]]
 """SQL, and the parameters of each execution."""
 
 
@@ -161,10 +162,10 @@ class _Run:
     """Changes to messages between two other changes. They are made in the order of `statements`."""
 
     def __init__(self) -> None:
-        self.added: list[tuple[Any, ...]] = []
-        self.counted: list[tuple[Any, ...]] = []
-        self.removed: list[tuple[Any, ...]] = []
-        self.forgotten: list[tuple[Any, ...]] = []
+        self.added: list[_Row] = []
+        self.counted: list[_Row] = []
+        self.removed: list[_Row] = []
+        self.forgotten: list[_Row] = []
 
     def statements(self) -> Iterator[Statement]:
         kinds = ((_ADD, self.added), (COUNT, self.counted), (_REMOVE, self.removed), (_FORGET_COUNT, self.forgotten))
@@ -235,7 +236,7 @@ def _object_crc(kind: bytes, name: bytes, value: bytes) -> int:
     return zlib.crc32(value, zlib.crc32(name, zlib.crc32(kind + _PAIR.pack(len(kind), len(name)))))
 
 
-def message_of(row: tuple[Any, ...], queues: dict[int, str], backout_count: int) -> StoredMessage:
+def message_of(row: _Row, queues: dict[int, str], backout_count: int) -> StoredMessage:
     """Return the message of a row (serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, bytes, body).
 
     The body is None if it stays on the disk. Raises `DamagedRowError` if anything in the row has changed.
@@ -273,7 +274,7 @@ def body_of(body: object, check: int) -> bytes:
     return body
 
 
-def _message_row(message: StoredMessage, queue: int) -> tuple[Any, ...]:
+def _message_row(message: StoredMessage, queue: int) -> _Row:
     assert message.body is not None, "a message is added whole"  # noqa: S101 - the queue manager's promise, not a user's
     encoded = _encode(message.descriptor)
     body_check = zlib.crc32(message.body)

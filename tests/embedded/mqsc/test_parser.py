@@ -1,4 +1,4 @@
-"""What a script means: words into commands, and how each mistake is answered."""
+"""The parser turns the words of a script into commands, and answers each mistake with its place."""
 
 import pytest
 from hypothesis import given, settings
@@ -135,7 +135,7 @@ def test_a_filter_means(condition: str, expected: Where) -> None:
     assert DisplayQueues("*", None, Selection(everything=False, where=expected)) == command.action
 
 
-# Where, and which words the answer must have.
+# The column, and words that the answer must have.
 PROBLEMS = [
     ("DEFINE QLOCAL(A) BOTHRESH(-1)", 27, "BOTHRESH takes a number from 0 to 999999999"),
     ("DEFINE QLOCAL(A) BOTHRESH(three)", 27, "BOTHRESH(THREE) is not valid"),
@@ -196,7 +196,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("script", "column", "words"), PROBLEMS, ids=[script[:60].strip() for script, _, _ in PROBLEMS])
-def test_a_mistake_is_answered_with_its_place_and_what_would_do(script: str, column: int, words: str) -> None:
+def test_a_mistake_is_answered_with_its_place_and_the_accepted_words(script: str, column: int, words: str) -> None:
     problem = only(f"\n{script}")
 
     assert isinstance(problem, SyntaxProblem), problem
@@ -233,7 +233,7 @@ def test_asking_only_for_what_is_left_out_does_not_ask_for_everything() -> None:
     assert DisplayQueues("A", LOCAL, NAMES_ONLY) == command.action
 
 
-#: Words that mean something, so that chance makes commands and not only noise.
+#: Known words, so that random scripts contain commands and not only noise.
 PIECES = [
     *("DEFINE", "DEF", "ALTER", "DISPLAY", "DELETE", "CLEAR", "END", "PING", "SET", "CHANNEL", "QLOCAL", "QL", "QMGR", "QUEUE"),
     *(
@@ -305,5 +305,5 @@ def test_any_text_gives_commands_and_problems_in_order(text: str) -> None:
     ids=["many lines", "many quotes", "many commands", "one long line", "brackets", "many words", "quotes", "blank lines"],
 )
 def test_a_hostile_script_is_read_in_time_that_grows_with_its_length(text: str) -> None:
-    # Whatever took time by the square of the length would meet the time limit of every test here.
+    # Quadratic time would exceed the time limit of every test here.
     assert parse(text) is not None

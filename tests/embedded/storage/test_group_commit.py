@@ -1,4 +1,4 @@
-"""Which calls share a sync: who is waited for, for how long, and that each comes to its turn once and in order."""
+"""The calls that share a sync: the callers that the writer waits for, how long, and the order of the calls."""
 
 from collections import deque
 
@@ -53,7 +53,7 @@ class Callers:
 
 
 def seen_together(callers: Callers, made: int, waiting: int) -> None:
-    """So many were made in one transaction while so many others came."""
+    """Note one transaction of so many calls, during which so many others arrived."""
     callers.come(waiting)
     callers.group_commit.synced(made, SYNC_S)
 
