@@ -1,7 +1,7 @@
 """The durable store: one SQLite file, one connection, one writer thread, and many units of work in one sync.
 
 Implements `store.Store`. Decides when to sync, what to do on a full disk, and when to stop for good. `rows` turns a change into
-SQL, `database` opens the file, and `loading` reads it. Knows no rule of MQ.
+SQL, `database` opens the file, and `load` reads it. Knows no rule of MQ.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ from mqflow.embedded.storage.fence import Fence
 from mqflow.embedded.storage.folder import DamagedFolderError, UnsafeFolderError, prepare_folder
 from mqflow.embedded.storage.group_commit import GroupCommit
 from mqflow.embedded.storage.in_flight import InFlightMarks
-from mqflow.embedded.storage.loading import load_snapshot, read_catalogue, read_epoch
+from mqflow.embedded.storage.load import load_snapshot, read_catalogue, read_epoch
 from mqflow.embedded.storage.owner_lock import take_ownership
 from mqflow.embedded.storage.requests import Call, Close, Done, Item, Quarantine, Release, Subject
 from mqflow.embedded.storage.store import Change, Snapshot
@@ -417,8 +417,8 @@ class SqliteStore:
     def _stop_for_good(self, error: Exception) -> None:
         """Answer this and every later call that the outcome is unknown, and never touch the files again.
 
-        After a failed sync the kernel may have dropped the pages that it could not write, and a second sync would report
-        success (PostgreSQL's finding of 2018). After a restart the unit of work is there or not. Even a close of the connection
+        After a failed sync the kernel may have dropped the unwritten pages, and a second sync would report success
+        (PostgreSQL's finding of 2018). After a restart the unit of work is there or not. Even a close of the connection
         would write, so this thread keeps the connection, and with it the folder, until the process ends.
         """
         with self._gate:

@@ -165,8 +165,8 @@ class Store(Protocol):
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
         """Make the changes, all or nothing, after every earlier call's.
 
-        The writer's thread calls `done` once: with None when the changes are synced to the disk, with `MQIError` 2192 (disk
-        full) if they were certainly not made, and with `MQIError` 2549 if that is unknown. After 2549 the store has stopped
+        The writer's thread calls `done` once, with None when the changes are synced to the disk. `MQIError` 2192 (disk full)
+        says that they were certainly not made, `MQIError` 2549 that the outcome is unknown. After 2549 the store has stopped
         for good, and the queue manager must stop too. Without `done` the store writes the changes soon, and syncs only a
         count of backouts. The call never blocks for the disk.
         """

@@ -15,7 +15,7 @@ import pytest
 from mqflow.embedded.storage import rows
 from mqflow.embedded.storage.ballast import BALLAST_BYTES
 from mqflow.embedded.storage.folder import DamagedFolderError
-from mqflow.embedded.storage.loading import read_catalogue
+from mqflow.embedded.storage.load import read_catalogue
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
     BackoutCounted,

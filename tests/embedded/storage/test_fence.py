@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.storage.fence import Fence
-from mqflow.embedded.storage.loading import read_epoch
+from mqflow.embedded.storage.load import read_epoch
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MessageAdded
 from mqflow.mqi.errors import MQIError
