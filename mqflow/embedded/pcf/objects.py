@@ -77,21 +77,14 @@ def channel_status(request: Request, _administration: Administration) -> Iterabl
     raise PCFError(PCFReason.CHL_STATUS_NOT_FOUND, detail=detail)
 
 
-def _create(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    request.check(codes.identity, None, filters=False)
-    kind, replacing = _kind(codes, request), _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
-    values = _values(codes, request, kind, {*codes.identity, ParameterId.REPLACE})
-    _carry_out(DefineObject(codes.noun, _name(codes, request, codes.name), values, kind, "", replacing), administration)
-    return ()
-
-
-def _copy(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    required = (codes.from_name, codes.to_name, *codes.identity[1:])
+def _define(codes: _Codes, request: Request, administration: Administration, *, copies: bool = False) -> Iterable[Row]:
+    required = (codes.from_name, codes.to_name, *codes.identity[1:]) if copies else codes.identity
     request.check(required, None, filters=False)
     kind, replacing = _kind(codes, request), _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
     values = _values(codes, request, kind, {*required, ParameterId.REPLACE})
-    source, target = _name(codes, request, codes.from_name), _name(codes, request, codes.to_name)
-    _carry_out(DefineObject(codes.noun, target, values, kind, source, replacing), administration)
+    source = _name(codes, request, codes.from_name) if copies else ""
+    name = _name(codes, request, codes.to_name if copies else codes.name)
+    _carry_out(DefineObject(codes.noun, name, values, kind, source, replacing), administration)
     return ()
 
 
@@ -139,10 +132,10 @@ def _inquire_names(codes: _Codes, request: Request, administration: Administrati
 
 
 Run = Callable[[Request, Administration], Iterable[Row]]
-_RUNS: Final = {
+_RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[Row]]]] = {
     "CHANGE_{}": _change,
-    "COPY_{}": _copy,
-    "CREATE_{}": _create,
+    "COPY_{}": partial(_define, copies=True),
+    "CREATE_{}": _define,
     "DELETE_{}": _delete,
     "INQUIRE_{}": _inquire,
     # MQ has no such command for listeners and services.
