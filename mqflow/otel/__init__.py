@@ -1,4 +1,7 @@
-"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics. Only the setting `telemetry` or the application's source loads it."""
+"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics.
+
+mqflow loads it only if the setting `telemetry` is true or the source of the application imports it.
+"""
 
 from mqflow.otel.settings import Inject, TraceSettings, Trust
 from mqflow.otel.telemetry import OpenTelemetry

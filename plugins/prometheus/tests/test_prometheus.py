@@ -1,4 +1,4 @@
-"""What Prometheus reads of an application's events."""
+"""The metrics that Prometheus reads, for the events of an application."""
 
 import tomllib
 from importlib import import_module
@@ -35,7 +35,7 @@ MESSAGE_ID = bytes(24)
 
 
 def told(*events: Event) -> CollectorRegistry:
-    """Return the registry after a hook was told these events."""
+    """Return the registry after a hook received these events."""
     registry = CollectorRegistry()
     hook = PrometheusMetrics(registry)
     for event in events:
