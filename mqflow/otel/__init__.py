@@ -1,7 +1,4 @@
-"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics.
-
-mqflow loads it only if the setting `telemetry` is true or the source of the application imports it.
-"""
+"""OpenTelemetry for mqflow: spans, a span event for each backout decision, and metrics. Loaded only on request."""
 
 from mqflow.otel.settings import Inject, TraceSettings, Trust
 from mqflow.otel.telemetry import OpenTelemetry
