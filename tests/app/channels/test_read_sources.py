@@ -1,4 +1,4 @@
-"""Tables and mqclient.ini are read from files, and what goes wrong there ends nothing that runs."""
+"""mqflow reads tables and mqclient.ini from files, and an error there does not end a running application."""
 
 import json
 import os
@@ -116,7 +116,7 @@ def test_what_mqserver_defines_answers_to_any_name(name: str) -> None:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, Path]:
-    """The four places, each with a file that says which it is."""
+    """The four places, each with a file that names its place."""
     found = {}
     for ccsid, place in enumerate(("named", "current", "data", "home"), start=1):
         (tmp_path / place).mkdir()

@@ -1,4 +1,4 @@
-"""What an application may declare, and what it is told about what it may not."""
+"""The declarations of an application, and the errors about declarations that make no sense."""
 
 import functools
 from collections.abc import Callable
@@ -22,19 +22,19 @@ def declare(handler: Callable[..., Any], **options: Any) -> App:
 
 
 async def two_payloads(first: bytes, second: str) -> None:
-    """Take one too many."""
+    """Take two payloads."""
 
 
-async def no_annotation(order) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - the mistake that is tested
-    """Do not say what is wanted."""
+async def no_annotation(order) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - the tested mistake
+    """Take a parameter without annotation."""
 
 
 async def starred(*orders: bytes) -> None:
-    """Take any number."""
+    """Take any number of arguments."""
 
 
-async def unreadable(order: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821 - the mistake that is tested
-    """Name what is not there."""
+async def unreadable(order: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821 - the tested mistake
+    """Take a parameter with an unknown annotation."""
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_batch_is_not_filtered_message_by_message() -> None:
 
 
 def mistaken(make: Callable[..., object], **values: object) -> Callable[[], object]:
-    """Return what makes it, whatever a type checker says of the values: not everybody asks one."""
+    """Return a function that makes the record with these values, without the help of a type checker."""
     return functools.partial(make, **values)
 
 
@@ -136,7 +136,7 @@ def mistaken(make: Callable[..., object], **values: object) -> Callable[[], obje
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable[[], object], said: str) -> None:
-    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the text is what is tested
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 - the test compares the text
         build()
 
     assert said in str(refused.value)
