@@ -62,8 +62,8 @@ def import_ms(statement: str, processes: int) -> float:
 
 def _phases() -> list[Phase]:
     started = time.time()
-    told = _consume(1).phases
-    return [Phase(name, (at - started) * 1e3, cpu_s * 1e3) for name, (at, cpu_s) in told.items()]
+    ends = _consume(1).phases
+    return [Phase(name, (at - started) * 1e3, cpu_s * 1e3) for name, (at, cpu_s) in ends.items()]
 
 
 def _consume(messages: int) -> _Output:

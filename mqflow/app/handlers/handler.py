@@ -131,7 +131,7 @@ def _bodies_of(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
 def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes have names, but no common type says so
     """Return the function, or the class of a callable object: each has a name."""
     function = _bodies_of(function)[0]
-    return function if hasattr(function, "__qualname__") else type(function)
+    return function if hasattr(function, "__qualname__") else type(function)  # an object with `__call__` need not have a name
 
 
 def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name: str) -> None:

@@ -59,7 +59,7 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
             if not isinstance(given, kind) and (given is not None or name == "backout"):
                 raise ConfigurationError(f"{name}={given!r}: it is a {kind.__name__}, {name}={kind.__name__}(...).")
         for name in ("concurrency", "unit_of_work"):
-            count = getattr(self, name)
+            count = getattr(self, name)  # as above
             if not isinstance(count, int) or count < 1:
                 raise ConfigurationError(f"{name}={count!r}: it is 1 or more.")
         if self.time_limit_s is not None and self.time_limit_s <= 0:

@@ -55,9 +55,9 @@ def test_while_a_table_cannot_be_read_it_is_as_it_last_was_and_the_trouble_is_to
     latest = tables.read()
 
     assert ["A"] == [channel.name for channel in latest.table.channels]
-    assert latest.trouble.startswith(f"Channel table {file}")
+    assert latest.problem.startswith(f"Channel table {file}")
     file.write_text(table("B"))
-    assert (["B"], "") == (names(tables), tables.read().trouble)
+    assert (["B"], "") == (names(tables), tables.read().problem)
 
 
 def test_a_first_table_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ async def backed_out_once(app: App) -> None:
 
 
 def told(records: list[DispositionRecord]) -> list[tuple[RecordOutcome, int | None, bool]]:
-    """Return the outcome of each record, and whether the caller got the message."""
+    """Return outcome and backout count of each record, and whether the caller got the message."""
     return [(each.outcome, each.backout_count, each.done_ts is not None) for each in records]
 
 
