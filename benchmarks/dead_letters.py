@@ -144,8 +144,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--where", choices=["memory", "disk"], default="disk")
     parser.add_argument("--messages", type=int, default=2_000)
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--steady", type=int, metavar="N", help="handle so many in ten parts")
-    parser.add_argument("--ignored", action="store_true", help="with --steady: leave them all")
+    parser.add_argument("--steady", type=int, metavar="N", help="handle N dead letters in ten parts")
+    parser.add_argument("--ignored", action="store_true", help="with --steady: leave all of them on the queue")
     given = parser.parse_args(arguments)
     if given.steady:
         steady(given.where, given.steady, ignored=given.ignored)

@@ -173,9 +173,9 @@ def main(arguments: list[str]) -> int:
     """Measure, print, and write the page if the arguments want it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.delays", description=__doc__)
     parser.add_argument("--rate", type=int, default=1_000, help="messages due each second (1000)")
-    parser.add_argument("--seconds", type=int, default=10, help="for how long (10)")
+    parser.add_argument("--seconds", type=int, default=10, help="seconds of the measurement (10)")
     parser.add_argument("--waiting", type=int, default=1_000_000, help="messages that wait (1000000)")
-    parser.add_argument("--processors", type=int, nargs="*", default=[1, 4], help="on how many connections (1 4)")
+    parser.add_argument("--processors", type=int, nargs="*", default=[1, 4], help="numbers of connections (1 4)")
     parser.add_argument("--patience", type=float, default=10.0, help="seconds to wait for an idle machine, each time (10)")
     parser.add_argument("--page", type=Path, nargs="?", const=PAGE, help="write into this page (docs/performance.md)")
     given = parser.parse_args(arguments)

@@ -145,7 +145,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--call-us", type=float, default=50)
-    parser.add_argument("--folder", help="where the journal is: /dev/shm leaves the disk out")
+    parser.add_argument("--folder", help="the folder of the journal; with /dev/shm the disk has no effect")
     given = parser.parse_args(arguments)
     few = max(given.messages // 4, 1)
     rounds = given.rounds

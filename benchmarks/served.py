@@ -368,11 +368,11 @@ def _number(value: float, unit: str) -> str:
 def main(arguments: list[str]) -> int:
     """Measure and print; with --write, write the table into the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.served", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="how often each is measured (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="the number of measurements of each figure (5)")
     parser.add_argument("--share", type=float, default=1.0, help="part of a full measurement (1.0)")
     parser.add_argument("--patience", type=float, default=30.0, help="seconds to wait for an idle machine (30)")
     parser.add_argument("--write", action="store_true", help="into docs/performance.md")
-    parser.add_argument("--idle-only", action="store_true", help="only what idle listeners cost")
+    parser.add_argument("--idle-only", action="store_true", help="measure only the idle listeners")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.serve:
@@ -388,8 +388,8 @@ def main(arguments: list[str]) -> int:
         page = _PAGE.read_text()
         before, begin, rest = page.partition(BEGIN)
         _, end, after = rest.partition(END)
-        assert begin, "the page has no place for it"
-        assert end, "the place for it has no end"
+        assert begin, "the page has no place for the figures"
+        assert end, "the place for the figures has no end"
         _PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
     sys.stdout.write(text + "\n")
     return 0

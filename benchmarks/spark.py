@@ -197,7 +197,7 @@ def _least_us(samples: tuple[Sample, ...]) -> float:
 def main(arguments: list[str]) -> int:
     """Measure, and print the table or write it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
-    parser.add_argument("--only", default="", metavar="WORD", help="only ratios whose name has it")
+    parser.add_argument("--only", default="", metavar="WORD", help="only ratios with this word in their name")
     parser.add_argument("--rounds", type=int, default=4, help="turns that count (4)")
     parser.add_argument("--share", type=float, default=1.0, help="part of the rows (1.0)")
     parser.add_argument("--patience", type=float, default=30.0, help="seconds to wait for an idle machine, each time (30)")

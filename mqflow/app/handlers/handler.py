@@ -144,7 +144,9 @@ def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name
         )
     if _PAYLOAD in wanted.positions.values():
         other = next(key for key, position in wanted.positions.items() if position == _PAYLOAD)
-        raise ConfigurationError(f"{name}: both {other!r} and {parameter.name!r} would be the payload; a handler takes one.")
+        raise ConfigurationError(
+            f"{name}: both {other!r} and {parameter.name!r} would be the payload; a handler takes one payload."
+        )
     wanted.positions[parameter.name] = _PAYLOAD
     wanted.payload_type = hint
 

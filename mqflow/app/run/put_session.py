@@ -71,7 +71,7 @@ async def put_and_commit(session: Session, message: Outgoing, send: Send, broadc
     If nobody can know whether the commit took effect, an `InDoubt` event names the message.
     """
     put = await send(message)
-    reason: int | None = Reason.CALL_INTERRUPTED  # asyncio's own cancellation goes through the shield of a settlement
+    reason: int | None = Reason.CALL_INTERRUPTED  # asyncio's own cancellation ignores the shield of a settlement
     try:
         await session.settle(Settlement.COMMIT)
         reason = None

@@ -1,4 +1,4 @@
-"""A handler with an inbox does its work once, however often its message comes: in one transaction with the work."""
+"""A handler with an inbox does its work once for any number of deliveries: inbox and work share a transaction."""
 
 import os
 import threading

@@ -157,7 +157,7 @@ def test_no_more_is_read_than_shows_that_it_is_too_much() -> None:
 )
 def test_a_server_that_sends_a_byte_now_and_then_does_not_get_around_the_limit(start: bytes) -> None:
     # The clock reaches the limit of 5 s long before the limits of lines and bodies.
-    with server(partial(drip, start=start)) as serving, pytest.raises(ChannelTableError, match="not there within 5 s"):
+    with server(partial(drip, start=start)) as serving, pytest.raises(ChannelTableError, match="did not arrive within 5 s"):
         fetched(serving.port, clock=Hurried())
 
 
@@ -180,7 +180,7 @@ def test_a_server_that_says_nothing_is_not_waited_for() -> None:
     with server(wait) as serving:
         where = locate_table(f"http://127.0.0.1:{serving.port}/", http_allowed=True)
         try:
-            with pytest.raises(ChannelTableError, match=r"not there within 0\.05 s"):
+            with pytest.raises(ChannelTableError, match=r"did not arrive within 0\.05 s"):
                 fetch(where, clock=SYSTEM_CLOCK, limit_s=0.05)
         finally:
             over.set()

@@ -57,12 +57,12 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"concurrency": 0}, "concurrency=0: it is 1 or more"),
-        ({"unit_of_work": -1}, "unit_of_work=-1: it is 1 or more"),
-        ({"time_limit_s": 0}, "time_limit_s=0: it is more than 0 seconds"),
-        ({"backout": 3}, "backout=3: it is a Backout, backout=Backout(...)"),
-        ({"batch": 10}, "batch=10: it is a Batch, batch=Batch(...)"),
-        ({"concurrency": "4"}, "concurrency='4': it is 1 or more"),
+        ({"concurrency": 0}, "concurrency=0: it must be 1 or more"),
+        ({"unit_of_work": -1}, "unit_of_work=-1: it must be 1 or more"),
+        ({"time_limit_s": 0}, "time_limit_s=0: it must be more than 0 seconds"),
+        ({"backout": 3}, "backout=3: it must be a Backout, backout=Backout(...)"),
+        ({"batch": 10}, "batch=10: it must be a Batch, batch=Batch(...)"),
+        ({"concurrency": "4"}, "concurrency='4': it must be 1 or more"),
         ({"strict_order": True, "concurrency": 2}, "strict_order allows one message in flight"),
     ],
 )
@@ -145,11 +145,11 @@ def test_a_value_that_makes_no_sense_is_refused_where_it_is_made(build: Callable
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("kafka://somewhere", "leads nowhere. A URL is embedded:FOLDER"),
+        ("kafka://somewhere", "is not the URL of a queue manager. A URL is embedded:FOLDER"),
         ("ibmmq://host:1414/QM1", "a host needs a channel"),
         ("embedded:./data?qmgr=no%20name", "cannot be the name of a queue manager"),
         ("embedded:./data?queue=QM1", "queue is not known in a URL; only qmgr=NAME is"),
-        ("", "leads nowhere"),
+        ("", "is not the URL of a queue manager"),
         ("embedded:?qmgr=QM1", "embedded::memory:?qmgr=NAME (in memory)"),
     ],
 )
