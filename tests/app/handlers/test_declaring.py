@@ -98,7 +98,7 @@ def test_a_batch_handler_is_alone_on_its_queue() -> None:
 
     app = declare(batch)
 
-    with pytest.raises(ConfigurationError, match="the only one on its queue"):
+    with pytest.raises(ConfigurationError, match="must be the only handler of its queue"):
         app.listener("IN")(plain)
 
 
