@@ -16,15 +16,15 @@ from mqflow.embedded.administration.queues import Definitions
 from mqflow.embedded.calls.object_records import records
 from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.calls.settle import stop
-from mqflow.embedded.calls.wait import told, watch, withdraw
+from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
 from mqflow.embedded.catalogue.kinds import is_client, key_of
 from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
 from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
 from mqflow.embedded.state.identifiers import queue_manager_identifier
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.state.steady_clock import CLOCK
@@ -146,7 +146,7 @@ class EmbeddedQueueManager:
             except Refusal as refusal:
                 raise refusal.on("MQCONNX", "", state.name) from None
             connection = self._connection(application_name, user)
-            state.connections.add(connection)
+            state.connections.add(connection.state)
             return connection
 
     def when_staged(self, wake: Callable[[], None]) -> None:
@@ -155,7 +155,7 @@ class EmbeddedQueueManager:
         with state.lock:
             staged = state.queues.get(STAGING_QUEUE)
             if isinstance(staged, LocalQueue) and staged.depth:
-                told(wake)
+                notify(wake)
             else:
                 state.when_staged.append(wake)
 
@@ -178,7 +178,7 @@ class EmbeddedQueueManager:
         state = self._state
         with state.lock:
             state.quiescing = True
-            state.wake_everybody()
+            wake_everybody(state)
 
     def stop(self, *, immediate: bool = True, reason: Reason = Reason.Q_MGR_STOPPING) -> None:
         """Stop at once: every connection is lost, its unit of work backed out; verbs raise 2162, or `reason`, from now on.

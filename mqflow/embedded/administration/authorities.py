@@ -5,30 +5,27 @@ Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY ENTAUTH; Set Authority Record 
 object must exist").
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
 from mqflow.embedded.administration.command import carry_out
+from mqflow.embedded.calls.authority_records import change_authorities, stored_name
 from mqflow.embedded.calls.object_records import records
-from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import ADMINISTRATORS
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.stored_objects import defined, deleted
 from mqflow.embedded.state.users import USER_CHARS
-from mqflow.embedded.storage.store import Change
 from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import ADMINISTRATION, CLASS_PROFILE, MQI, QUEUE_MANAGER_PROFILE, Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord, granted, is_generic, is_profile
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("AuthorityDefinitions", "end_authorities", "give_to_creator", "stored_name")
+__all__ = ("AuthorityDefinitions",)
 
 _GROUP_CHARS: Final = 64
-_ALL_ON_QUEUES: Final = MQI[Kind.QUEUE] | ADMINISTRATION[Kind.QUEUE]
 _THE_ADMINISTRATORS: Final = AuthorityRecord(
     kind=Kind.QMGR,
     profile=QUEUE_MANAGER_PROFILE,
@@ -36,11 +33,6 @@ _THE_ADMINISTRATORS: Final = AuthorityRecord(
     group=True,
     authorities=MQI[Kind.QMGR] | ADMINISTRATION[Kind.QMGR],
 )
-
-
-def stored_name(record: AuthorityRecord) -> str:
-    """Return the name under which a record is stored: one for each profile and entity."""
-    return f"{record.kind} {record.profile} {'GROUP' if record.group else 'PRINCIPAL'} {record.entity}"
 
 
 class AuthorityDefinitions:
@@ -82,7 +74,7 @@ class AuthorityDefinitions:
         with self._state.lock:
             self._state.authorities.refresh()
 
-    def _set(self, wanted: AuthorityRecord, add: frozenset[Authority], remove: frozenset[Authority]) -> Callable[[], None]:
+    def _set(self, wanted: AuthorityRecord, add: frozenset[Authority], remove: frozenset[Authority]) -> Pending[None]:
         state = self._state
         wanted = _checked(state, wanted, add)
         kept = records(state, AuthorityRecord)
@@ -91,52 +83,13 @@ class AuthorityDefinitions:
         if not kept:
             changed[stored_name(_THE_ADMINISTRATORS)] = _THE_ADMINISTRATORS
         changed[stored_name(wanted)] = replace(before, authorities=(before.authorities | add) - remove)
-        return _store(state, changed)
+        return change_authorities(state, changed)
 
-    def _delete(self, unwanted: AuthorityRecord) -> Callable[[], None]:
+    def _delete(self, unwanted: AuthorityRecord) -> Pending[None]:
         unwanted = _named(self._state, unwanted)
         if stored_name(unwanted) not in records(self._state, AuthorityRecord):
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"There is no authority record {stored_name(unwanted)}")
-        return _store(self._state, {stored_name(unwanted): None})
-
-
-def end_authorities(state: QueueManagerState, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
-    """Take, in memory, the records of exactly this object away; return the changes to store, and how to undo it."""
-    kept = records(state, AuthorityRecord).values()
-    ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
-    return [deleted(each, AuthorityRecord) for each in ended], _change(state, ended)
-
-
-def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Change]:
-    """Give, in memory, everything on a permanent dynamic queue to the user that made it; return the changes to store."""
-    if state.authorities.administers(user):
-        return []
-    record = AuthorityRecord(kind=Kind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)
-    _change(state, {stored_name(record): record})
-    return [defined(stored_name(record), record)]
-
-
-def _store(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
-    undo = _change(state, changed)
-    changes = [deleted(name, AuthorityRecord) if each is None else defined(name, each) for name, each in changed.items()]
-    return make_durable(state, changes, undo)
-
-
-def _change(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
-    """Change records in memory, None deleting one; return what puts them back."""
-    kept = records(state, AuthorityRecord)
-    before = {name: kept.get(name) for name in changed}
-
-    def lay(wanted: Mapping[str, AuthorityRecord | None]) -> None:
-        for name, record in wanted.items():
-            if record is not None:
-                kept[name] = record
-            else:
-                kept.pop(name, None)
-        state.authorities.forget()
-
-    lay(changed)
-    return partial(lay, before)
+        return change_authorities(self._state, {stored_name(unwanted): None})
 
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:

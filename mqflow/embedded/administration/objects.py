@@ -4,28 +4,26 @@ Offers `ObjectAdministration`. A change holds in memory at once and is durable w
 taken back. Definitions only: nothing here starts, listens or connects.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import ValidationError, convert
 from msgspec.structs import asdict, replace
 
-from mqflow.embedded.administration.authorities import end_authorities
 from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.object_administration import ConnectionHandle, ConnectionStatus
+from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, records
-from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_kind, is_client, key_of
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
+from mqflow.embedded.state.objects import ConnectionState
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
 from mqflow.mqi.authorities import Kind
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.reason_codes import Reason
-
-if TYPE_CHECKING:  # a connection stands above definitions; here it is only looked at
-    from mqflow.embedded.connection import EmbeddedConnection
 
 __all__ = ("ObjectDefinitions",)
 
@@ -53,7 +51,7 @@ class ObjectDefinitions:
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
         """Delete an object and the authority records of exactly its name; 2085 where there is none."""
 
-        def begin() -> Callable[[], None]:
+        def begin() -> Pending[None]:
             found = self._known(noun, name, client=client)
             return self._delete(key_of(name, client=client), found, Kind.CLNTCONN if client else Kind(noun))
 
@@ -73,7 +71,7 @@ class ObjectDefinitions:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         return found
 
-    def _define(self, attributes: DefinedObject, *, replacing: bool) -> Callable[[], None]:
+    def _define(self, attributes: DefinedObject, *, replacing: bool) -> Pending[None]:
         kind = defined_kind(attributes)
         if not is_object_name(attributes.name) or len(attributes.name) > kind.name_chars_max:
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{attributes.name!r} is no name of up to {kind.name_chars_max} characters")
@@ -86,7 +84,7 @@ class ObjectDefinitions:
                 raise Refusal(Reason.OBJECT_TYPE_ERROR, "It is there already, with another type")
         return self._keep(key, _changed(attributes, asdict(attributes)))
 
-    def _alter(self, known: DefinedObject, changes: Mapping[str, object]) -> Callable[[], None]:
+    def _alter(self, known: DefinedObject, changes: Mapping[str, object]) -> Pending[None]:
         if "name" in changes or changes.get("kind", getattr(known, "kind", 0)) != getattr(known, "kind", 0):
             raise Refusal(Reason.OBJECT_TYPE_ERROR, "Name and type of an object cannot be altered")
         has = {spec.field for spec in defined_kind(known).applicable(getattr(known, "kind", 0))}
@@ -95,7 +93,7 @@ class ObjectDefinitions:
             raise Refusal(Reason.SELECTOR_ERROR, f"{', '.join(strangers)}: not an attribute of its type")
         return self._keep(key_of(known.name, client=is_client(known)), _changed(known, changes))
 
-    def _delete(self, key: str, found: DefinedObject, kind: Kind) -> Callable[[], None]:
+    def _delete(self, key: str, found: DefinedObject, kind: Kind) -> Pending[None]:
         state, kept = self._state, records(self._state, type(found))
         ended, restore = end_authorities(state, kind, found.name)
         del kept[key]
@@ -104,14 +102,14 @@ class ObjectDefinitions:
             kept[key] = found
             restore()
 
-        return make_durable(state, (deleted(key, type(found)), *ended), undo)
+        return Pending(None, changes=(deleted(key, type(found)), *ended), undo=(undo,))
 
-    def _keep(self, key: str, attributes: DefinedObject) -> Callable[[], None]:
+    def _keep(self, key: str, attributes: DefinedObject) -> Pending[None]:
         date, time = self._state.now_as_text()
         return define_object(self._state, key, replace(attributes, alteration_date=date, alteration_time=time))
 
 
-def _status(connection: "EmbeddedConnection", *, system: bool) -> ConnectionStatus:
+def _status(connection: ConnectionState, *, system: bool) -> ConnectionStatus:
     handles = [
         ConnectionHandle(name=handle.name, object_type=int(handle.object_type), options=int(handle.options))
         for handle in connection.handles

@@ -4,12 +4,10 @@ Offers `administration.Administration`. A change holds in memory at once and is 
 refuses is taken back.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import TypeVar
 
-from msgspec import Struct, ValidationError, convert
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from mqflow.embedded.administration.authorities import AuthorityDefinitions
 from mqflow.embedded.administration.command import carry_out
@@ -17,72 +15,29 @@ from mqflow.embedded.administration.interface import HandleStatus, QueueStatus
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
 from mqflow.embedded.calls.open import (
-    TEMPORARY_DYNAMIC,
     bring_back,
     delete_queue,
     input_handles,
     output_handles,
     stored_serials,
 )
-from mqflow.embedded.calls.settle import make_durable
-from mqflow.embedded.calls.wait import wake_all
-from mqflow.embedded.rules.attribute_values import accepted, accepts
+from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, with_changes
+from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.state.handle import INPUT, Definition, EmbeddedHandle
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
 from mqflow.mqi.attributes.queue import (
-    QUEUE_ATTRIBUTES,
-    QUEUE_MANAGER_ATTRIBUTES,
-    AttributeSpec,
     QueueAttributes,
     QueueManagerAttributes,
 )
 from mqflow.mqi.names import is_object_name
-from mqflow.mqi.options import OpenOption, QueueType
+from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Definitions", "attributes_now", "change_queue")
-
-_Record = TypeVar("_Record", bound=Struct)
-
-
-def attributes_now(queue: LocalQueue | Definition) -> QueueAttributes:
-    """Return the definition with how the queue stands: depth and open counts."""
-    if isinstance(queue, Definition):
-        return queue.attributes
-    return replace(
-        queue.attributes,
-        depth=queue.depth,
-        open_input_count=len(input_handles(queue)),
-        open_output_count=len(output_handles(queue)),
-    )
-
-
-def change_queue(state: QueueManagerState, queue: LocalQueue | Definition, changes: Mapping[str, object]) -> Callable[[], None]:
-    """Change the fields in memory and wake who waits there; the function returned waits until the change is durable."""
-    before = queue.attributes
-    queue.attributes = state.dated(_changed(before, changes))
-
-    def undo() -> None:
-        queue.attributes = before
-
-    _wake(queue)
-    if isinstance(queue, LocalQueue) and before.definition_type == TEMPORARY_DYNAMIC:
-        return _nothing  # the store knows nothing of it, and a restart must not bring it back
-    return make_durable(state, (QueueDefined(queue.attributes),), undo)
-
-
-def _wake(queue: LocalQueue | Definition) -> None:
-    """Whoever waits on the queue, or on any through this alias, may now be refused."""
-    if isinstance(queue, LocalQueue):
-        wake_all(queue)
-    else:
-        for handle in queue.handles:
-            if handle.queue is not None:
-                wake_all(handle.queue)
+__all__ = ("Definitions",)
 
 
 class Definitions:
@@ -151,7 +106,7 @@ class Definitions:
         """Objects that are no queues, and connections."""
         return ObjectDefinitions(self._state)
 
-    def _known(self, name: str) -> LocalQueue | Definition:
+    def _known(self, name: str) -> LocalQueue | QueueDefinition:
         found = self._state.queues.get(name)
         if found is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
@@ -163,7 +118,7 @@ class Definitions:
             raise Refusal(Reason.Q_TYPE_ERROR, f"It is {found.attributes.kind.name.lower()}, not a local queue")
         return found
 
-    def _define(self, attributes: QueueAttributes, *, replacing: bool) -> Callable[[], None]:
+    def _define(self, attributes: QueueAttributes, *, replacing: bool) -> Pending[None]:
         state, name = self._state, attributes.name
         if not is_object_name(name):
             raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
@@ -171,24 +126,24 @@ class Definitions:
         known = state.queues.get(name)
         if known is None:
             made = state.define(state.dated(defined))
-            return make_durable(state, (QueueDefined(made.attributes),), lambda: _drop(state, name))
+            return Pending(None, changes=(QueueDefined(made.attributes),), undo=(partial(state.queues.__delitem__, name),))
         if not replacing or known.attributes.kind != defined.kind:
             raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"It is defined as {known.attributes.kind.name.lower()}")
         changes = {field: value for field, value in asdict(defined).items() if field not in _KEPT}
         return self._alter(known, changes, force=False)
 
-    def _alter(self, queue: LocalQueue | Definition, changes: Mapping[str, object], *, force: bool) -> Callable[[], None]:
+    def _alter(self, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object], *, force: bool) -> Pending[None]:
         if "name" in changes or "kind" in changes:
             raise Refusal(Reason.SELECTOR_ERROR, "Name and kind of a queue cannot be altered")
         matters = _matters(queue, changes)
         if matters:
             if not force:
                 raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {matters} would change under those who opened it")
-            _changed(queue.attributes, changes)  # what cannot be carried out must not end what others have open
+            with_changes(queue.attributes, changes)  # what cannot be carried out must not end what others have open
             queue.changes += 1
         return change_queue(self._state, queue, changes)
 
-    def _delete(self, queue: LocalQueue | Definition, *, purge: bool, keep_authorities: bool) -> Callable[[], None]:
+    def _delete(self, queue: LocalQueue | QueueDefinition, *, purge: bool, keep_authorities: bool) -> Pending[None]:
         if queue.handles:
             raise Refusal(Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open")
         if isinstance(queue, LocalQueue):
@@ -198,7 +153,7 @@ class Definitions:
                 raise Refusal(Reason.Q_NOT_EMPTY, f"{queue.depth} messages are on it")
         return delete_queue(self._state, queue, keep_authorities=keep_authorities)
 
-    def _clear(self, queue: LocalQueue) -> Callable[[], None]:
+    def _clear(self, queue: LocalQueue) -> Pending[None]:
         if queue.handles or queue.uncommitted:
             raise Refusal(
                 Reason.OBJECT_IN_USE, f"{len(queue.handles)} handles are open, {queue.uncommitted} messages uncommitted"
@@ -207,58 +162,31 @@ class Definitions:
         for message in messages:
             state.bodies.gone(message)
         change = QueueCleared(queue.name, stored_serials(queue, messages))
-        return make_durable(state, (change,), lambda: bring_back(state, queue, messages))
+        return Pending(None, changes=(change,), undo=(partial(bring_back, state, queue, messages),))
 
-    def _alter_queue_manager(self, changes: Mapping[str, object]) -> Callable[[], None]:
+    def _alter_queue_manager(self, changes: Mapping[str, object]) -> Pending[None]:
         state, before = self._state, self._state.attributes
         date, time = state.now_as_text()
-        state.attributes = _changed(before, {**changes, "alteration_date": date, "alteration_time": time})
+        state.attributes = with_changes(before, {**changes, "alteration_date": date, "alteration_time": time})
 
         def undo() -> None:
             state.attributes = before
 
-        return make_durable(state, (QueueManagerDefined(state.attributes),), undo)
+        return Pending(None, changes=(QueueManagerDefined(state.attributes),), undo=(undo,))
 
 
 _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
-def _changed(record: _Record, changes: Mapping[str, object]) -> _Record:
-    unknown = set(changes) - set(record.__struct_fields__)
-    if unknown:
-        raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
-    try:
-        changed = convert({**asdict(record), **changes}, type(record), strict=False)
-    except ValidationError as error:
-        raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
-    specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
-    for spec in specs:
-        if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
-            raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
-    return changed
-
-
-def _specs_of(kind: QueueType) -> tuple[AttributeSpec, ...]:
-    return tuple(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds)
-
-
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
     """The definition alone, every value checked: how the queue stands is not part of it."""
-    return _changed(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
+    return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 
-def _nothing() -> None:
-    """Nothing to wait for."""
-
-
-def _drop(state: QueueManagerState, name: str) -> None:
-    del state.queues[name]
-
-
-def _matters(queue: LocalQueue | Definition, changes: Mapping[str, object]) -> str:
+def _matters(queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> str:
     """The field that those who have the queue open rely on, if the changes touch one."""
     now = queue.attributes
-    if isinstance(queue, Definition):
+    if isinstance(queue, QueueDefinition):
         touched = [
             field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
         ]
@@ -298,7 +226,7 @@ def _date_and_time(state: QueueManagerState, wall_s: float | None) -> tuple[str,
     return ("", "") if wall_s is None else state.as_text(wall_s)
 
 
-def _handle_status(handle: EmbeddedHandle) -> HandleStatus:
+def _handle_status(handle: ObjectHandle) -> HandleStatus:
     bits = handle.bits
     exclusive = bits & OpenOption.INPUT_EXCLUSIVE
     return HandleStatus(

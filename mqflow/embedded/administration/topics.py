@@ -5,31 +5,29 @@ taken back.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from msgspec import ValidationError, convert
+from msgspec import ValidationError, convert, structs
 from msgspec.structs import asdict, replace
 
-from mqflow.embedded.administration.authorities import end_authorities
 from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.retained import clear_retained
 from mqflow.embedded.calls.selection import check_selection
-from mqflow.embedded.calls.settle import commit_alone, make_durable, undone_where_refused
 from mqflow.embedded.calls.subscribe import enter, expires_at, new_subscription, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.handle import Definition
+from mqflow.embedded.state.objects import QueueDefinition, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import deleted
-from mqflow.embedded.state.subscription_index import Subscription
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import ADMINISTRATIVE, with_values
 from mqflow.mqi.attributes.topic import BASE_TOPIC, TOPIC_ATTRIBUTES, TopicAttributes
 from mqflow.mqi.authorities import Kind
-from mqflow.mqi.errors import MQIError
 from mqflow.mqi.names import is_object_name
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.reason_codes import Reason
@@ -38,7 +36,6 @@ from mqflow.mqi.topic_strings import is_topic_string
 
 __all__ = ("TopicDefinitions",)
 
-Wait = Callable[[], None]
 # VARUSER(ANY) and WSCHEMA(TOPIC) are the defaults of DEFINE SUB (q085760).
 _ADMINISTRATIVE: Final = int(
     SubscribeOption.DURABLE | SubscribeOption.SET_CORREL_ID | SubscribeOption.WILDCARD_TOPIC | SubscribeOption.ANY_USERID
@@ -122,14 +119,14 @@ class TopicDefinitions:
         """Delete a subscription with its managed queue; 2428 where there is none, 2429 while an application holds it."""
         self._done("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
 
-    def _done(self, command: str, name: str, begin: Callable[[], Wait]) -> None:
+    def _done(self, command: str, name: str, begin: Callable[[], Pending[None]]) -> None:
         try:
             carry_out(self._state, command, name, begin)
         finally:
             with self._state.lock:  # also after what was taken back
                 self._state.topics.changed()
 
-    def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Wait:
+    def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Pending[None]:
         state, name = self._state, attributes.name
         known = records(state, TopicAttributes).get(name)
         if known is not None and not replacing:
@@ -145,13 +142,13 @@ class TopicDefinitions:
             raise Refusal(Reason.TOPIC_STRING_ERROR, f"Topic object {other.name} has the topic string {other.topic_string}")
         return self._keep(_checked(attributes, asdict(attributes)))
 
-    def _alter_topic(self, name: str, changes: Mapping[str, Any]) -> Wait:
+    def _alter_topic(self, name: str, changes: Mapping[str, Any]) -> Pending[None]:
         known = self._topic(name)
         if changes.get("topic_string", known.topic_string) != known.topic_string:
             raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"It is the topic {known.topic_string}: delete it and define it again")
         return self._keep(_checked(known, changes))
 
-    def _delete_topic(self, name: str) -> Wait:
+    def _delete_topic(self, name: str) -> Pending[None]:
         self._topic(name)
         if name == BASE_TOPIC:
             raise Refusal(Reason.OBJECT_IN_USE, "It is the base of the topic tree")
@@ -163,7 +160,7 @@ class TopicDefinitions:
             kept[name] = found
             restore()
 
-        return make_durable(state, (deleted(name, TopicAttributes), *ended), undo)
+        return Pending(None, changes=(deleted(name, TopicAttributes), *ended), undo=(undo,))
 
     def _topic(self, name: str) -> TopicAttributes:
         known = records(self._state, TopicAttributes).get(name)
@@ -171,11 +168,11 @@ class TopicDefinitions:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         return known
 
-    def _keep(self, attributes: TopicAttributes) -> Wait:
+    def _keep(self, attributes: TopicAttributes) -> Pending[None]:
         date, time = self._state.now_as_text()
         return define_object(self._state, attributes.name, replace(attributes, alteration_date=date, alteration_time=time))
 
-    def _clear(self, topic_string: str) -> Wait:
+    def _clear(self, topic_string: str) -> Pending[None]:
         kept = records(self._state, RetainedPublication)
         before = kept.get(topic_string)
         if before is None:
@@ -184,7 +181,7 @@ class TopicDefinitions:
         def undo() -> None:
             kept[topic_string] = before
 
-        return make_durable(self._state, clear_retained(self._state, topic_string), undo)
+        return Pending(None, changes=clear_retained(self._state, topic_string), undo=(undo,))
 
     def _subscription(self, name: str) -> Subscription:
         found = self._state.subscriptions.get(name)
@@ -192,7 +189,7 @@ class TopicDefinitions:
             raise Refusal(Reason.NO_SUBSCRIPTION)
         return found
 
-    def _define_subscription(self, name: str, values: Mapping[str, Any]) -> Wait:
+    def _define_subscription(self, name: str, values: Mapping[str, Any]) -> Pending[None]:
         state = self._state
         if not name:
             raise Refusal(Reason.SUB_NAME_ERROR)
@@ -215,7 +212,7 @@ class TopicDefinitions:
             wanted = replace(wanted, destination=managed_queue(state, model, durable=True, user=wanted.user))
         elif not wanted.destination:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "DEST is needed, unless DESTCLAS(MANAGED)")
-        elif isinstance(found := state.queues.get(wanted.destination), Definition) and not found.attributes.target:
+        elif isinstance(found := state.queues.get(wanted.destination), QueueDefinition) and not found.attributes.target:
             raise Refusal(Reason.Q_TYPE_ERROR, f"DEST {wanted.destination} is a model")
         try:
             subscription, retained = new_subscription(state, wanted)
@@ -223,9 +220,10 @@ class TopicDefinitions:
             if wanted.managed:
                 drop_managed(state, wanted.destination)
             raise
-        return _with_retained(state, subscription, enter(state, subscription), retained)
+        pending = enter(state, subscription)
+        return structs.replace(pending, own_unit=retained, revoke=partial(remove_subscription, state, subscription))
 
-    def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Wait:
+    def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Pending[None]:
         state, before = self._state, subscription.attributes
         values = _without_its_topic(state, before, values)
         altered = _with(before, values)
@@ -237,17 +235,17 @@ class TopicDefinitions:
             altered = replace(altered, expires_at=expires_at(state, altered.expiry_tenths))
         subscription.attributes = replace(altered, alteration_date=date, alteration_time=time)
         if not before.durable:
-            return lambda: None
+            return Pending(None)
 
         def undo() -> None:
             subscription.attributes = before
 
-        return undone_where_refused(state, define_object(state, before.name, subscription.attributes), undo)
+        return define_object(state, before.name, subscription.attributes).undone_by(undo)
 
-    def _delete_subscription(self, subscription: Subscription) -> Wait:
+    def _delete_subscription(self, subscription: Subscription) -> Pending[None]:
         if subscription.holder is not None:
             raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{subscription.holder.connection.application_name} holds it")
-        return remove_subscription(self._state, subscription) or (lambda: None)
+        return remove_subscription(self._state, subscription)
 
 
 def _without_its_topic(state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -256,23 +254,6 @@ def _without_its_topic(state: QueueManagerState, known: SubscriptionAttributes, 
     if not any(said) or topic_string_of(state, *said) != known.topic_string:
         return values
     return {field: value for field, value in values.items() if field not in {"topic_object", "topic_string"}}
-
-
-def _with_retained(state: QueueManagerState, subscription: Subscription, wait: Wait, retained: UnitOfWork) -> Wait:
-    """Return what waits for the subscription and delivers what is retained for it; with no room for that there is none."""
-
-    def wait_for_both() -> None:
-        wait()
-        try:
-            commit_alone(state, retained)
-        except MQIError as error:
-            with state.lock:
-                undone = remove_subscription(state, subscription)
-            if undone is not None:
-                undone()
-            raise Refusal(error.reason, error.detail) from error
-
-    return wait_for_both
 
 
 def _with(attributes: SubscriptionAttributes, values: Mapping[str, Any]) -> SubscriptionAttributes:

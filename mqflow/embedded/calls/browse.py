@@ -7,8 +7,8 @@ from typing import Final, assert_never
 
 from mqflow.embedded.calls.wait import announce
 from mqflow.embedded.rules.get_plan import Mark
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle
 from mqflow.mqi.options import OpenOption
 
 __all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", "unlock")
@@ -16,18 +16,18 @@ __all__ = ("apply_mark", "forget", "hidden_by_mark", "lock", "locked_by_other", 
 _MARKS_KEPT: Final = 1_000
 
 
-def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle) -> bool:
+def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
     """Whether another handle browsed it with a lock: it is not there for anybody else."""
     return queue.locks.get(message.key, handle) is not handle
 
 
-def lock(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle) -> None:
+def lock(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> None:
     """Hide the message from every other handle; a handle has one lock at a time."""
     queue.locks[message.key] = handle
     handle.locked = message.key
 
 
-def unlock(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
+def unlock(queue: LocalQueue, handle: ObjectHandle) -> bool:
     """Give up the handle's lock; False where it has none. The message is there for others again."""
     key, handle.locked = handle.locked, None
     if key is None or queue.locks.pop(key, None) is None:
@@ -38,14 +38,14 @@ def unlock(queue: LocalQueue, handle: EmbeddedHandle) -> bool:
     return True
 
 
-def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle, now_s: float) -> bool:
+def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, now_s: float) -> bool:
     """Whether a mark hides the message from a browse with MQGMO_UNMARKED_BROWSE_MSG."""
     if message.key in handle.marks:
         return True
     return bool(handle.bits & OpenOption.CO_OP) and _co_op_marked(queue, message.key, now_s)
 
 
-def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle, mark: Mark, lapses_at: float | None) -> None:
+def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, mark: Mark, lapses_at: float | None) -> None:
     """Do to the mark on the message what the browse asked for."""
     match mark:
         case Mark.HANDLE:
@@ -63,7 +63,7 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: EmbeddedHandle
             assert_never(mark)
 
 
-def forget(handle: EmbeddedHandle, queue: LocalQueue) -> None:
+def forget(handle: ObjectHandle, queue: LocalQueue) -> None:
     """End the lock, and the marks for others, of a handle that closes; who waits for what is unmarked is told."""
     unlock(queue, handle)
     unmarked = [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]

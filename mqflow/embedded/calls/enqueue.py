@@ -7,12 +7,12 @@ from typing import Final
 
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.settle import release
-from mqflow.embedded.calls.wait import told
+from mqflow.embedded.calls.wait import notify
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import QueuedMessage, order_key
+from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import STAGING_QUEUE, order_priority
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason
@@ -61,7 +61,7 @@ def place(
         priority = order_priority(descriptor, body, state.clock, state.steady_clock)
         wakes, state.when_staged = state.when_staged, []
         for wake in wakes:
-            told(wake)
+            notify(wake)
     tenths = descriptor.expiry_tenths
     message = QueuedMessage(
         order_key(priority, serial),

@@ -10,17 +10,18 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
-from mqflow.embedded.calls.groups import begin_browse, browse_start, browsed, got_message
+from mqflow.embedded.calls.groups import begin_browse, browse_start, browsed, got_message, planned_get
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.reports import report_delivery, report_expiration
 from mqflow.embedded.calls.selection import passes_over
 from mqflow.embedded.calls.settle import begin_commit
-from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within
+from mqflow.embedded.rules.get_plan import GetPlan, Reach, Within, plan_get
 from mqflow.embedded.rules.group_order import check_found
+from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import BEFORE_FIRST, LocalQueue, QueuedMessage
-from mqflow.embedded.state.handle import INPUT, EmbeddedHandle
+from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.store import MessageRemoved
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -28,9 +29,9 @@ from mqflow.mqi.headers.conversion import convert
 from mqflow.mqi.options import Format, OpenOption, Persistence, Report
 from mqflow.mqi.properties.in_rfh2 import Parted, PropertyControl, part, projected, to_header
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.verbs import Got
+from mqflow.verbs import GetOptions, Got
 
-__all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message")
+__all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message", "planned")
 
 # Plain numbers: the bits of a flag are slow to test.
 _BROWSE: Final = int(OpenOption.BROWSE)
@@ -41,7 +42,16 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 MAY_HAVE_PROPERTIES: Final = frozenset({Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER})
 
 
-def check_get(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan) -> LocalQueue:
+def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
+    """Return the plan of a get with these options; the handle keeps it, because applications use one set again and again."""
+    if handle.get_options is not options or handle.get_plan is None:
+        handle.get_plan = plan_get(options)
+        handle.get_options = options
+    plan = handle.get_plan
+    return planned_get(handle, plan) if plan.logical or handle.logical.browses_logically else plan
+
+
+def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> LocalQueue:
     """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, new work while quiescing."""
     queue = handle.queue
     if plan.reach is Reach.NEXT:
@@ -63,7 +73,7 @@ def check_get(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan) -
     return queue
 
 
-def find(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
+def find(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
     """Return the message the get is after, or None; expired ones on the way are discarded."""
     match plan.reach:
         case Reach.NEXT:
@@ -81,13 +91,14 @@ def find(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, pl
             assert_never(plan.reach)
 
 
-def get_message(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan) -> tuple[Got | None, UnitOfWork | None]:
-    """Return the message, if there is one, and for a get outside a unit of work the one to commit now, if any."""
+def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOptions) -> Pending[Got | None]:
+    """Return the message, if there is one; a get outside the unit of work may need a unit of work of its own."""
+    plan = planned(handle, options)
     queue = check_get(state, handle, plan)
     if plan.reach is Reach.UNLOCK:
         if not browse.unlock(queue, handle):
             raise Refusal(Reason.NO_MSG_LOCKED, completion=CompletionCode.WARNING)
-        return None, None
+        return Pending(None)
     if plan.reach is Reach.BROWSE_FIRST:
         handle.cursor = BEFORE_FIRST
         begin_browse(handle, plan)
@@ -96,25 +107,25 @@ def get_message(state: QueueManagerState, handle: EmbeddedHandle, plan: GetPlan)
         _set_aside(state, queue, message)
         message = find(state, handle, queue, plan)
     if message is None:
-        return None, None
+        return Pending(None)
     if plan.logical:
         check_found(plan.asked, message.descriptor)
     got = _handed_out(state, handle, queue, message, plan)
     if got.reason == Reason.TRUNCATED_MSG_FAILED:
-        return got, None
+        return Pending(got)
     if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
         _look(state, handle, queue, message, plan)
-        return got, None
+        return Pending(got)
     unit = _take(state, handle, queue, message, plan)
     in_unit = unit is handle.connection.unit_of_work
     if message.descriptor.message_flags or handle.logical.get is not None:
         incomplete = got_message(handle, unit, plan, message, in_unit=in_unit)
         got = replace(got, reason=got.reason or incomplete)
-    return got, None if in_unit else unit
+    return Pending(got) if in_unit else Pending(got, unit)
 
 
 def _first(
-    state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
+    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, after: int, unit: UnitOfWork | None
 ) -> QueuedMessage | None:
     match = plan.match
     if handle.selector is not None:
@@ -141,7 +152,7 @@ def _first(
             return message
 
 
-def _unselected(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
+def _unselected(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
     """Whether the selector passes it over; a damaged body is not asked, so that the get finds it and sets it aside."""
     if message.body is None:
         state.bodies.read(queue, message)
@@ -154,7 +165,7 @@ def _earlier(one: QueuedMessage | None, other: QueuedMessage | None) -> QueuedMe
     return one if one.key < other.key else other
 
 
-def _under_cursor(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
+def _under_cursor(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, *, unmarked_only: bool) -> QueuedMessage:
     message = queue.messages.get(handle.cursor)
     if message is None or browse.locked_by_other(queue, message, handle):
         raise Refusal(Reason.NO_MSG_UNDER_CURSOR)
@@ -168,33 +179,33 @@ def _under_cursor(state: QueueManagerState, handle: EmbeddedHandle, queue: Local
 
 def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
     """Discard a message that a get or a browse would have returned; one of the getter's own unit of work with its put."""
-    alone = UnitOfWork()
+    own_unit = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
         if message.body is None:
             state.bodies.read(queue, message)
-        report_expiration(state, alone, message)
+        report_expiration(state, own_unit, message)
     if unit is not None and message.key in unit.puts:
         unit.take_own(queue, message)
     else:
         queue.take(message)
         state.bodies.gone(message)
-    _discard(state, alone, message)
+    _discard(state, own_unit, message)
 
 
-def _discard(state: QueueManagerState, alone: UnitOfWork, message: QueuedMessage) -> None:
+def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMessage) -> None:
     """Have it gone from the store together with its report: after a crash there are both, or the message again.
 
     Where the store has no room for the report, the message goes without.
     """
     if message.stored:
         removed = (MessageRemoved(message.serial),)
-        if not alone.operations:
+        if not own_unit.operations:
             state.store.write(removed, None)
             return
-        alone.discarded.append(message.serial)
-        alone.undo.append(partial(state.store.write, removed, None))
+        own_unit.discarded.append(message.serial)
+        own_unit.undo.append(partial(state.store.write, removed, None))
     with suppress(MQIError):
-        begin_commit(state, alone, lambda _: None, counted=False)
+        begin_commit(state, own_unit, lambda _: None, counted=False)
 
 
 def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage) -> None:
@@ -204,7 +215,7 @@ def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessa
 
 
 def _handed_out(
-    state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan
+    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan
 ) -> Got:
     descriptor, body, warning, properties = _aged(state, message), message.body or b"", int(Reason.NONE), b""
     if descriptor.format in MAY_HAVE_PROPERTIES:
@@ -239,7 +250,7 @@ def _handed_out(
 
 def _parted(
     state: QueueManagerState,
-    handle: EmbeddedHandle,
+    handle: ObjectHandle,
     queue: LocalQueue,
     descriptor: MessageDescriptor,
     body: bytes,
@@ -265,7 +276,7 @@ def _aged(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor
     return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
 
 
-def _look(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
+def _look(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
     handle.cursor = message.key
     browsed(handle, plan, message)
     if handle.locked is not None and not (plan.lock and handle.locked == message.key):
@@ -280,7 +291,7 @@ def _look(state: QueueManagerState, handle: EmbeddedHandle, queue: LocalQueue, m
 
 def _take(
     state: QueueManagerState,
-    handle: EmbeddedHandle,
+    handle: ObjectHandle,
     queue: LocalQueue,
     message: QueuedMessage,
     plan: GetPlan,

@@ -11,9 +11,8 @@ from mqflow.embedded.rules.group_order import Place, in_logical_order, left_open
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 
@@ -33,7 +32,7 @@ _GET: Final = "get"
 
 
 def in_order(
-    state: QueueManagerState, handle: EmbeddedHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
+    state: QueueManagerState, handle: ObjectHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> MessageDescriptor:
     """Return the descriptor of a put with LOGICAL_ORDER: as what comes next."""
     return next_put(
@@ -46,7 +45,7 @@ def in_order(
 
 
 def put_done(
-    handle: EmbeddedHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
+    handle: ObjectHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> int:
     """Retain where the put left off; return the reason of a warning where it left something begun in logical order."""
     before = handle.logical.put
@@ -55,7 +54,7 @@ def put_done(
     return Reason.NONE if plan.logical else left_open(before)
 
 
-def planned_get(handle: EmbeddedHandle, plan: GetPlan) -> GetPlan:
+def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
     """Return the plan of a get that asks for logical order, or comes after one that did.
 
     Refuses with 2259 a browse that goes on otherwise than it began, and what `in_logical_order` refuses.
@@ -66,9 +65,7 @@ def planned_get(handle: EmbeddedHandle, plan: GetPlan) -> GetPlan:
     return in_logical_order(plan, handle.logical) if plan.logical else plan
 
 
-def got_message(
-    handle: EmbeddedHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool
-) -> int:
+def got_message(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
     """Retain where the get left off; return the reason of a warning where it left something begun in logical order."""
     before = handle.logical.get
     after = place_after(message.descriptor, message.body_bytes, under_syncpoint=in_unit, logical=plan.logical)
@@ -76,13 +73,13 @@ def got_message(
     return Reason.NONE if plan.logical else left_open(before)
 
 
-def begin_browse(handle: EmbeddedHandle, plan: GetPlan) -> None:
+def begin_browse(handle: ObjectHandle, plan: GetPlan) -> None:
     """Forget the browse before: this one is in logical order, or is not."""
     handle.logical.browse = handle.logical.browse_from = None
     handle.logical.browses_logically = plan.logical
 
 
-def browse_start(handle: EmbeddedHandle, plan: GetPlan) -> int:
+def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
     """Return the place behind which a browse looks: a group stands where its first message does, and its others anywhere."""
     if not plan.logical:
         return handle.cursor
@@ -91,7 +88,7 @@ def browse_start(handle: EmbeddedHandle, plan: GetPlan) -> int:
     return handle.cursor if handle.logical.browse_from is None else handle.logical.browse_from
 
 
-def browsed(handle: EmbeddedHandle, plan: GetPlan, message: QueuedMessage) -> None:
+def browsed(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -> None:
     """Retain where the browse left off."""
     retained = handle.logical
     if retained.browses_logically is None:
@@ -103,14 +100,14 @@ def browsed(handle: EmbeddedHandle, plan: GetPlan, message: QueuedMessage) -> No
     retained.browse = place_after(message.descriptor, message.body_bytes, under_syncpoint=False, logical=True)
 
 
-def warn_incomplete(handle: EmbeddedHandle) -> None:
+def warn_incomplete(handle: ObjectHandle) -> None:
     """Warn, with 2242 or 2241, that a handle that was closed left incomplete what it began in logical order."""
     reason = max(left_open(handle.logical.put), left_open(handle.logical.get))
     if reason:
         raise Refusal(reason, "It is closed; the rest of it was never put, or got", completion=CompletionCode.WARNING)
 
 
-def _retain(handle: EmbeddedHandle, unit: UnitOfWork | None, which: str, before: Place | None, after: Place | None) -> None:
+def _retain(handle: ObjectHandle, unit: UnitOfWork | None, which: str, before: Place | None, after: Place | None) -> None:
     if unit is not None:
         unit.undo.append(partial(setattr, handle.logical, which, before))
     setattr(handle.logical, which, after)

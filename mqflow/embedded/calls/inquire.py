@@ -4,14 +4,15 @@ Called under the machine's lock.
 Source: IBM q026770 (MQINQ), MQSET (Selectors); rc2006, rc2020, rc2067, rc2068, rc2075 to rc2078.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from mqflow.embedded.administration.queues import attributes_now, change_queue
+from mqflow.embedded.calls.pending import Pending
+from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.mqi.attributes.queue import (
     NOT_APPLICABLE,
@@ -35,7 +36,7 @@ _OF_KIND: Final = {kind: _by_selector(spec for spec in QUEUE_ATTRIBUTES if kind 
 _OF_QUEUE_MANAGERS: Final = _by_selector(QUEUE_MANAGER_ATTRIBUTES)
 
 
-def inquire_object(state: QueueManagerState, handle: EmbeddedHandle, selectors: Sequence[int]) -> Inquired:
+def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Sequence[int]) -> Pending[Inquired]:
     """Return the values by selector, texts padded to their length as MQ gives them.
 
     One that does not apply to this kind of queue is -1 or asterisks, and makes the answer the warning 2068. Refuses with 2067 a
@@ -61,11 +62,11 @@ def inquire_object(state: QueueManagerState, handle: EmbeddedHandle, selectors: 
             reason = Reason.SELECTOR_NOT_FOR_TYPE
         else:
             raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} is none of this object's")
-    return Inquired(values, reason)
+    return Pending(Inquired(values, reason))
 
 
-def set_object(state: QueueManagerState, handle: EmbeddedHandle, values: Mapping[int, int | str]) -> Callable[[], None]:
-    """Change attributes in memory; the function returned waits until that is durable.
+def set_object(state: QueueManagerState, handle: ObjectHandle, values: Mapping[int, int | str]) -> Pending[None]:
+    """Change attributes, in memory.
 
     Refuses with 2067 what cannot be set, and with a reason of the attribute's own (2006, 2020, 2075 to 2078) what it cannot be
     set to; then nothing is set.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
-from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.stored_objects import defined, deleted, kind_of
 
@@ -22,20 +22,20 @@ def records(state: QueueManagerState, kind: type[_Record]) -> dict[str, _Record]
     return cast("dict[str, _Record]", state.objects[kind_of(kind)])
 
 
-def define_object(state: QueueManagerState, name: str, record: Struct) -> Callable[[], None]:
-    """Define or alter in memory; the function returned waits, without the lock, until that is durable."""
+def define_object(state: QueueManagerState, name: str, record: Struct) -> Pending[None]:
+    """Define or alter an object, in memory."""
     kept: dict[str, Any] = records(state, type(record))
     undo = _restoring(kept, name)
     kept[name] = record
-    return make_durable(state, (defined(name, record),), undo)
+    return Pending(None, changes=(defined(name, record),), undo=(undo,))
 
 
-def delete_object(state: QueueManagerState, name: str, kind: type[Struct]) -> Callable[[], None]:
-    """Delete in memory an object that is there; the function returned waits, without the lock, until that is durable."""
+def delete_object(state: QueueManagerState, name: str, kind: type[Struct]) -> Pending[None]:
+    """Delete an object that exists, in memory."""
     kept = records(state, kind)
     undo = _restoring(kept, name)
     del kept[name]
-    return make_durable(state, (deleted(name, kind),), undo)
+    return Pending(None, changes=(deleted(name, kind),), undo=(undo,))
 
 
 def _restoring(kept: dict[str, Any], name: str) -> Callable[[], None]:

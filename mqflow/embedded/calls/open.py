@@ -3,23 +3,23 @@
 Called under the machine's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.administration.authorities import end_authorities, give_to_creator
 from mqflow.embedded.calls import browse
+from mqflow.embedded.calls.authority_records import end_authorities, give_to_creator
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.selection import compiled
-from mqflow.embedded.calls.settle import make_durable, release
-from mqflow.embedded.calls.topic_authority import check_topic_authority
+from mqflow.embedded.calls.settle import release
 from mqflow.embedded.calls.wait import stop_waiting, wake_all
-from mqflow.embedded.rules.open_options import check_open_options
+from mqflow.embedded.rules.open_options import INPUT, check_open_options
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
-from mqflow.embedded.state.handle import INPUT, Definition, EmbeddedHandle
+from mqflow.embedded.state.backlog import QueuedMessage
 from mqflow.embedded.state.identifiers import dynamic_queue_name
+from mqflow.embedded.state.objects import ConnectionState, LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.storage.store import QueueDefined, QueueDeleted
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -30,15 +30,13 @@ from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.topic_strings import is_topic_string, joined
 
-if TYPE_CHECKING:
-    from mqflow.embedded.connection import EmbeddedConnection
-
 __all__ = (
     "MANAGED_DURABLE",
     "PERMANENT_DYNAMIC",
     "TEMPORARY_DYNAMIC",
     "Wanted",
     "bring_back",
+    "check_topic_authority",
     "close_handle",
     "delete_queue",
     "drop_managed",
@@ -77,7 +75,7 @@ class Wanted(Struct, frozen=True, gc=False):
     for_one_put: bool = False
 
 
-def open_object(state: QueueManagerState, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:
+def open_object(state: QueueManagerState, connection: ConnectionState, wanted: Wanted) -> ObjectHandle:
     """Return a new handle, entered with its queue and its connection."""
     check_open_options(wanted.options, wanted.object_type)
     if state.quiescing and wanted.options & OpenOption.FAIL_IF_QUIESCING:
@@ -85,7 +83,7 @@ def open_object(state: QueueManagerState, connection: "EmbeddedConnection", want
     if len(connection.handles) >= state.attributes.max_handles:
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
     _check_queue_manager(state, wanted)
-    handle = EmbeddedHandle(connection, wanted.name, wanted.options, wanted.object_type)
+    handle = ObjectHandle(connection, wanted.name, wanted.options, wanted.object_type)
     handle.selector = compiled(wanted.selection, wanted.object_type, handle.bits)
     if wanted.object_type == ObjectType.Q_MGR:
         _check_authority(state, connection, wanted)
@@ -102,10 +100,10 @@ def open_object(state: QueueManagerState, connection: "EmbeddedConnection", want
     return handle
 
 
-def close_handle(state: QueueManagerState, handle: EmbeddedHandle, options: CloseOption) -> Callable[[], None] | None:
+def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseOption) -> Pending[None]:
     """Close the handle: locks, marks and waits of it end, and a dynamic queue goes where the rules say so.
 
-    Returns what waits until the end of a permanent one is durable; where that is refused, the queue is there again.
+    If the store refuses the end of a permanent queue, the queue is there again; the handle stays closed.
     """
     queue = handle.queue
     deletes = _deletes(options)
@@ -113,7 +111,7 @@ def close_handle(state: QueueManagerState, handle: EmbeddedHandle, options: Clos
         _check_delete(state, handle, options)
     handle.open = False
     if queue is None:
-        return None
+        return Pending(None)
     stop_waiting(handle)
     browse.forget(handle, queue)
     queue.handles.discard(handle)
@@ -131,13 +129,13 @@ def close_handle(state: QueueManagerState, handle: EmbeddedHandle, options: Clos
         ended, _ = end_authorities(state, Kind.QUEUE, queue.name)
         if ended:
             state.store.write(ended, None)
-    return None
+    return Pending(None)
 
 
 def delete_queue(
-    state: QueueManagerState, queue: LocalQueue | Definition, *, keep_authorities: bool = False
-) -> Callable[[], None]:
-    """Delete a queue with what is on it, in memory; the function returned waits until that is durable, or it is undone."""
+    state: QueueManagerState, queue: LocalQueue | QueueDefinition, *, keep_authorities: bool = False
+) -> Pending[None]:
+    """Delete a queue and its messages, in memory."""
     name = queue.attributes.name
     messages: Sequence[QueuedMessage] = ()
     if isinstance(queue, LocalQueue):
@@ -156,7 +154,7 @@ def delete_queue(
             queue.deleted = False
             bring_back(state, queue, messages)
 
-    return make_durable(state, (change, *ended), undo)
+    return Pending(None, changes=(change, *ended), undo=(undo,))
 
 
 def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tuple[int, ...] | None:
@@ -186,7 +184,7 @@ def drop_queue(state: QueueManagerState, queue: LocalQueue) -> list[QueuedMessag
 def managed_queue(state: QueueManagerState, model: str, *, durable: bool, user: str) -> str:
     """Make the managed queue of a subscription from the topic's model, whose attributes it has, and return its name."""
     found = state.queues.get(model)
-    if not isinstance(found, Definition) or found.attributes.kind is not QueueType.MODEL:
+    if not isinstance(found, QueueDefinition) or found.attributes.kind is not QueueType.MODEL:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The topic's model queue {model} does not exist")
     if durable and found.attributes.definition_type == TEMPORARY_DYNAMIC:
         detail = f"The topic's model {model} makes temporary queues, which do not outlive the application"
@@ -219,12 +217,24 @@ def topic_string_of(state: QueueManagerState, object_name: str, object_string: s
     return topic_string
 
 
-def input_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
+def check_topic_authority(state: QueueManagerState, user: str, topic_string: str, authority: Authority) -> None:
+    """Refuse with 2035 if no topic object from the topic up to SYSTEM.BASE.TOPIC gives the user the authority.
+
+    Source: IBM, "Access control for topics": an authority on a topic object holds for its topic and every topic below.
+    """
+    if not state.authorities.checked:
+        return
+    names = state.topics.names_above(topic_string)
+    if not any(authority in state.authorities.held(user, Kind.TOPIC, name) for name in names):
+        state.authorities.check(user, (Need(Kind.TOPIC, names[0], authority),))
+
+
+def input_handles(queue: LocalQueue) -> list[ObjectHandle]:
     """Return the handles that are open for input."""
     return [handle for handle in queue.handles if handle.bits & INPUT]
 
 
-def output_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
+def output_handles(queue: LocalQueue) -> list[ObjectHandle]:
     """Return the handles that are open for output."""
     return [handle for handle in queue.handles if handle.bits & OpenOption.OUTPUT]
 
@@ -249,18 +259,18 @@ def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:
     raise Refusal(reason, f"{wanted.queue_manager} is not {state.name}, and there are no channels to others here")
 
 
-def _attach(state: QueueManagerState, handle: EmbeddedHandle, wanted: Wanted) -> None:
+def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> None:
     found = state.queues.get(wanted.name)
     if found is None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
     _check_authority(state, handle.connection, wanted)
-    if isinstance(found, Definition) and found.attributes.kind is QueueType.MODEL:
+    if isinstance(found, QueueDefinition) and found.attributes.kind is QueueType.MODEL:
         if wanted.for_one_put:
             raise Refusal(Reason.Q_TYPE_ERROR, "It is a model: open it, and put to the queue that is made")
         queue = _dynamic(state, found, wanted.dynamic_name, handle.connection.user)
         handle.name = queue.name
         handle.creator = True
-    elif isinstance(found, Definition) and found.attributes.target_type == _TOPIC_TARGET:
+    elif isinstance(found, QueueDefinition) and found.attributes.target_type == _TOPIC_TARGET:
         check_open_options(wanted.options, ObjectType.TOPIC)
         _aim(state, handle, found.attributes.target, wanted)
         return
@@ -272,13 +282,13 @@ def _attach(state: QueueManagerState, handle: EmbeddedHandle, wanted: Wanted) ->
         queue.selecting.append(handle)
     handle.queue = queue
     handle.seen_changes = queue.changes
-    if isinstance(found, Definition) and not handle.creator:
+    if isinstance(found, QueueDefinition) and not handle.creator:
         found.handles.add(handle)
         handle.alias = found
         handle.seen_changes += found.changes
 
 
-def _aim(state: QueueManagerState, handle: EmbeddedHandle, object_name: str, wanted: Wanted) -> None:
+def _aim(state: QueueManagerState, handle: ObjectHandle, object_name: str, wanted: Wanted) -> None:
     """Make what is put to the handle a publication."""
     handle.topic = topic_string_of(state, object_name, wanted.object_string)
     user = handle.connection.user
@@ -293,7 +303,7 @@ def _aim(state: QueueManagerState, handle: EmbeddedHandle, object_name: str, wan
             check_topic_authority(state, user if need.own else publisher, handle.topic, need.authority)
 
 
-def _check_authority(state: QueueManagerState, connection: "EmbeddedConnection", wanted: Wanted) -> None:
+def _check_authority(state: QueueManagerState, connection: ConnectionState, wanted: Wanted) -> None:
     """Refuse with 2035 who lacks an authority on the very name that is opened: of an alias or a model, on that name only."""
     if state.authorities.checked and not wanted.trusted:
         alternate = wanted.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
@@ -301,7 +311,7 @@ def _check_authority(state: QueueManagerState, connection: "EmbeddedConnection",
         state.authorities.check(connection.user, needs, alternate)
 
 
-def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
+def _check_sharing(queue: LocalQueue, handle: ObjectHandle) -> None:
     if not handle.bits & INPUT:
         return
     if handle.bits & OpenOption.INPUT_AS_Q_DEF:
@@ -317,7 +327,7 @@ def _check_sharing(queue: LocalQueue, handle: EmbeddedHandle) -> None:
         raise Refusal(Reason.OBJECT_IN_USE, "It is NOSHARE and open for input")
 
 
-def _dynamic(state: QueueManagerState, model: Definition, wanted: str, user: str) -> LocalQueue:
+def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user: str) -> LocalQueue:
     name = dynamic_queue_name(wanted, state.identifiers.number())
     if name in state.queues:
         raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue was to be called {name}")
@@ -341,7 +351,7 @@ def _deletes(options: CloseOption) -> bool:
     return bool(options)
 
 
-def _check_delete(state: QueueManagerState, handle: EmbeddedHandle, options: CloseOption) -> None:
+def _check_delete(state: QueueManagerState, handle: ObjectHandle, options: CloseOption) -> None:
     queue = handle.queue
     if queue is None or queue.attributes.definition_type not in {PERMANENT_DYNAMIC, TEMPORARY_DYNAMIC}:
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a dynamic queue can be deleted by closing it")

@@ -13,14 +13,12 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.rules.publication_properties import Dressed, dressing
 from mqflow.embedded.rules.put_plan import PutPlan, check_descriptor
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Subscription, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.subscription_index import Subscription
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.topic import DeliveryRule, TopicAttributes
 from mqflow.mqi.descriptor import CCSID_Q_MGR, NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.options import ApplicationType, Persistence, PutOption, SubscribeOption
@@ -62,9 +60,9 @@ class _Copy(Struct, frozen=True):
 
 
 def publish(
-    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
-) -> tuple[Put, UnitOfWork | None]:
-    """Place a copy for every subscription and return what MQPUT fills in, and outside a unit of work the one to commit now.
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> Pending[Put]:
+    """Place a copy for every subscription and return what MQPUT fills in.
 
     Refuses with 2051 where the topic is disabled and with 2502 where the delivery rule of the topic cannot be kept: then
     nobody gets it.
@@ -76,11 +74,11 @@ def publish(
     if not subscriptions and plan.for_topics & _WARN:
         reason = Reason.NO_SUBS_MATCHED
     put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
-    return put, unit if placed and not plan.under_syncpoint else None
+    return Pending(put, unit if placed and not plan.under_syncpoint else None)
 
 
 def prepared(
-    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[Publication, int]:
     """Return the publication with nothing left to defaults, and the reason of a warning or 0; refuse what is none."""
     topic = handle.topic or ""
@@ -105,7 +103,7 @@ def publication_on(state: QueueManagerState, topic: str, descriptor: MessageDesc
     return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), dressed)
 
 
-def matching(state: QueueManagerState, publication: Publication, own: EmbeddedHandle | None = None) -> list[Subscription]:
+def matching(state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None) -> list[Subscription]:
     """Return the subscriptions that are to get it; with `own` none that the handle's own connection holds."""
     wanted = wanting(
         state,

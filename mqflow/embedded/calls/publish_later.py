@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
+from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.publish import Publication, described, matching, prepared
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Subscription, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.staging_order import STAGING_QUEUE
-from mqflow.embedded.state.subscription_index import Subscription
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.attributes.topic import DeliveryRule
 from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.errors import HeaderError
@@ -45,9 +43,9 @@ def is_delayed(descriptor: MessageDescriptor, body: bytes) -> bool:
 
 
 def publish_later(
-    state: QueueManagerState, handle: EmbeddedHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
-) -> tuple[Put, UnitOfWork | None]:
-    """Stage a copy for every subscription; return what MQPUT fills in, and outside a unit of work the one to commit now.
+    state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
+) -> Pending[Put]:
+    """Stage a copy for every subscription; return what MQPUT fills in.
 
     Refuses as `publishing.publish` does, and with 2046 a retained publication, with 2502 where PMSGDLV or NPMSGDLV of the
     topic is not ALLAVAIL, with 2051, 2030 or 2053 where the staging queue does not take all: then none is staged.
@@ -67,7 +65,7 @@ def publish_later(
     if not subscriptions and plan.for_topics & _WARN:
         reason = Reason.NO_SUBS_MATCHED
     put = Put(descriptor=publication.descriptor, resolved_queue="", resolved_queue_manager="", reason=reason)
-    return put, unit if subscriptions and not plan.under_syncpoint else None
+    return Pending(put, unit if subscriptions and not plan.under_syncpoint else None)
 
 
 def as_published(

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from mqflow.embedded.calls.enqueue import check_persistence, check_room, place
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.options import ApplicationType, Feedback, Format, Report
 from mqflow.mqi.reason_codes import Reason

@@ -5,9 +5,10 @@ Source: IBM, MQOD SelectionString; rc2459, rc2516. The length, 2519, and for whi
 
 from typing import Final
 
+from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage
-from mqflow.embedded.state.handle import INPUT, EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.selectors.fields import selectable
@@ -37,7 +38,7 @@ def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> S
         raise Refusal(Reason.SELECTOR_SYNTAX_ERROR, str(error)) from error
 
 
-def passes_over(handle: EmbeddedHandle, message: QueuedMessage) -> bool:
+def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:
     """Whether the handle's selector does not hold of the message. One whose body is on the disk is asked when it is read."""
     if handle.selector is None or message.body is None:
         return False

@@ -4,17 +4,16 @@ Nothing a unit of work did shows to others before the store has it on disk, and 
 store that refuses undoes the unit of work; a store that does not know stops the queue manager.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.retained import keep_retained, retained_changes
-from mqflow.embedded.calls.wait import announce, told
-from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.calls.wait import announce, notify, wake_everybody
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, MessageRemoved, StoredMessage
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Persistence
@@ -25,12 +24,12 @@ __all__ = (
     "Answer",
     "back_out",
     "begin_commit",
-    "commit_alone",
     "commit_in_memory",
-    "make_durable",
+    "commit_own_unit",
+    "fail",
+    "is_refused",
     "release",
     "stop",
-    "undone_where_refused",
 )
 
 Done = Callable[[MQIError | None], None]
@@ -87,7 +86,7 @@ def begin_commit(state: QueueManagerState, unit: UnitOfWork, done: Done, *, coun
     return write.over_at_once()
 
 
-def commit_alone(state: QueueManagerState, unit: UnitOfWork) -> None:
+def commit_own_unit(state: QueueManagerState, unit: UnitOfWork) -> None:
     """Commit what one put or get outside a unit of work did, and wait until it is durable. Called without the lock.
 
     Raises what the store answered.
@@ -127,9 +126,12 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
 
 
 def release(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Make a message available, and wake whom it is for."""
+    """Make a message available, and wake the waiters that it is for."""
     queue.add(message)
-    announce(queue, message)
+    for handle in queue.selecting:
+        handle.passed_over = min(handle.passed_over, message.key - 1)
+    if queue.waiters:
+        announce(queue, message)
 
 
 def stop(state: QueueManagerState, reason: int) -> None:
@@ -137,54 +139,18 @@ def stop(state: QueueManagerState, reason: int) -> None:
     if state.stopped:
         return
     for connection in sorted(state.connections, key=lambda each: each.identifier):  # in the order they came, each time
-        connection.lose(reason)
+        connection.end(reason)
     state.stopped = reason
-    state.wake_everybody()
+    wake_everybody(state)
 
 
-def make_durable(state: QueueManagerState, changes: Sequence[Change], undo: Callable[[], None]) -> Callable[[], None]:
-    """Give the changes of definitions to the store, and return a function that waits until they are durable.
-
-    Call it without the lock. It refuses with what the store answered; where the store refused, `undo` was called first.
-    """
-    answer = Answer(state.runner)
-    state.store.write(changes, answer)
-
-    def wait_until_durable() -> None:
-        failure = answer.wait()
-        if failure is None:
-            return
-        with state.lock:
-            if _refused(failure):
-                undo()
-            else:
-                _fail(state, failure)
-        raise Refusal(getattr(failure, "reason", Reason.CALL_INTERRUPTED), str(failure))
-
-    return wait_until_durable
-
-
-def undone_where_refused(state: QueueManagerState, wait: Callable[[], None], undo: Callable[[], None]) -> Callable[[], None]:
-    """Return what waits, without the lock, and where it is refused has this undone as well, with the lock."""
-
-    def wait_or_undo() -> None:
-        try:
-            wait()
-        except Refusal:
-            with state.lock:
-                undo()
-            raise
-
-    return wait_or_undo
-
-
-def _fail(state: QueueManagerState, failure: Exception) -> None:
+def fail(state: QueueManagerState, failure: Exception) -> None:
     """Stop for good: what the store has, nobody knows."""
     state.failure = state.failure or str(failure)
     stop(state, Reason.Q_MGR_STOPPING)
 
 
-def _refused(failure: Exception) -> bool:
+def is_refused(failure: Exception) -> bool:
     """Whether the store certainly did not do it; everything else is unknown, and the queue manager ends."""
     return isinstance(failure, MQIError) and failure.reason == Reason.STORAGE_MEDIUM_FULL
 
@@ -212,7 +178,7 @@ class _Write:
                 self._error = self._failed(failure)
             self._over = True
         if self._waiting:
-            told(lambda: self._done(self._error))
+            notify(lambda: self._done(self._error))
 
     def over_at_once(self) -> bool:
         """Whether the answer is there; from now on it is handed to `done`."""
@@ -230,11 +196,11 @@ class _Write:
         return None
 
     def _failed(self, failure: Exception) -> MQIError:
-        if _refused(failure):
+        if is_refused(failure):
             back_out(self._state, self._unit, count=self._counted)
         else:
             self._unit.clear()
-            _fail(self._state, failure)
+            fail(self._state, failure)
         if isinstance(failure, MQIError):
             return failure
         return MQIError(Reason.CALL_INTERRUPTED, "MQCMIT", queue_manager=self._state.name, detail=str(failure))

@@ -9,30 +9,14 @@ from collections.abc import Callable
 
 from mqflow.embedded.calls.selection import passes_over
 from mqflow.embedded.rules.get_plan import GetPlan, matches
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Waiter
+from mqflow.embedded.state.queue_manager_state import QueueManagerState
 
-__all__ = ("Waiter", "announce", "interrupt", "stop_waiting", "told", "wait", "wake_all", "watch", "withdraw")
-
-
-class Waiter:
-    """A get that found nothing, or somebody who watches the queue. `wake` is called at most once, and only hands over."""
-
-    __slots__ = ("handle", "plan", "promised", "queue", "wake")
-
-    def __init__(
-        self, queue: LocalQueue, wake: Callable[[], None], handle: EmbeddedHandle | None = None, plan: GetPlan | None = None
-    ) -> None:
-        self.queue = queue
-        self.wake = wake
-        #: Whose get it is, and what it asks for; None for who watches.
-        self.handle = handle
-        self.plan = plan
-        #: The key of the message it was woken for.
-        self.promised: int | None = None
+__all__ = ("announce", "interrupt", "notify", "stop_waiting", "wait", "wake_all", "wake_everybody", "watch", "withdraw")
 
 
-def wait(handle: EmbeddedHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
+def wait(handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
     """Register the wait and return it. A handle waits once: an earlier wait of it is withdrawn."""
     stop_waiting(handle)
     waiter = Waiter(queue, wake, handle, plan)
@@ -48,19 +32,19 @@ def watch(queue: LocalQueue, wake: Callable[[], None]) -> Waiter:
     return waiter
 
 
-def stop_waiting(handle: EmbeddedHandle) -> None:
+def stop_waiting(handle: ObjectHandle) -> None:
     """Withdraw the wait of a handle, if there is one."""
     if handle.waiter is not None:
         withdraw(handle.waiter)
         handle.waiter = None
 
 
-def interrupt(handle: EmbeddedHandle) -> None:
+def interrupt(handle: ObjectHandle) -> None:
     """End the wait of a handle whose connection ends, and wake who waits: the get will say why."""
     waiter = handle.waiter
     if waiter is not None and waiter in waiter.queue.waiters:
         waiter.queue.waiters.remove(waiter)
-        told(waiter.wake)
+        notify(waiter.wake)
 
 
 def withdraw(waiter: Waiter) -> None:
@@ -81,12 +65,12 @@ def announce(queue: LocalQueue, message: QueuedMessage) -> None:
         takes, looks = _chosen(queue, message)
         for waiter in looks:
             queue.waiters.remove(waiter)
-            told(waiter.wake)
+            notify(waiter.wake)
         if takes is None:
             return
         queue.waiters.remove(takes)
         takes.promised = message.key
-        if told(takes.wake):
+        if notify(takes.wake):
             return
 
 
@@ -94,16 +78,23 @@ def wake_all(queue: LocalQueue) -> None:
     """Wake everybody who waits on the queue: their gets may fail with something new."""
     waiters, queue.waiters = queue.waiters, []
     for waiter in waiters:
-        told(waiter.wake)
+        notify(waiter.wake)
 
 
-def told(tell: Callable[[], None]) -> bool:
+def wake_everybody(state: QueueManagerState) -> None:
+    """Wake every waiter of every queue: their gets may now be refused for a new reason."""
+    for queue in state.queues.values():
+        if isinstance(queue, LocalQueue):
+            wake_all(queue)
+
+
+def notify(wake: Callable[[], None]) -> bool:
     """Hand over to whoever waits; False where nobody is there any more.
 
     A unit of work must not fail because the event loop of another has ended: asyncio and trio raise `RuntimeError` then.
     """
     try:
-        tell()
+        wake()
     except RuntimeError:
         return False
     return True

@@ -6,13 +6,13 @@ Pure. Source: IBM, MQOPEN options; rc2045, rc2046.
 from typing import Final
 
 from mqflow.embedded.rules.refusal import Refusal
-from mqflow.embedded.state.handle import INPUT
 from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("CONTEXT", "check_open_options")
+__all__ = ("CONTEXT", "INPUT", "check_open_options")
 
+INPUT: Final = int(OpenOption.INPUT_AS_Q_DEF | OpenOption.INPUT_SHARED | OpenOption.INPUT_EXCLUSIVE)
 CONTEXT: Final = int(
     OpenOption.PASS_IDENTITY_CONTEXT
     | OpenOption.PASS_ALL_CONTEXT

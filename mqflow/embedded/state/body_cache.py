@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage
+from mqflow.embedded.state.backlog import QueuedMessage
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import Store
 
 __all__ = ("BODY_BYTES_MAX", "BodyCache")

@@ -5,17 +5,16 @@ Every function that takes a `QueueManagerState` is called with its lock held, un
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec.structs import replace
 
-from mqflow.embedded.calls.wait import wake_all
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.access import Authorities
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import QueuedMessage, order_key
 from mqflow.embedded.state.body_cache import BodyCache
-from mqflow.embedded.state.handle import Definition
 from mqflow.embedded.state.identifiers import Identifiers, Timestamps
+from mqflow.embedded.state.objects import ConnectionState, LocalQueue, QueueDefinition
 from mqflow.embedded.state.steady_clock import CLOCK, ClockAnchor, SteadyClock, anchored
 from mqflow.embedded.state.stored_objects import kind_of, load_objects
 from mqflow.embedded.state.subscription_index import Subscriptions
@@ -28,9 +27,6 @@ from mqflow.mqi.options import QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes
 from mqflow.world import THREADS, Clock, Runner
-
-if TYPE_CHECKING:  # the machine keeps a list of them; a connection does the rest
-    from mqflow.embedded.connection import EmbeddedConnection
 
 __all__ = ("QueueManagerState",)
 
@@ -56,7 +52,7 @@ class QueueManagerState:
         self.store = store
         self.clock = clock
         self.durable = store.durable
-        self.queues: dict[str, LocalQueue | Definition] = {}
+        self.queues: dict[str, LocalQueue | QueueDefinition] = {}
         #: What is no queue: kind, name, record; see `objects`.
         self.objects = load_objects(snapshot.objects)
         anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
@@ -70,9 +66,9 @@ class QueueManagerState:
         self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
         self.timestamps = Timestamps()
         self.bodies = BodyCache(store)
-        self.connections: set[EmbeddedConnection] = set()
+        self.connections: set[ConnectionState] = set()
         #: The queue manager's own: no quiescing waits for them.
-        self.system_connections: set[EmbeddedConnection] = set()
+        self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
         #: Stop when the last connection ends.
         self.stops_when_empty = False
@@ -93,9 +89,9 @@ class QueueManagerState:
         """The queue manager's name."""
         return self.attributes.name
 
-    def define(self, attributes: QueueAttributes) -> LocalQueue | Definition:
+    def define(self, attributes: QueueAttributes) -> LocalQueue | QueueDefinition:
         """Add a queue, in memory."""
-        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else Definition(attributes)
+        made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else QueueDefinition(attributes)
         self.queues[attributes.name] = made
         return made
 
@@ -125,12 +121,6 @@ class QueueManagerState:
         serial = self.next_serial
         self.next_serial = serial + 1
         return serial
-
-    def wake_everybody(self) -> None:
-        """Wake all who wait: their gets may fail with something new."""
-        for queue in self.queues.values():
-            if isinstance(queue, LocalQueue):
-                wake_all(queue)
 
     def dated(self, attributes: QueueAttributes) -> QueueAttributes:
         """Return the definition as altered now, and where it has no date yet, created now."""

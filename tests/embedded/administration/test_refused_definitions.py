@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import Change, MessageAdded, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.attributes.topic import TopicAttributes

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle, ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.answer_parts import MESSAGES_MAX, PART_BYTES, Parting

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
@@ -30,7 +30,7 @@ class Room:
         self.other = self.queue_manager.connect()
         self.others = self.other.open("Q", BOTH | OpenOption.OUTPUT)
 
-    def open(self, connection: EmbeddedConnection) -> EmbeddedHandle:
+    def open(self, connection: EmbeddedConnection) -> ObjectHandle:
         return connection.open("Q", BOTH, selection=WANTED)
 
     def put(self, *, wanted: bool, priority: int = 0, in_unit: bool = False) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import BackoutCounted, QueueDefined, QueueDeleted, QueueManagerDefined, Snapshot
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor

@@ -6,7 +6,7 @@ import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.handle import EmbeddedHandle
+from mqflow.embedded.state.objects import ObjectHandle
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption
@@ -26,7 +26,7 @@ SPECIAL = GetOptions(options=GetOption.SYNCPOINT, match=MatchOption.CORREL_ID, c
 class Sleeper:
     """Somebody who waits; counts how often it is woken."""
 
-    def __init__(self, connection: EmbeddedConnection, options: GetOptions, handle: EmbeddedHandle | None = None) -> None:
+    def __init__(self, connection: EmbeddedConnection, options: GetOptions, handle: ObjectHandle | None = None) -> None:
         self.connection = connection
         self.options = options
         self.handle = handle or connection.open("Q", BOTH)

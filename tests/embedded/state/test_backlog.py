@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqflow.embedded.rules.get_plan import Match, matches
-from mqflow.embedded.state.backlog import BEFORE_FIRST, LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import BEFORE_FIRST, QueuedMessage, order_key
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 

@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.state.backlog import LocalQueue, QueuedMessage, order_key
+from mqflow.embedded.state.backlog import QueuedMessage, order_key
 from mqflow.embedded.state.body_cache import BodyCache
+from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.storage.store import MessageRemoved, Snapshot, StoredMessage
 from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
