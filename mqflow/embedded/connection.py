@@ -454,10 +454,8 @@ def _refusal_of(connection: ConnectionState, handle: object) -> Refusal | None:
     """
     if connection.ended or connection.busy or connection.committing:
         return _unusable(connection)
-    if not isinstance(handle, ObjectHandle):
+    if not isinstance(handle, ObjectHandle) or handle.connection is not connection or not handle.open:
         return None if isinstance(handle, str) else Refusal(Reason.HOBJ_ERROR)
-    if handle.connection is not connection or not handle.open:
-        return Refusal(Reason.HOBJ_ERROR)
     queue = handle.queue
     if queue is None:
         return None

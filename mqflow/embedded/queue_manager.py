@@ -18,15 +18,13 @@ from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_
 from mqflow.embedded.calls.settle import stop
 from mqflow.embedded.calls.wait import notify, wake_everybody, watch, withdraw
 from mqflow.embedded.catalogue.kinds import is_client, key_of
-from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
-from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE, SYSTEM_OBJECTS, SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.pcf.server import APPLICATION, CommandServer
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.identifiers import queue_manager_identifier
 from mqflow.embedded.state.objects import LocalQueue
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.state.steady_clock import CLOCK
 from mqflow.embedded.state.stored_objects import defined
 from mqflow.embedded.state.users import USER_CHARS, Groups, Users, login, system_groups

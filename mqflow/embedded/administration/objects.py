@@ -11,7 +11,7 @@ from msgspec import ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration.command import carry_out
-from mqflow.embedded.administration.object_administration import ConnectionHandle, ConnectionStatus
+from mqflow.embedded.administration.interface import ConnectionHandle, ConnectionStatus
 from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.pending import Pending

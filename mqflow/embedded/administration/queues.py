@@ -23,11 +23,11 @@ from mqflow.embedded.calls.open import (
 )
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.queue_attributes import attributes_now, change_queue, with_changes
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.open_options import INPUT
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, QueueDefinition
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.embedded.storage.store import QueueCleared, QueueDefined, QueueManagerDefined
 from mqflow.mqi.attributes.queue import (
     QueueAttributes,

@@ -12,7 +12,7 @@ from msgspec import ValidationError, convert, structs
 from msgspec.structs import asdict, replace
 
 from mqflow.embedded.administration.command import carry_out
-from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
+from mqflow.embedded.administration.interface import SubscriptionStatus, TopicStatus
 from mqflow.embedded.calls.authority_records import end_authorities
 from mqflow.embedded.calls.object_records import define_object, records
 from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string_of

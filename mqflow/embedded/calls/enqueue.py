@@ -8,11 +8,12 @@ from typing import Final
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.settle import release
 from mqflow.embedded.calls.wait import notify
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.backlog import QueuedMessage, order_key
 from mqflow.embedded.state.objects import LocalQueue, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.staging_order import STAGING_QUEUE, order_priority
+from mqflow.embedded.state.staging_order import order_priority
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.mqi.reason_codes import Reason

@@ -33,7 +33,15 @@ from mqflow.verbs import GetOptions, Got
 
 __all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message", "planned")
 
-# Plain numbers: the bits of a flag are slow to test.
+# Plain numbers, because the bits of a flag are slow to test; and members, because looking one up on its class is slow, too.
+_NEXT: Final = Reach.NEXT
+_UNDER_CURSOR: Final = Reach.UNDER_CURSOR
+_BROWSE_FIRST: Final = Reach.BROWSE_FIRST
+_UNLOCK: Final = Reach.UNLOCK
+_IN_UNIT: Final = Within.UNIT_OF_WORK
+_OUTSIDE: Final = Within.NO_UNIT_OF_WORK
+_NONE: Final = int(Reason.NONE)
+_TRUNCATED: Final = Reason.TRUNCATED_MSG_FAILED
 _BROWSE: Final = int(OpenOption.BROWSE)
 _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 _DELIVERY: Final = int(Report.COD_MASK)
@@ -54,7 +62,7 @@ def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
 def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> LocalQueue:
     """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, new work while quiescing."""
     queue = handle.queue
-    if plan.reach is Reach.NEXT:
+    if plan.reach is _NEXT:
         if not handle.bits & INPUT:
             raise Refusal(Reason.NOT_OPEN_FOR_INPUT)
     else:
@@ -75,10 +83,10 @@ def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> 
 
 def find(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
     """Return the message the get is after, or None; expired ones on the way are discarded."""
+    if plan.reach is _NEXT:
+        own = None if plan.within is _OUTSIDE else handle.connection.unit_of_work
+        return _first(state, handle, queue, plan, BEFORE_FIRST, own)
     match plan.reach:
-        case Reach.NEXT:
-            own = None if plan.within is Within.NO_UNIT_OF_WORK else handle.connection.unit_of_work
-            return _first(state, handle, queue, plan, BEFORE_FIRST, own)
         case Reach.BROWSE_FIRST:
             return _first(state, handle, queue, plan, BEFORE_FIRST, None)
         case Reach.BROWSE_NEXT:
@@ -95,11 +103,11 @@ def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOpti
     """Return the message, if there is one; a get outside the unit of work may need a unit of work of its own."""
     plan = planned(handle, options)
     queue = check_get(state, handle, plan)
-    if plan.reach is Reach.UNLOCK:
+    if plan.reach is _UNLOCK:
         if not browse.unlock(queue, handle):
             raise Refusal(Reason.NO_MSG_LOCKED, completion=CompletionCode.WARNING)
         return Pending(None)
-    if plan.reach is Reach.BROWSE_FIRST:
+    if plan.reach is _BROWSE_FIRST:
         handle.cursor = BEFORE_FIRST
         begin_browse(handle, plan)
     message = find(state, handle, queue, plan)
@@ -111,9 +119,9 @@ def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOpti
     if plan.logical:
         check_found(plan.asked, message.descriptor)
     got = _handed_out(state, handle, queue, message, plan)
-    if got.reason == Reason.TRUNCATED_MSG_FAILED:
+    if got.reason == _TRUNCATED:
         return Pending(got)
-    if plan.reach is not Reach.NEXT and plan.reach is not Reach.UNDER_CURSOR:
+    if plan.reach is not _NEXT and plan.reach is not _UNDER_CURSOR:
         _look(state, handle, queue, message, plan)
         return Pending(got)
     unit = _take(state, handle, queue, message, plan)
@@ -217,15 +225,15 @@ def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessa
 def _handed_out(
     state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan
 ) -> Got:
-    descriptor, body, warning, properties = _aged(state, message), message.body or b"", int(Reason.NONE), b""
+    descriptor, body, warning, properties = _aged(state, message), message.body or b"", _NONE, b""
     if descriptor.format in MAY_HAVE_PROPERTIES:
         parted = _parted(state, handle, queue, descriptor, body, plan)
         descriptor, body, warning = parted.descriptor, parted.body, parted.reason
         properties = to_header(parted.properties)
-    reason, body_bytes = int(Reason.NONE), len(body)
+    reason, body_bytes = _NONE, len(body)
     if plan.buffer_bytes_max is not None and body_bytes > plan.buffer_bytes_max:
         body = body[: plan.buffer_bytes_max]
-        reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else Reason.TRUNCATED_MSG_FAILED
+        reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else _TRUNCATED
     elif plan.convert:
         # One that fits as it is, but not converted, is taken all the same and returned as it is, with 2120.
         descriptor, body, reason = convert(
@@ -324,7 +332,7 @@ def _unit_of_work(state: QueueManagerState, own: UnitOfWork, message: QueuedMess
     """The connection's; one of its own for a get that must be durable, or goes with a report; or none."""
     descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY
-    if plan.within is Within.UNIT_OF_WORK or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
+    if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):
         own.check_room(2 if delivery else 1, state.attributes.max_uncommitted_messages)
         return own
     return UnitOfWork() if message.stored or delivery else None

@@ -13,11 +13,11 @@ from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.publish import Publication, described, matching, prepared
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Subscription, UnitOfWork
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
 from mqflow.mqi.attributes.topic import DeliveryRule
 from mqflow.mqi.descriptor import NO_ID, PRIORITY_AS_Q_DEF, MessageDescriptor
 from mqflow.mqi.errors import HeaderError

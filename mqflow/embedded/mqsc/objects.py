@@ -10,9 +10,9 @@ from typing import Any, Final, assert_never
 from msgspec import convert
 from msgspec.structs import asdict
 
-from mqflow.embedded.administration.object_administration import ConnectionStatus, ObjectAdministration
+from mqflow.embedded.administration.interface import ConnectionStatus, ObjectAdministration
 from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, DefinedObject, Noun, is_client
-from mqflow.embedded.catalogue.system_definitions import default_object
+from mqflow.embedded.catalogue.system_objects import default_object
 from mqflow.embedded.mqsc.clauses import Clause, Parameters, bare, choice, name_of
 from mqflow.embedded.mqsc.commands import (
     AlterObject,

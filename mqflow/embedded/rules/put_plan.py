@@ -132,6 +132,12 @@ _KNOWN_REPORTS: Final = int(
 _FLAGS: Final = sum(MessageFlag)
 _ACCEPTED_UNKNOWN: Final = int(Report.ACCEPT_UNSUP_MASK)
 _ID_BYTES: Final = 24
+# Members that every put compares with: looking one up on its class takes longer than the comparison.
+_AS_Q_DEF: Final = int(Persistence.AS_Q_DEF)
+_REQUEST: Final = int(MessageType.REQUEST)
+_NO_WARNING: Final = Reason.NONE
+_UNIX: Final = ApplicationType.UNIX
+_DEFAULT: Final = Context.DEFAULT
 _FORMAT_CHARS: Final = 8
 _LONGS: Final = struct.Struct("10i")
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -148,17 +154,17 @@ def check_descriptor(descriptor: MessageDescriptor) -> int:
         raise Refusal(Reason.FEEDBACK_ERROR, f"Feedback {descriptor.feedback}; 0 to {_FEEDBACK_MAX}")
     if descriptor.expiry_tenths <= 0 and descriptor.expiry_tenths != EXPIRY_UNLIMITED:
         raise Refusal(Reason.EXPIRY_ERROR, f"Expiry {descriptor.expiry_tenths}")
-    if not 0 <= descriptor.persistence <= Persistence.AS_Q_DEF:
+    if not 0 <= descriptor.persistence <= _AS_Q_DEF:
         raise Refusal(Reason.PERSISTENCE_ERROR, f"Persistence {descriptor.persistence}; 0, 1 or 2 (as the queue defines)")
     if descriptor.priority < PRIORITY_AS_Q_DEF:
         raise Refusal(Reason.PRIORITY_ERROR, f"Priority {descriptor.priority}; 0 to 9, or -1 as the queue defines")
     if descriptor.message_flags & ~_FLAGS:
         raise Refusal(Reason.MSG_FLAGS_ERROR, f"MsgFlags 0x{descriptor.message_flags:x}")
-    if not descriptor.reply_to_queue and (descriptor.message_type == MessageType.REQUEST or descriptor.report & _REPORTS):
+    if not descriptor.reply_to_queue and (descriptor.message_type == _REQUEST or descriptor.report & _REPORTS):
         raise Refusal(Reason.MISSING_REPLY_TO_Q, "A request or a report needs a ReplyToQ")
     _check_lengths(descriptor)
     _check_values(descriptor)
-    return _check_report(descriptor.report) if descriptor.report else Reason.NONE
+    return _check_report(descriptor.report) if descriptor.report else _NO_WARNING
 
 
 def _check_lengths(descriptor: MessageDescriptor) -> None:
@@ -210,19 +216,19 @@ def with_context(
     descriptor: MessageDescriptor, context: Context, stamp: Stamp, saved: MessageDescriptor | None
 ) -> MessageDescriptor:
     """Return the descriptor with its context filled in; `saved` is the message whose context PASS_* options pass on."""
+    if context is _DEFAULT:
+        return replace(
+            descriptor,
+            user_identifier=stamp.user,
+            accounting_token=_NO_ACCOUNTING,
+            application_identity_data="",
+            put_application_type=_UNIX,
+            put_application_name=stamp.application_name,
+            put_date=stamp.date,
+            put_time=stamp.time,
+            application_origin_data="",
+        )
     match context:
-        case Context.DEFAULT:
-            return replace(
-                descriptor,
-                user_identifier=stamp.user,
-                accounting_token=_NO_ACCOUNTING,
-                application_identity_data="",
-                put_application_type=ApplicationType.UNIX,
-                put_application_name=stamp.application_name,
-                put_date=stamp.date,
-                put_time=stamp.time,
-                application_origin_data="",
-            )
         case Context.NONE:
             return _with_identity(_with_origin(descriptor, _NO_CONTEXT), _NO_CONTEXT)
         case Context.SET_ALL:
@@ -260,7 +266,7 @@ def _with_origin(descriptor: MessageDescriptor, source: MessageDescriptor) -> Me
 def _stamped(descriptor: MessageDescriptor, stamp: Stamp) -> MessageDescriptor:
     return replace(
         descriptor,
-        put_application_type=ApplicationType.UNIX,
+        put_application_type=_UNIX,
         put_application_name=stamp.application_name,
         put_date=stamp.date,
         put_time=stamp.time,

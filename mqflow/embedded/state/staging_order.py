@@ -12,9 +12,7 @@ from mqflow.mqi.headers import delay as delay_header
 from mqflow.policy.delivery_delay import Moment, due_in_ms
 from mqflow.world import Clock
 
-__all__ = ("STAGING_QUEUE", "order_priority")
-
-STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
+__all__ = ("order_priority",)
 
 _PRIORITY_MAX: Final = 9
 _LAST: Final = -(2**62)

@@ -9,28 +9,10 @@ from typing import Final, cast
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from mqflow.embedded.catalogue.system_objects import BASE
 from mqflow.mqi.attributes.topic import AS_PARENT, BASE_TOPIC, TopicAttributes
 
-__all__ = ("BASE", "TopicTree")
-
-BASE: Final = TopicAttributes(
-    name=BASE_TOPIC,
-    description="Base topic for resolving attributes",
-    publish=2,
-    subscribe=2,
-    durable_subscriptions=1,
-    default_persistence=0,
-    default_priority=0,
-    default_put_response=1,
-    persistent_delivery=2,
-    nonpersistent_delivery=3,
-    durable_model="SYSTEM.DURABLE.MODEL.QUEUE",
-    nondurable_model="SYSTEM.NDURABLE.MODEL.QUEUE",
-    publication_scope=0,
-    subscription_scope=0,
-    use_dead_letter_queue=2,
-)
-"""SYSTEM.BASE.TOPIC as a queue manager is created with it; what it leaves to a parent it does not have, this says."""
+__all__ = ("TopicTree",)
 
 _BLOCK: Final = 1
 _REMEMBERED_MAX: Final = 10_000

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
+from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.wire.client.administration import ServedAdministration
 from mqflow.embedded.wire.client.dial import Dial, dial
 from mqflow.embedded.wire.client.line import Line

@@ -5,7 +5,7 @@ from typing import Any, Protocol, assert_never
 
 from msgspec import Struct
 
-from mqflow.embedded.administration.object_administration import ConnectionStatus, ObjectAdministration
+from mqflow.embedded.administration.interface import ConnectionStatus, ObjectAdministration
 from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
 
 __all__ = (

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicAdministration, TopicStatus
+from mqflow.embedded.administration.interface import SubscriptionStatus, TopicAdministration, TopicStatus
 from mqflow.embedded.wire.protocol import topic_calls as calls
 from mqflow.embedded.wire.protocol.admin_authorities import Call
 from mqflow.mqi.attributes.topic import TopicAttributes
