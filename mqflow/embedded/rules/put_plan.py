@@ -1,6 +1,6 @@
-"""What an MQPUT asks for, and the descriptor a message gets: defaults resolved, identifiers and context filled in.
+"""The plan of an MQPUT, the checks of the descriptor, and the context that a message gets.
 
-Pure: refuses what a queue manager refuses about options and descriptor, and knows no queue.
+Pure: refuses options and descriptors as a queue manager does. Knows no queue.
 Source: IBM, MQPUT, MQPMO options and MQMD; rc2013, rc2014, rc2027, rc2029, rc2046, rc2047, rc2050, rc2061, rc2104.
 """
 
@@ -27,22 +27,22 @@ _NO_CONTEXT: Final = MessageDescriptor()
 
 
 class Context(Enum):
-    """Where the context of a put comes from."""
+    """The source of the context of a put."""
 
     DEFAULT = "the queue manager fills it in"
     NONE = "blank"
-    PASS_IDENTITY = "identity from the message got"  # noqa: S105 - to pass on, not to get past
+    PASS_IDENTITY = "identity from the message got"  # noqa: S105 - "pass on", not a password
     PASS_ALL = "all from the message got"  # noqa: S105 - as above
     SET_IDENTITY = "identity as the application says"
     SET_ALL = "all as the application says"
 
 
 class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
-    """A `PutOption`, understood."""
+    """The meaning of a `PutOption`."""
 
     under_syncpoint: bool
     context: Context
-    #: What the target must be open for, and the reason where it is not.
+    #: The open option that the target needs, and the reason code without it.
     open_option: int
     refused_with: int
     #: Whether the context comes from an input handle.
@@ -52,12 +52,12 @@ class PutPlan(Struct, frozen=True, kw_only=True, gc=False):
     fail_if_quiescing: bool
     suppress_reply_to: bool
     logical: bool
-    #: The options that mean something for a topic only.
+    #: The options that are for topics only.
     for_topics: int = 0
 
 
 class Stamp(Struct, frozen=True, gc=False):
-    """Who puts, and when: what the queue manager knows about it."""
+    """The context that the queue manager knows: user and application of the put, date and time."""
 
     user: str
     application_name: str
@@ -91,12 +91,12 @@ _FOR_TOPICS: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED | PutOption.RETAIN | 
 
 @lru_cache(maxsize=256)
 def plan_put(bits: int) -> PutPlan:
-    """Return what the options, as a plain number, ask for.
+    """Return the plan of a put with these options, given as a plain number.
 
-    Refuses with 2046 options that exclude each other, 2298 what the embedded queue manager does not offer.
+    Refuses with 2046 unknown options, and options that exclude each other.
     """
     if bits & ~_ALL_OPTIONS:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL_OPTIONS:x} is no MQPMO option")
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{bits & ~_ALL_OPTIONS:x} is not an MQPMO option")
     for pair in _EXCLUDING:
         if bits & pair == pair:
             raise Refusal(Reason.OPTIONS_ERROR, f"{option_names(PutOption(pair))} exclude each other")
@@ -146,7 +146,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def check_descriptor(descriptor: MessageDescriptor) -> int:
     """Return 0 or the reason of a warning (2104) about the descriptor of a message to put.
 
-    Refuses with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249 what is wrong with one field.
+    Refuses with 2013, 2014, 2026, 2027, 2029, 2047, 2050, 2061 or 2249 a wrong field.
     """
     if descriptor.message_type not in _MESSAGE_TYPES and descriptor.message_type not in _APPLICATION_TYPES:
         raise Refusal(Reason.MSG_TYPE_ERROR, f"MsgType {descriptor.message_type}; 1, 2, 4, 8 or from 65536 on")
@@ -180,9 +180,9 @@ def _check_lengths(descriptor: MessageDescriptor) -> None:
 
 
 def _check_values(descriptor: MessageDescriptor) -> None:
-    """Refuse a number that is no MQLONG, and text that is none: whoever stores it, or makes a header of it, would fail on it.
+    """Refuse a number that is not an MQLONG, and text that cannot be encoded: the store, or a header, could not hold it.
 
-    Both are made of it here, because that takes less time than looking.
+    Packs and encodes the fields, because that takes less time than a check of each.
     """
     try:
         _LONGS.pack(
@@ -199,14 +199,14 @@ def _check_values(descriptor: MessageDescriptor) -> None:
         )
         _encode(descriptor)
     except (struct.error, UnicodeEncodeError) as error:
-        raise Refusal(Reason.MD_ERROR, f"A number is no MQLONG, or text is none: {error}") from error
+        raise Refusal(Reason.MD_ERROR, f"A number is not an MQLONG, or a text cannot be encoded: {error}") from error
 
 
 def _check_report(report: int) -> int:
     unknown = report & ~_KNOWN_REPORTS
     if not unknown:
         return Reason.NONE
-    # Unknown bits of the transmission-queue mask are accepted on a transmission queue only, and here is none.
+    # Unknown bits of the transmission-queue mask are accepted on a transmission queue only; there is no such queue here.
     if unknown & ~_ACCEPTED_UNKNOWN & 0xFFFFFFFF:
         raise Refusal(Reason.REPORT_OPTIONS_ERROR, f"Report bits 0x{unknown:x} are not known")
     return Reason.UNKNOWN_REPORT_OPTION

@@ -26,13 +26,13 @@ _SERIAL_BITS: Final = 56
 
 
 class QueuedMessage(Struct, eq=False, gc=False):
-    """A message on a queue or in a unit of work. Only `descriptor`, `body` and `stored` ever change."""
+    """A message on a queue or in a unit of work. Only `descriptor`, `body` and `stored` change."""
 
     #: Its place in the order of delivery; smaller is earlier. Unique in the queue manager.
     key: int
     serial: int
     descriptor: MessageDescriptor
-    #: None while it lies on disk only.
+    #: None while the body is only on disk.
     body: bytes | None
     body_bytes: int
     #: Wall clock, seconds since 1970.
@@ -43,7 +43,7 @@ class QueuedMessage(Struct, eq=False, gc=False):
 
     @property
     def order_priority(self) -> int:
-        """The priority it is ordered by."""
+        """The priority by which the message is ordered."""
         return _PRIORITY_MAX - (self.key >> _SERIAL_BITS)
 
 
@@ -53,7 +53,7 @@ def order_key(priority: int, serial: int) -> int:
 
 
 class _IdentifierIndex:
-    """Which messages carry an identifier. Most identifiers are carried by one message, so one is kept without a list."""
+    """The keys of the messages that carry an identifier. Most identifiers have one message, which is kept without a list."""
 
     __slots__ = ("_keys",)
 
@@ -96,12 +96,12 @@ class Backlog:
         self._by_group_id: _IdentifierIndex | None = None
 
     def load(self, messages: Sequence[QueuedMessage]) -> None:
-        """Put the messages of a restart on the empty queue, in one go."""
+        """Put the messages of a restart on the empty queue, all at once."""
         self.messages = {message.key: message for message in messages}
         self._order = SortedKeys(self.messages)
 
     def add(self, message: QueuedMessage) -> None:
-        """Make the message available at its place; a returned one goes back to where it was."""
+        """Make the message available at its place; a returned message goes back to its old place."""
         key = message.key
         self.messages[key] = message
         self._order.add(key)
@@ -109,7 +109,7 @@ class Backlog:
             self._index(message)
 
     def take(self, message: QueuedMessage) -> None:
-        """Take the message off: it is available no more."""
+        """Take the message off: it is not available any more."""
         key = message.key
         self._order.remove(key)
         del self.messages[key]
@@ -117,7 +117,7 @@ class Backlog:
             self._forget(message)
 
     def first(self, count: int) -> list[QueuedMessage]:
-        """Return up to so many messages that are available, in order."""
+        """Return up to `count` available messages, in order."""
         messages = self.messages
         if count == 1:
             key = self._order.first()
@@ -125,7 +125,7 @@ class Backlog:
         return [messages[key] for key in self._order.first_ones(max(0, count))]
 
     def take_first(self, messages: Sequence[QueuedMessage]) -> None:
-        """Take these off: they are the first ones, in order."""
+        """Take off these messages, which are the first of the queue, in order."""
         if len(messages) == 1 or self._is_indexed:
             for message in messages:
                 self.take(message)
@@ -143,7 +143,7 @@ class Backlog:
         return taken
 
     def next_match(self, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first available message behind the place `after` that matches; None takes any."""
+        """Return the first available message behind the place `after` that matches; without a match, any message."""
         if match is None:
             key = self._order.first() if after == BEFORE_FIRST else self._order.after(after)
             return None if key is None else self.messages[key]
@@ -166,16 +166,16 @@ class Backlog:
         return None
 
     def oldest(self) -> QueuedMessage | None:
-        """Return the message that has been available for longest: the first of one of the priorities. None where there is none.
+        """Return the message that has been available for longest, the first of its priority; None if there is no message.
 
-        Of a queue that is kept in the order of priority and arrival.
+        The queue must be in the order of priority and arrival.
         """
         firsts = [self._order.after(order_key(priority, 0) - 1) for priority in range(_PRIORITY_MAX + 1)]
         found = [self.messages[key] for key in firsts if key is not None]
         return min(found, key=lambda message: message.serial, default=None)
 
     def next_keys(self, message: QueuedMessage, count: int) -> list[int]:
-        """Return the keys of up to `count` available messages in order, from this one on."""
+        """Return the keys of up to `count` available messages in order, from this message on."""
         return self._order.ones_from(message.key, count)
 
     def _index(self, message: QueuedMessage) -> None:
@@ -197,7 +197,7 @@ class Backlog:
             self._by_group_id.remove(descriptor.group_id, key)
 
     def _candidates(self, match: Match) -> "Sequence[int] | SortedList[int] | None":
-        """Return the only keys that may match, in order; None where they all may."""
+        """Return the only keys that can match, in order; None if every key can."""
         if match.message_id is not None:
             if self._by_message_id is None:
                 self._by_message_id = self._indexed(lambda descriptor: descriptor.message_id)

@@ -109,19 +109,19 @@ class LocalQueue(Backlog):
 
 
 class QueueDefinition:
-    """A queue definition that is no queue: an alias or a model. `attributes` changes when it is altered."""
+    """An alias or a model: a definition that holds no messages. ALTER replaces `attributes`."""
 
     __slots__ = ("attributes", "changes", "handles")
 
     def __init__(self, attributes: QueueAttributes) -> None:
         self.attributes = attributes
         self.handles: set[ObjectHandle] = set()
-        #: How often it was altered under its open handles (FORCE): those of before get 2041.
+        #: How often it was altered under its open handles (FORCE): earlier handles get 2041.
         self.changes = 0
 
 
 class ObjectHandle:
-    """Hobj. `bits` is what it was opened for as a plain number, because flags are slow to test one by one."""
+    """Hobj. `bits` is the open options as a plain number, because flags are slow to test one by one."""
 
     __slots__ = (
         "alias",
@@ -156,58 +156,58 @@ class ObjectHandle:
         self.bits = int(options)
         self.object_type = object_type
         self.open = True
-        #: The local queue it reaches; None for the queue manager itself and for a topic.
+        #: The local queue that the handle reaches; None for the queue manager itself and for a topic.
         self.queue: LocalQueue | None = None
-        #: The whole topic string, of a topic.
+        #: The whole topic string; None for anything but a topic.
         self.topic: str | None = None
-        #: Whether the managed queue goes when this handle closes, because its subscription is over.
+        #: Whether the close of this handle deletes the managed queue, because its subscription has ended.
         self.takes_queue_along = False
-        #: The alias it was opened through.
+        #: The alias through which it was opened.
         self.alias: QueueDefinition | None = None
-        #: `changes` of queue and alias when it was opened.
+        #: The sum of `changes` of queue and alias when it was opened.
         self.seen_changes = 0
-        #: Whether this open made the dynamic queue.
+        #: Whether this open created the dynamic queue.
         self.creator = False
-        #: Key of the message last browsed.
+        #: Key of the message that was browsed last.
         self.cursor = BEFORE_FIRST
-        #: Where the cursor was before and after each of the messages that were browsed in one call.
+        #: The cursor before and after each message of the last call that browsed several.
         self.trail: Sequence[int] = ()
         #: Key of the message browsed with MQGMO_LOCK.
         self.locked: int | None = None
-        #: Where puts, gets and browses of groups and segments left off.
+        #: The last position of puts, gets and browses within groups and segments.
         self.logical = Retained()
         #: Keys of the messages marked for this handle.
         self.marks: set[int] = set()
-        #: Descriptor of the last message taken, where it was opened with SAVE_ALL_CONTEXT.
+        #: Descriptor of the last message taken, if it was opened with SAVE_ALL_CONTEXT.
         self.saved_context: MessageDescriptor | None = None
         self.waiter: Waiter | None = None
-        #: Of the selection string it was opened with.
+        #: The selector of the selection string; None without one.
         self.selector: Selector | None = None
-        #: The selector holds of no available message up to this place: they are not asked again.
+        #: The selector selects no available message up to this place, so these messages are not evaluated again.
         self.passed_over = BEFORE_FIRST
-        # The last options used and what they mean: an application gets with the same ones again and again.
+        # The last get options and their plan: an application uses one set of options again and again.
         self.get_options: GetOptions | None = None
         self.get_plan: GetPlan | None = None
 
     def go_back(self, count: int) -> None:
-        """Have the cursor where it was before so many of the messages that were browsed last, in one call."""
+        """Move the cursor back over `count` messages of the last call that browsed. Refuses with 2034 if there are fewer."""
         if not 0 < count < len(self.trail) or self.trail[-1] != self.cursor:
             raise Refusal(Reason.NO_MSG_UNDER_CURSOR, "There is no such place to go back to")
         self.cursor = self.trail[-1 - count]
 
     @property
     def resolved_queue(self) -> str:
-        """The local queue behind an alias; empty for the queue manager and for a topic."""
+        """The name of the local queue, also behind an alias; empty for the queue manager and for a topic."""
         return "" if self.queue is None else self.queue.name
 
     @property
     def resolved_queue_manager(self) -> str:
-        """Nobody else's: there are no remote queues here."""
+        """Always empty: there are no remote queues here."""
         return ""
 
 
 class Subscription:
-    """One subscription, durable or not. `attributes` changes when it is altered."""
+    """One subscription, durable or not. An alteration replaces `attributes`."""
 
     __slots__ = ("attributes", "holder", "scheme", "selector", "wild")
 
@@ -216,16 +216,16 @@ class Subscription:
         self.scheme = Scheme.CHARACTER if attributes.options & SubscribeOption.WILDCARD_CHAR else Scheme.TOPIC
         self.wild = has_wildcards(attributes.topic_string, self.scheme)
         self.selector: Selector | None = compile_selector(attributes.selection) if attributes.selection else None
-        #: The handle by which an application holds it; None for one that waits for its application.
+        #: The handle of the application that uses it; None while no application does.
         self.holder: SubscriptionHandle | None = None
 
     def matches(self, topic: str) -> bool:
-        """Return whether a publication on this topic is for it."""
+        """Return whether the subscription is to this topic."""
         return topic_matches(self.attributes.topic_string, self.scheme, topic)
 
 
 class SubscriptionHandle:
-    """Hsub. `queue` is the handle MQSUB opened on a managed queue."""
+    """Hsub. `queue` is the handle that MQSUB opened on a managed queue."""
 
     __slots__ = ("connection", "open", "queue", "subscription")
 
@@ -237,39 +237,42 @@ class SubscriptionHandle:
 
     @property
     def name(self) -> str:
-        """SubName, or the identifier of one without."""
+        """SubName, or the identifier if the subscription has no name."""
         return self.subscription.attributes.name
 
 
 class UnitOfWork:
-    """One connection's, reused for each unit of work after the other."""
+    """The uncommitted puts and gets of a connection, or of one call. Reused for the next unit of work.
+
+    An uncommitted put is on no queue, and only a get of the same unit of work finds it. An uncommitted get keeps its place.
+    """
 
     __slots__ = ("_own_keys", "discarded", "gets", "has_persistent", "marks", "operations", "puts", "retained", "undo")
 
     def __init__(self) -> None:
         self.puts: dict[int, tuple[LocalQueue, QueuedMessage]] = {}
         self.gets: list[tuple[LocalQueue, QueuedMessage]] = []
-        #: Publications to retain, in the order in which they were published.
+        #: Publications to retain, in the order of publishing.
         self.retained: list[RetainedPublication] = []
         #: In-flight marks of the store for messages in `gets`.
         self.marks: list[int] = []
-        #: What MAXUMSGS counts: puts, gets and the reports they caused.
+        #: The number that MAXUMSGS limits: puts, gets and the reports that they caused.
         self.operations = 0
-        #: Whether a store may have to know of it.
+        #: Whether the store must perhaps know of it.
         self.has_persistent = False
-        #: Serials of stored messages that go with the commit, and do not come back where it is refused.
+        #: Serials of stored messages that the commit removes. They do not come back if the commit is refused.
         self.discarded: list[int] = []
-        #: What a backout has to undo besides, last first: where handles had left off.
+        #: What a backout also undoes, last entry first: positions of handles within groups.
         self.undo: list[Callable[[], None]] = []
         self._own_keys: dict[LocalQueue, list[int]] = {}
 
     def check_room(self, operations: int, operations_max: int) -> None:
-        """Refuse with 2024 more operations than MAXUMSGS allows; what is in the unit of work stays usable."""
+        """Refuse with 2024 more operations than MAXUMSGS allows; the unit of work stays usable."""
         if self.operations + operations > operations_max:
             raise Refusal(Reason.SYNCPOINT_LIMIT_REACHED, f"MAXUMSGS is {operations_max}")
 
     def add_put(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Hold a message until the commit."""
+        """Add a put."""
         queue.uncommitted += 1
         self.operations += 1
         if message.descriptor.persistence:
@@ -282,7 +285,7 @@ class UnitOfWork:
             insort(keys, message.key)
 
     def add_get(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Hold a message that was taken off its queue."""
+        """Add the get of a message that was taken off its queue."""
         queue.uncommitted += 1
         self.operations += 1
         if message.stored:
@@ -290,7 +293,7 @@ class UnitOfWork:
         self.gets.append((queue, message))
 
     def add_gets(self, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
-        """Hold messages that were taken off their queue."""
+        """Add the gets of messages that were taken off their queue."""
         queue.uncommitted += len(messages)
         self.operations += len(messages)
         for message in messages:
@@ -299,25 +302,25 @@ class UnitOfWork:
             self.gets.append((queue, message))
 
     def retain(self, publication: RetainedPublication) -> None:
-        """Hold a publication that will be its topic's retained one."""
+        """Add a publication that becomes the retained publication of its topic."""
         self.operations += 1
-        # Also one that is not persistent: it may take the place of one that is.
+        # Also if it is not persistent: it may replace a persistent publication.
         self.has_persistent = True
         self.retained.append(publication)
 
     def take_own(self, queue: LocalQueue, message: QueuedMessage) -> None:
-        """Forget a put of this unit of work: it was got again within it (which counts as well), or expired."""
+        """Remove a put of this unit of work: the same unit of work got it again (which counts, too), or it expired."""
         self.operations += 1
         queue.uncommitted -= 1
         del self.puts[message.key]
         self._own_keys[queue].remove(message.key)
 
     def holds_puts_to(self, queue: LocalQueue) -> bool:
-        """Whether a get from the queue may find a put of this unit of work."""
+        """Whether a get from the queue can find a put of this unit of work."""
         return bool(self._own_keys.get(queue))
 
     def next_own(self, queue: LocalQueue, match: Match | None, after: int) -> QueuedMessage | None:
-        """Return the first put of this unit of work to the queue that matches, behind the place `after`."""
+        """Return the first matching put of this unit of work to the queue behind the place `after`."""
         keys = self._own_keys.get(queue)
         if not keys:
             return None
@@ -328,7 +331,7 @@ class UnitOfWork:
         return None
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Empty the unit of work for the next use."""
         self.has_persistent = False
         self.operations = 0
         self.gets.clear()

@@ -1,6 +1,9 @@
-"""The state of the embedded queue manager, and what everybody who changes it needs: clock, serials, names, the lock.
+"""The state of the embedded queue manager, and what every step needs to change it: clock, serials, names, the lock.
 
-Every function that takes a `QueueManagerState` is called with its lock held, unless it says otherwise. Knows no verb.
+Every function that takes a `QueueManagerState` is called with its lock held, unless its docstring says otherwise. It knows no
+verb. `open` and `administration` write `queues`; `object_records`, `authority_records` and `retained` write `objects`;
+`subscribe` writes the subscriptions, `settle` the reason of the stop, `get` the quarantined messages. `EmbeddedQueueManager`
+and `end` write the connections.
 """
 
 import threading
@@ -32,7 +35,7 @@ __all__ = ("QueueManagerState",)
 
 
 class QueueManagerState:
-    """What the queue manager knows. One lock guards it all."""
+    """Everything that the queue manager knows. One lock guards it all."""
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class QueueManagerState:
         users: Users = THIS_USER_ONLY,
         runner: Runner = THREADS,
     ) -> None:
-        #: Makes what its threads wait with.
+        #: Makes the locks and events with which threads wait.
         self.runner = runner
         # Reentrant because a store may call back before its `write` returns.
         self.lock = threading.RLock()
@@ -53,7 +56,7 @@ class QueueManagerState:
         self.clock = clock
         self.durable = store.durable
         self.queues: dict[str, LocalQueue | QueueDefinition] = {}
-        #: What is no queue: kind, name, record; see `objects`.
+        #: Objects that are not queues: kind, name, record; see `stored_objects`.
         self.objects = load_objects(snapshot.objects)
         anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
         self.objects["clock"][CLOCK] = anchor
@@ -62,23 +65,23 @@ class QueueManagerState:
         self.topics = TopicTree(self.objects["topic"])
         self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))
         self.next_serial = snapshot.next_serial
-        # The later of two clocks: where the wall clock was set back, its numbers have been given before.
+        # The later of two clocks: if the wall clock was set back, its numbers have been used before.
         self.identifiers = Identifiers(attributes.name, max(clock.wall(), anchor.steady_ms / 1_000), snapshot.next_serial)
         self.timestamps = Timestamps()
         self.bodies = BodyCache(store)
         self.connections: set[ConnectionState] = set()
-        #: The queue manager's own: no quiescing waits for them.
+        #: Connections of the queue manager itself: a quiesce does not wait for them.
         self.system_connections: set[ConnectionState] = set()
         self.quiescing = False
         #: Stop when the last connection ends.
         self.stops_when_empty = False
-        #: Who asked to be told of the next message that is staged.
+        #: Functions to call when the next message is staged.
         self.when_staged: list[Callable[[], None]] = []
-        #: Why it stopped: 0 while it runs.
+        #: The reason code with which it stopped; 0 while it runs.
         self.stopped = 0
-        #: What the store said when it failed, which stopped it; empty otherwise.
+        #: The failure of the store that stopped the queue manager; empty otherwise.
         self.failure = ""
-        #: Messages found damaged and set aside: serial and why.
+        #: Damaged messages that were set aside: serial and cause.
         self.quarantined = list(snapshot.quarantined)
         for queue in snapshot.queues:
             self.define(queue)
@@ -90,15 +93,15 @@ class QueueManagerState:
         return self.attributes.name
 
     def define(self, attributes: QueueAttributes) -> LocalQueue | QueueDefinition:
-        """Add a queue, in memory."""
+        """Add a queue or a queue definition, in memory."""
         made = LocalQueue(attributes) if attributes.kind is QueueType.LOCAL else QueueDefinition(attributes)
         self.queues[attributes.name] = made
         return made
 
     def local_queue(self, name: str) -> LocalQueue:
-        """Return the local queue that the name, or the alias of that name, reaches.
+        """Return the local queue of this name, or behind the alias of this name.
 
-        Refuses with 2085, 2082 or 2001, and a model with 2057 (rc2057: it is no destination).
+        Refuses with 2085, 2082 or 2001, and a model with 2057 (rc2057: a model is not a destination).
         """
         found = self.queues.get(name)
         if found is None:
@@ -108,12 +111,12 @@ class QueueManagerState:
         return found if isinstance(found, LocalQueue) else self.target_of(found.attributes)
 
     def target_of(self, alias: QueueAttributes) -> LocalQueue:
-        """Return the local queue an alias names. Refuses with 2082 or 2001."""
+        """Return the local queue that an alias names. Refuses with 2082 or 2001."""
         base = self.queues.get(alias.target)
         if base is None:
             raise Refusal(Reason.UNKNOWN_ALIAS_BASE_Q, f"It is an alias of {alias.target!r}, which does not exist")
         if not isinstance(base, LocalQueue):
-            raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is no local queue")
+            raise Refusal(Reason.ALIAS_BASE_Q_TYPE_ERROR, f"Its target {alias.target} is not a local queue")
         return base
 
     def serial(self) -> int:
@@ -123,7 +126,7 @@ class QueueManagerState:
         return serial
 
     def dated(self, attributes: QueueAttributes) -> QueueAttributes:
-        """Return the definition as altered now, and where it has no date yet, created now."""
+        """Return the definition as altered now; without a creation date, also as created now."""
         date, time = self.now_as_text()
         created = attributes.creation_date
         return replace(

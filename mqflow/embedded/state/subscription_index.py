@@ -15,7 +15,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class Subscriptions:
-    """All of them. Which ones a topic has is remembered until one comes, changes or goes."""
+    """All subscriptions. The subscriptions of a topic are remembered until one is added or removed."""
 
     __slots__ = ("_by_identifier", "_by_name", "_of_topic")
 
@@ -36,20 +36,20 @@ class Subscriptions:
         return self._by_identifier.get(identifier)
 
     def add(self, subscription: Subscription) -> None:
-        """Enter it; from now on publications are for it."""
+        """Add the subscription: it gets publications from now on."""
         self._by_name[subscription.attributes.name] = subscription
         self._by_identifier[subscription.attributes.identifier] = subscription
         self._of_topic.clear()
 
     def discard(self, subscription: Subscription) -> None:
-        """Take it out, where it is in."""
+        """Remove the subscription, if it is present."""
         if self._by_name.get(subscription.attributes.name) is subscription:
             del self._by_name[subscription.attributes.name]
             self._by_identifier.pop(subscription.attributes.identifier, None)
             self._of_topic.clear()
 
     def of_topic(self, topic: str) -> tuple[Subscription, ...]:
-        """Return those that publications on this topic are for, in the order in which they were made."""
+        """Return the subscriptions that match this topic, in the order in which they were made."""
         found = self._of_topic.get(topic)
         if found is None:
             if len(self._of_topic) >= _REMEMBERED_MAX:

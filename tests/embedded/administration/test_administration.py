@@ -123,7 +123,7 @@ def test_what_is_not_there_is_2085(queue_manager: EmbeddedQueueManager, what: st
         ({"max_depth": "many"}, "max_depth"),
         ({"message_delivery_sequence": 2}, "2 for MSGDLVSQ; 0 (PRIORITY), 1 (FIFO) are accepted"),
         ({"default_put_response": 0}, "0 for DEFPRESP; 1 (SYNC), 2 (ASYNC) are accepted"),
-        ({"backout_requeue_queue": "NO NAME"}, "'NO NAME' for BOQNAME; a name of an object, or nothing, is accepted"),
+        ({"backout_requeue_queue": "NO NAME"}, "'NO NAME' for BOQNAME; a name of an object, or an empty text, is accepted"),
         ({"description": "x" * 65}, "up to 64 characters are accepted"),
         ({"cap_expiry_tenths": -2}, "-1 (NOLIMIT) and 1 to 999999999 are accepted"),
     ],

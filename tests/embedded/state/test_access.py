@@ -56,7 +56,7 @@ def test_a_blank_alternate_user_is_nobody_in_particular(queue_manager: EmbeddedQ
     """AlternateUserId: blank, "the open can succeed only if no user authorization is needed"."""
     run("SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(ALTUSR)", queue_manager.administration)
 
-    assert "The call names no alternate user, and nobody in particular has PUT on queue Q" == refusal(
+    assert "The call names no alternate user, and a call without a user has no PUT on queue Q" == refusal(
         queue_manager, OpenOption.OUTPUT | AS_ANOTHER
     )
 
