@@ -37,7 +37,7 @@ _NO_TOPIC_OBJECTS: Final = TopicTree({})
 class Use(Struct, frozen=True, kw_only=True):
     """What the declarations do not say."""
 
-    #: Queues that `app.handlers.consumer` reads.
+    #: Queues that `app.consumer` reads.
     consumed: tuple[str, ...] = ()
     #: Queues that `app.put` and `Context.put` put to.
     put: tuple[str, ...] = ()

@@ -9,9 +9,9 @@ import click
 from mqflow.app.channels.locate import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
 
@@ -101,4 +101,4 @@ def connected(url: str | None) -> Iterator[Connection]:
         try:
             yield connection
         finally:
-            leave(connection)  # quiet: what the command met is what its user is to hear
+            disconnect_without_commit(connection)  # quiet: what the command met is what its user is to hear

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, TypeVarTuple
 
+from msgspec.structs import replace
+
 from mqflow.embedded.calls import get as getting
 from mqflow.embedded.calls import open as opening
 from mqflow.embedded.calls import settle, subscribe
@@ -28,10 +30,20 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.many_verbs import ends_unit, following
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.options import CloseOption, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, Inquired, ManyPut, Put, Subscribed
+from mqflow.verbs import (
+    UNIT_BYTES_MAX,
+    GetOptions,
+    Got,
+    Inquired,
+    ManyPut,
+    ObjectDescriptor,
+    Put,
+    Subscribed,
+    object_descriptor,
+)
 
 __all__ = ("EmbeddedConnection",)
 
@@ -72,30 +84,10 @@ class EmbeddedConnection:
         """The name of the connection in `DISPLAY CONN`."""
         return self.state.identifier
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> ObjectHandle:
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
         """Return a handle on the object (MQOPEN)."""
-        wanted = opening.Wanted(
-            name,
-            OpenOption(options),
-            object_type,
-            queue_manager,
-            dynamic_name,
-            object_string,
-            alternate_user,
-            selection=selection,
-        )
-        return self._call("MQOPEN", name, _open, self.state, wanted)
+        wanted = opening.Wanted(object_descriptor(target), OpenOption(options))
+        return self._call("MQOPEN", wanted.descriptor.name, _open, self.state, wanted)
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         """Close the handle (MQCLOSE); a temporary dynamic queue is deleted with the handle that created it."""
@@ -128,30 +120,19 @@ class EmbeddedConnection:
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
         context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1). The context options need no open options."""
         implied = OpenOption.OUTPUT | OpenOption(int(options) & (CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY))
         if int(options) & PutOption.FAIL_IF_QUIESCING:
             implied |= OpenOption.FAIL_IF_QUIESCING
-        wanted = opening.Wanted(
-            name,
-            implied,
-            object_type,
-            queue_manager,
-            object_string=object_string,
-            alternate_user=alternate_user,
-            for_one_put=True,
-        )
+        wanted = opening.Wanted(replace(object_descriptor(target), selection=""), implied, for_one_put=True)
+        name = wanted.descriptor.name
         return self._call("MQPUT1", name, put_one, self.state, wanted, descriptor, body, int(options), context)
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:

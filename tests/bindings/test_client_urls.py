@@ -9,8 +9,7 @@ from mqflow.app.channels.client_urls import client_options, where_to
 from mqflow.app.channels.locate import locate
 from mqflow.app.config.settings import Secret, Settings, TLSSettings, load
 from mqflow.app.errors import ConfigurationError
-from mqflow.bindings.connect_options import ConnectOptions
-from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.mqcno import prepare
 
 URL = "ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN"

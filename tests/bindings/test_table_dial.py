@@ -15,9 +15,8 @@ from mqflow.app.channels.table_dial import by_table, channel_options
 from mqflow.app.channels.table_queue_manager import TableQueueManager
 from mqflow.app.config.settings import Settings, TLSSettings
 from mqflow.app.errors import ConfigurationError
-from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ConnectOptions
+from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects import base
-from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.mqcno import prepare
 from mqflow.policy.channels.candidates import Attempt
 from mqflow.policy.channels.sources import DefinedBy, Origin

@@ -119,7 +119,7 @@ def open_queue_manager(
     if location.at is not None:
         return _served_over_tcp(location.at, load() if settings is None else settings, runner)
     if location.kind == "served":
-        from mqflow.embedded.wire.client.connection import ServedQueueManager  # noqa: PLC0415 - only who asks pays
+        from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - only who asks pays
 
         assert location.path is not None  # noqa: S101 - `locate` gives served ones a socket
         return ServedQueueManager(location.path, name=location.queue_manager, user=user)
@@ -138,7 +138,7 @@ def open_queue_manager(
 
 
 def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQueueManager:
-    from mqflow.embedded.wire.client.connection import ServedQueueManager  # noqa: PLC0415 - as above
+    from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - as above
     from mqflow.embedded.wire.server.certificates import CertificateError, client_context  # noqa: PLC0415 - only who asks pays
 
     if not settings.user or settings.password is None:
@@ -163,8 +163,8 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
 def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
     from mqflow.app.channels.choice import readable_choice  # noqa: PLC0415 - only who asks pays
     from mqflow.app.channels.table_dial import by_table  # noqa: PLC0415 - as above
+    from mqflow.bindings.connect_options import ClientPackageError  # noqa: PLC0415 - as above
     from mqflow.bindings.dialects import base  # noqa: PLC0415 - only who asks pays
-    from mqflow.bindings.errors import ClientPackageError  # noqa: PLC0415 - as above
     from mqflow.bindings.queue_manager import BoundQueueManager  # noqa: PLC0415 - as above
 
     options = client_options(url, settings)

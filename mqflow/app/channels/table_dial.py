@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from mqflow.app.channels.read_sources import Tables
 from mqflow.app.channels.table_queue_manager import TableQueueManager
-from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects.base import Dialect
-from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.queue_manager import BoundQueueManager
 from mqflow.policy.channels.candidates import Attempt, wanted
 from mqflow.policy.channels.sources import Choice, DefinedBy

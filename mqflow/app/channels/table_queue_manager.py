@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mqflow.app.channels.read_sources import Tables
 from mqflow.app.errors import ConfigurationError
-from mqflow.many_verbs import inquire_queue_manager
+from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.candidates import (
@@ -29,7 +29,6 @@ from mqflow.policy.channels.table import Channel
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 from mqflow.world import Random
 
@@ -159,7 +158,7 @@ class TableQueueManager:
         try:
             self._check(connection, attempt.channel)
         except MQIError:
-            leave(connection)
+            disconnect_without_commit(connection)
             raise
         self.default_reconnect = attempt.channel.default_reconnect
         return connection

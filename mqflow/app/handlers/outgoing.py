@@ -23,7 +23,7 @@ from mqflow.policy.delivery_delay import check_delay, delay_in_ms
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import Stager
 from mqflow.runtime.listener.record_queue import put_kept_open
-from mqflow.verbs import Put
+from mqflow.verbs import ObjectDescriptor, Put
 
 __all__ = ("EXPIRY_TENTHS_MAX", "Outgoing", "Publish", "Send", "framed", "outgoing", "published", "put_in_unit_of_work")
 
@@ -121,11 +121,11 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
     connection = session.connection
     if message.publishes:
         options = _PUT | PutOption.RETAIN if message.retain else _PUT
-        kind = ObjectType.TOPIC
-        return await session.call(connection.put1, "", descriptor, data, options, object_type=kind, object_string=message.queue)
+        topic = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=message.queue)
+        return await session.call(connection.put1, topic, descriptor, data, options)
     if message.queue_manager not in {"", connection.queue_manager_name}:
-        manager = message.queue_manager
-        return await session.call(connection.put1, message.queue, descriptor, data, _PUT, queue_manager=manager)
+        target = ObjectDescriptor(message.queue, queue_manager=message.queue_manager)
+        return await session.call(connection.put1, target, descriptor, data, _PUT)
     return await put_kept_open(session, message.queue, descriptor, data, _PUT)
 
 

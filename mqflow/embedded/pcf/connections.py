@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from mqflow.embedded.administration.interface import Administration, ConnectionStatus
-from mqflow.embedded.mqsc.objects import CONNECTION, CONNECTION_HANDLE, connection_rows
+from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, connection_rows
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selecting import responses, wanted

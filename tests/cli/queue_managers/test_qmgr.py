@@ -19,7 +19,8 @@ import pytest
 
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.standby import owner_pid
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
