@@ -1,6 +1,6 @@
-"""The authority records of a queue manager, set, deleted and shown: what SET AUTHREC and its kin do.
+"""The administration of authority records: SET AUTHREC, DELETE AUTHREC and the commands that show records.
 
-Offers `administration.AuthorityAdministration`. A change holds in memory at once and is durable when the call returns.
+Offers `AuthorityAdministration`. A change holds in memory at once and is durable when the call returns.
 Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY ENTAUTH; Set Authority Record ("if you specify an explicit profile name, the
 object must exist").
 """
@@ -42,12 +42,12 @@ class AuthorityDefinitions:
         self._state = state
 
     def records(self) -> tuple[AuthorityRecord, ...]:
-        """All records, by kind of object, profile and entity."""
+        """Return all records, by kind of object, profile and entity."""
         with self._state.lock:
             return tuple(sorted(records(self._state, AuthorityRecord).values(), key=lambda record: record.key))
 
     def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
-        """What a user, with its groups, or a group alone may do with an object."""
+        """Return the authorities of a user with its groups, or of a group alone, on an object."""
         state = self._state
         with state.lock:
             if not group:
@@ -57,20 +57,20 @@ class AuthorityDefinitions:
     def set(
         self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
     ) -> None:
-        """Add authorities to a record, making it, and then take others from it; 2085 where no object has the profile's name.
+        """Add authorities to a new or known record, then remove others. Raises 2085 if no object has the profile's name.
 
-        The first record of a queue manager turns the checks on, and brings the record of the administrators with it.
+        The first record of a queue manager turns the checks on; the queue manager then adds the record of the administrators.
         """
         wanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "SET AUTHREC", profile, lambda: self._set(wanted, frozenset(add), frozenset(remove)))
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
-        """Delete a record; 2085 where there is none."""
+        """Delete a record. Raises 2085 without such a record."""
         unwanted = AuthorityRecord(kind=kind, profile=profile, entity=entity, group=group)
         carry_out(self._state, "DELETE AUTHREC", profile, lambda: self._delete(unwanted))
 
     def refresh(self) -> None:
-        """Ask the system again who is in which group."""
+        """Forget the groups of users: the next check asks the system."""
         with self._state.lock:
             self._state.authorities.refresh()
 
@@ -93,7 +93,7 @@ class AuthorityDefinitions:
 
 
 def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord:
-    """Return the record with the profile it has: of the queue manager there is one, by whatever name."""
+    """Return the record under its profile: the queue manager has one profile, under whichever of its names."""
     if record.kind is not Kind.QMGR:
         return record
     if record.profile not in {"", QUEUE_MANAGER_PROFILE, state.name}:
@@ -102,14 +102,14 @@ def _named(state: QueueManagerState, record: AuthorityRecord) -> AuthorityRecord
 
 
 def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[Authority]) -> AuthorityRecord:
-    """Return the record under its profile. Refuses with 2085 or 2152 its profile, with 2035 an entity that nobody can be."""
+    """Return the record under its profile. Refuses with 2085 or 2152 a wrong profile, with 2035 an impossible entity."""
     record = _named(state, record)
     kind, profile = record.kind, record.profile
     longest = _GROUP_CHARS if record.group else USER_CHARS
     if not 0 < len(record.entity) <= longest:
-        raise Refusal(Reason.UNKNOWN_ENTITY, f"{record.entity!r}: a {_of(record)} has 1 to {longest} characters")
+        raise Refusal(Reason.UNKNOWN_ENTITY, f"{record.entity!r}: a {_entity_word(record)} has 1 to {longest} characters")
     if not is_profile(profile):
-        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{profile!r} is no name and no generic name")
+        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{profile!r} is neither a name nor a generic name")
     if (Authority.CRT in add) != (profile == CLASS_PROFILE and bool(add)):
         raise Refusal(Reason.OPTIONS_ERROR, f"CRT, and nothing else, is given on PROFILE('{CLASS_PROFILE}')")
     named = None if is_generic(profile) or profile == CLASS_PROFILE else profile
@@ -120,12 +120,12 @@ def _checked(state: QueueManagerState, record: AuthorityRecord, add: frozenset[A
     return record
 
 
-def _of(record: AuthorityRecord) -> str:
+def _entity_word(record: AuthorityRecord) -> str:
     return "group" if record.group else "user (a principal)"
 
 
 def _exists(state: QueueManagerState, kind: Kind, name: str) -> bool:
-    """Whether there is the object; of the kinds that this queue manager has not, all are taken to be there."""
+    """Whether the object exists. Every object of a kind that this queue manager does not have counts as existing."""
     if kind is Kind.QUEUE:
         return name in state.queues
     return name in records(state, TopicAttributes) if kind is Kind.TOPIC else True

@@ -1,6 +1,6 @@
-"""How an administrator's command is carried out: under the lock, refused by name, and durable when the call returns.
+"""The frame of every administrator's command: it runs the step, waits until the change is durable, and names a refusal.
 
-The common frame of all definitions. Knows no object.
+Knows no object.
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ __all__ = ("carry_out",)
 
 
 def carry_out(state: QueueManagerState, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
-    """Change under the lock, then wait without it until that is durable.
+    """Run the step under the lock, then wait without it until the change is durable.
 
-    Raises the `MQIError` of a `Refusal`, with command and name in it; 2059 once the queue manager has stopped.
+    Raises the `MQIError` of a `Refusal`, with command and name in it; 2059 after the queue manager has stopped.
     """
     try:
         with state.lock:

@@ -1,7 +1,7 @@
-"""The queue manager's objects, defined, altered, deleted and shown: what MQSC does and MQSET shares.
+"""The administration of queues and of the queue manager: define, alter, delete, clear and show.
 
-Offers `administration.Administration`. A change holds in memory at once and is durable when the call returns; one the store
-refuses is taken back.
+Offers `Administration`. A change holds in memory at once and is durable when the call returns. If the store refuses a change,
+the queue manager takes it back. Writes `changes` of queues, and the attributes of the queue manager.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ class Definitions:
 
     @property
     def authorities(self) -> AuthorityDefinitions:
-        """Who may do what."""
+        """The authority records."""
         return AuthorityDefinitions(self._state)
 
     @property
@@ -62,31 +62,31 @@ class Definitions:
         return self._state.attributes
 
     def queues(self) -> tuple[QueueAttributes, ...]:
-        """All queues, of every kind, by name; depth and open counts as they are now."""
+        """Return all queues, of every kind, by name, with the present depth and open counts."""
         with self._state.lock:
             return tuple(attributes_now(self._state.queues[name]) for name in sorted(self._state.queues))
 
     def queue(self, name: str) -> QueueAttributes | None:
-        """The queue of that name, or None."""
+        """Return the queue of this name, or None."""
         with self._state.lock:
             found = self._state.queues.get(name)
             return None if found is None else attributes_now(found)
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
-        """Define a queue; 2100 where the name is taken, unless `replace` and the kind is the same."""
+        """Define a queue. Raises 2100 if the name is taken, unless `replace` is set and the kind is the same."""
         carry_out(self._state, "DEFINE", attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
-        """Change fields of a queue; 2042 where it is open and the change matters to those who opened it, unless `force`."""
+        """Change fields of a queue. Raises 2042 if the change affects open handles, unless `force`."""
         carry_out(self._state, "ALTER", name, lambda: self._alter(self._known(name), changes, force=force))
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
-        """Delete a queue; 2042 while it is open, 2055 while it holds messages unless `purge`, or uncommitted ones."""
+        """Delete a queue. Raises 2042 while it is open; 2055 while it holds uncommitted messages, or others without `purge`."""
         begin = partial(self._delete, purge=purge, keep_authorities=keep_authorities)
         carry_out(self._state, "DELETE", name, lambda: begin(self._known(name)))
 
     def clear(self, name: str) -> None:
-        """Take every message off a local queue; 2042 while it is open or has uncommitted messages."""
+        """Delete every message of a local queue. Raises 2042 while it is open or has uncommitted messages."""
         carry_out(self._state, "CLEAR", name, lambda: self._clear(self._local(name)))
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
@@ -94,7 +94,7 @@ class Definitions:
         carry_out(self._state, "ALTER QMGR", "", lambda: self._alter_queue_manager(changes))
 
     def queue_status(self, name: str) -> QueueStatus:
-        """How a local queue stands; 2085 where there is none."""
+        """Return the status of a local queue. Raises 2085 if the queue does not exist."""
         try:
             with self._state.lock:
                 return _status(self._state, self._local(name))
@@ -103,7 +103,7 @@ class Definitions:
 
     @property
     def objects(self) -> ObjectDefinitions:
-        """Objects that are no queues, and connections."""
+        """Objects that are not queues, and connections."""
         return ObjectDefinitions(self._state)
 
     def _known(self, name: str) -> LocalQueue | QueueDefinition:
@@ -121,7 +121,7 @@ class Definitions:
     def _define(self, attributes: QueueAttributes, *, replacing: bool) -> Pending[None]:
         state, name = self._state, attributes.name
         if not is_object_name(name):
-            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is not a name of an object")
         defined = _as_defined(attributes)
         known = state.queues.get(name)
         if known is None:
@@ -135,11 +135,11 @@ class Definitions:
     def _alter(self, queue: LocalQueue | QueueDefinition, changes: Mapping[str, object], *, force: bool) -> Pending[None]:
         if "name" in changes or "kind" in changes:
             raise Refusal(Reason.SELECTOR_ERROR, "Name and kind of a queue cannot be altered")
-        matters = _matters(queue, changes)
-        if matters:
+        field = _field_in_use(queue, changes)
+        if field:
             if not force:
-                raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {matters} would change under those who opened it")
-            with_changes(queue.attributes, changes)  # what cannot be carried out must not end what others have open
+                raise Refusal(Reason.OBJECT_IN_USE, f"It is open, and {field} would change under the open handles")
+            with_changes(queue.attributes, changes)  # an invalid change must not invalidate the open handles
             queue.changes += 1
         return change_queue(self._state, queue, changes)
 
@@ -179,12 +179,12 @@ _KEPT = frozenset({"name", "kind", "creation_date", "creation_time"})
 
 
 def _as_defined(attributes: QueueAttributes) -> QueueAttributes:
-    """The definition alone, every value checked: how the queue stands is not part of it."""
+    """Return the checked definition without the status fields."""
     return with_changes(attributes, asdict(attributes) | {"depth": 0, "open_input_count": 0, "open_output_count": 0})
 
 
-def _matters(queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> str:
-    """The field that those who have the queue open rely on, if the changes touch one."""
+def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, object]) -> str:
+    """Return the changed field on which open handles rely; empty if there is no such field."""
     now = queue.attributes
     if isinstance(queue, QueueDefinition):
         touched = [
@@ -216,7 +216,7 @@ def _status(state: QueueManagerState, queue: LocalQueue) -> QueueStatus:
 
 
 def _oldest_put_at(queue: LocalQueue) -> float | None:
-    if queue.name == STAGING_QUEUE:  # in the order in which messages are due
+    if queue.name == STAGING_QUEUE:  # the staging queue is in the order of due times
         return min((message.put_at for message in queue.messages.values()), default=None)
     oldest = queue.oldest()
     return None if oldest is None else oldest.put_at

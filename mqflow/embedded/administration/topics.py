@@ -1,7 +1,7 @@
-"""Topic objects and subscriptions, defined, altered, deleted and shown: what MQSC and PCF do.
+"""The administration of topic objects, subscriptions and retained publications.
 
-Offers `TopicAdministration`. A change holds in memory at once and is durable when the call returns; one the store refuses is
-taken back.
+Offers `TopicAdministration`. A change holds in memory at once and is durable when the call returns. If the store refuses a
+change, the queue manager takes it back.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,31 +44,31 @@ _NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "s
 
 
 class TopicDefinitions:
-    """`TopicAdministration` of one queue manager; `user` is whose subscriptions it defines."""
+    """`TopicAdministration` of one queue manager; `user` is the user of the subscriptions that it defines."""
 
     def __init__(self, state: QueueManagerState, user: str) -> None:
         self._state = state
         self._user = user
 
     def topics(self) -> tuple[TopicAttributes, ...]:
-        """All topic objects, by name."""
+        """Return all topic objects, by name."""
         with self._state.lock:
             return tuple(found for _, found in sorted(records(self._state, TopicAttributes).items()))
 
     def define_topic(self, attributes: TopicAttributes, *, replace: bool = False) -> None:
-        """Define a topic object; 2100 where the name is taken unless `replace`, 2425 where another has its topic string."""
-        self._done("DEFINE TOPIC", attributes.name, lambda: self._define_topic(attributes, replacing=replace))
+        """Define a topic object. Raises 2100 if the name is taken, unless `replace`; 2425 if the topic string is taken."""
+        self._carry_out("DEFINE TOPIC", attributes.name, lambda: self._define_topic(attributes, replacing=replace))
 
     def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
-        """Change fields of a topic object; 2085 where there is none. Its topic string stays."""
-        self._done("ALTER TOPIC", name, lambda: self._alter_topic(name, changes))
+        """Change fields of a topic object, but not the topic string. Raises 2085 if the object does not exist."""
+        self._carry_out("ALTER TOPIC", name, lambda: self._alter_topic(name, changes))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic object; 2085 where there is none. Subscriptions to its topic stay."""
-        self._done("DELETE TOPIC", name, lambda: self._delete_topic(name))
+        """Delete a topic object; subscriptions to its topic stay. Raises 2085 if the object does not exist."""
+        self._carry_out("DELETE TOPIC", name, lambda: self._delete_topic(name))
 
     def topic_statuses(self) -> tuple[TopicStatus, ...]:
-        """How every topic stands that has an object, a subscription or something retained, by topic string."""
+        """Return the status of every topic with an object, a subscription or a retained publication, by topic string."""
         state = self._state
         with state.lock:
             counts: dict[str, int] = {}
@@ -89,11 +89,11 @@ class TopicDefinitions:
             )
 
     def clear_retained(self, topic_string: str) -> None:
-        """Forget what is retained on this topic; 2085 where nothing is."""
-        self._done("CLEAR TOPICSTR", topic_string, lambda: self._clear(topic_string))
+        """Remove the retained publication of this topic. Raises 2085 if there is no such publication."""
+        self._carry_out("CLEAR TOPICSTR", topic_string, lambda: self._clear(topic_string))
 
     def subscriptions(self) -> tuple[SubscriptionStatus, ...]:
-        """All subscriptions, by name."""
+        """Return all subscriptions, by name."""
         with self._state.lock:
             found = [
                 SubscriptionStatus(
@@ -105,25 +105,25 @@ class TopicDefinitions:
         return tuple(sorted(found, key=lambda status: status.attributes.name))
 
     def define_subscription(self, name: str, values: Mapping[str, Any], *, replace: bool = False) -> None:
-        """Define an administrative subscription by values of the table; 2432 where the name is taken unless `replace`."""
+        """Define an administrative subscription by values of the table. Raises 2432 if the name is taken, unless `replace`."""
         if replace and self._state.subscriptions.get(name) is not None:
             self.alter_subscription(name, values)
         else:
-            self._done("DEFINE SUB", name, lambda: self._define_subscription(name, values))
+            self._carry_out("DEFINE SUB", name, lambda: self._define_subscription(name, values))
 
     def alter_subscription(self, name: str, values: Mapping[str, Any]) -> None:
-        """Change a subscription by values of the table; 2428 where there is none."""
-        self._done("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
+        """Change a subscription by values of the table. Raises 2428 if it does not exist."""
+        self._carry_out("ALTER SUB", name, lambda: self._alter_subscription(self._subscription(name), values))
 
     def delete_subscription(self, name: str) -> None:
-        """Delete a subscription with its managed queue; 2428 where there is none, 2429 while an application holds it."""
-        self._done("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
+        """Delete a subscription with its managed queue. Raises 2428 if it does not exist, 2429 while an application uses it."""
+        self._carry_out("DELETE SUB", name, lambda: self._delete_subscription(self._subscription(name)))
 
-    def _done(self, command: str, name: str, begin: Callable[[], Pending[None]]) -> None:
+    def _carry_out(self, command: str, name: str, step: Callable[[], Pending[None]]) -> None:
         try:
-            carry_out(self._state, command, name, begin)
+            carry_out(self._state, command, name, step)
         finally:
-            with self._state.lock:  # also after what was taken back
+            with self._state.lock:  # also after a change that was taken back
                 self._state.topics.changed()
 
     def _define_topic(self, attributes: TopicAttributes, *, replacing: bool) -> Pending[None]:
@@ -134,7 +134,7 @@ class TopicDefinitions:
         if known is not None and attributes.topic_string != known.topic_string:
             raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"It is the topic {known.topic_string}: delete it first")
         if not is_object_name(name):
-            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is no name of an object")
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{name!r} is not a name of an object")
         if known is None and not is_topic_string(attributes.topic_string):
             raise Refusal(Reason.TOPIC_STRING_ERROR, "TOPICSTR is needed: 1 to 10240 characters")
         other = state.topics.at(attributes.topic_string)
@@ -176,7 +176,7 @@ class TopicDefinitions:
         kept = records(self._state, RetainedPublication)
         before = kept.get(topic_string)
         if before is None:
-            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "Nothing is retained on this topic")
+            raise Refusal(Reason.UNKNOWN_OBJECT_NAME, "The topic has no retained publication")
 
         def undo() -> None:
             kept[topic_string] = before
@@ -225,13 +225,13 @@ class TopicDefinitions:
 
     def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Pending[None]:
         state, before = self._state, subscription.attributes
-        values = _without_its_topic(state, before, values)
+        values = _without_known_topic(state, before, values)
         altered = _with(before, values)
         for field in _NOT_ALTERABLE:
             if field in values and _with(before, {field: values[field]}) != before:
                 raise Refusal(Reason.TOPIC_NOT_ALTERABLE, f"{field.replace('_', ' ')} of a subscription cannot be altered")
         date, time = state.now_as_text()
-        if "expiry_tenths" in values:  # what is left of it begins anew
+        if "expiry_tenths" in values:  # the expiry starts again
             altered = replace(altered, expires_at=expires_at(state, altered.expiry_tenths))
         subscription.attributes = replace(altered, alteration_date=date, alteration_time=time)
         if not before.durable:
@@ -244,14 +244,16 @@ class TopicDefinitions:
 
     def _delete_subscription(self, subscription: Subscription) -> Pending[None]:
         if subscription.holder is not None:
-            raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{subscription.holder.connection.application_name} holds it")
+            raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {subscription.holder.connection.application_name} uses it")
         return remove_subscription(self._state, subscription)
 
 
-def _without_its_topic(state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values without the topic, where that is the one it has: said by an object, a string, or both."""
-    said = values.get("topic_object", ""), values.get("topic_string", "")
-    if not any(said) or topic_string_of(state, *said) != known.topic_string:
+def _without_known_topic(
+    state: QueueManagerState, known: SubscriptionAttributes, values: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the values without the topic, if it is the subscription's topic: given by an object, a string, or both."""
+    topic = values.get("topic_object", ""), values.get("topic_string", "")
+    if not any(topic) or topic_string_of(state, *topic) != known.topic_string:
         return values
     return {field: value for field, value in values.items() if field not in {"topic_object", "topic_string"}}
 

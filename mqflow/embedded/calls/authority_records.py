@@ -21,7 +21,7 @@ _ALL_ON_QUEUES: Final = MQI[Kind.QUEUE] | ADMINISTRATION[Kind.QUEUE]
 
 
 def stored_name(record: AuthorityRecord) -> str:
-    """Return the name under which a record is stored: one for each profile and entity."""
+    """Return the name under which a record is stored: one name for each profile and entity."""
     return f"{record.kind} {record.profile} {'GROUP' if record.group else 'PRINCIPAL'} {record.entity}"
 
 
@@ -33,14 +33,14 @@ def change_authorities(state: QueueManagerState, changed: Mapping[str, Authority
 
 
 def end_authorities(state: QueueManagerState, kind: Kind, name: str) -> tuple[list[Change], Callable[[], None]]:
-    """Take, in memory, the records of exactly this object away; return the changes to store, and how to undo it."""
+    """Delete the records of exactly this object, in memory; return the changes for the store, and a function that undoes it."""
     kept = records(state, AuthorityRecord).values()
     ended = {stored_name(each): None for each in kept if (each.kind, each.profile) == (kind, name)}
     return [deleted(each, AuthorityRecord) for each in ended], _change(state, ended)
 
 
 def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Change]:
-    """Give, in memory, everything on a permanent dynamic queue to the user that made it; return the changes to store."""
+    """Give the creator of a permanent dynamic queue every authority, in memory; return the changes for the store."""
     if state.authorities.administers(user):
         return []
     record = AuthorityRecord(kind=Kind.QUEUE, profile=queue, entity=user, authorities=_ALL_ON_QUEUES)
@@ -49,11 +49,11 @@ def give_to_creator(state: QueueManagerState, queue: str, user: str) -> list[Cha
 
 
 def _change(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | None]) -> Callable[[], None]:
-    """Change records in memory, None deleting one; return what puts them back."""
+    """Change records, in memory; return a function that undoes it."""
     kept = records(state, AuthorityRecord)
     before = {name: kept.get(name) for name in changed}
 
-    def lay(wanted: Mapping[str, AuthorityRecord | None]) -> None:
+    def apply(wanted: Mapping[str, AuthorityRecord | None]) -> None:
         for name, record in wanted.items():
             if record is not None:
                 kept[name] = record
@@ -61,5 +61,5 @@ def _change(state: QueueManagerState, changed: Mapping[str, AuthorityRecord | No
                 kept.pop(name, None)
         state.authorities.forget()
 
-    lay(changed)
-    return partial(lay, before)
+    apply(changed)
+    return partial(apply, before)

@@ -1,6 +1,7 @@
 """Browse cursors, the browse lock and the marks of cooperating browsers.
 
-Called under the machine's lock. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
+Called under the lock. Only this file writes `locks`, `co_op_marks` and `ObjectHandle.locked`; `LocalQueue.take` and `clear`
+remove entries with their message. Source: IBM, "browse-cursor"; MQGMO_LOCK, MQGMO_UNLOCK, MQGMO_MARK_*; rc2034, rc2200, rc2209.
 """
 
 from typing import Final, assert_never
@@ -17,18 +18,18 @@ _MARKS_KEPT: Final = 1_000
 
 
 def locked_by_other(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> bool:
-    """Whether another handle browsed it with a lock: it is not there for anybody else."""
+    """Whether another handle holds a browse lock on the message, which hides it."""
     return queue.locks.get(message.key, handle) is not handle
 
 
 def lock(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle) -> None:
-    """Hide the message from every other handle; a handle has one lock at a time."""
+    """Hide the message from every other handle. A handle has one lock at a time."""
     queue.locks[message.key] = handle
     handle.locked = message.key
 
 
 def unlock(queue: LocalQueue, handle: ObjectHandle) -> bool:
-    """Give up the handle's lock; False where it has none. The message is there for others again."""
+    """Give up the handle's lock, which makes the message available to others; False if the handle has no lock."""
     key, handle.locked = handle.locked, None
     if key is None or queue.locks.pop(key, None) is None:
         return False
@@ -46,11 +47,11 @@ def hidden_by_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHand
 
 
 def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, mark: Mark, lapses_at: float | None) -> None:
-    """Do to the mark on the message what the browse asked for."""
+    """Set or remove a mark on the message, as the browse asks."""
     match mark:
         case Mark.HANDLE:
             handle.marks.add(message.key)
-            if len(handle.marks) > 2 * len(queue.messages) + _MARKS_KEPT:  # most are of messages that are gone
+            if len(handle.marks) > 2 * len(queue.messages) + _MARKS_KEPT:  # most marks are of messages that are gone
                 handle.marks.intersection_update(queue.messages)
         case Mark.CO_OP:
             queue.co_op_marks[message.key] = (handle, lapses_at)
@@ -64,7 +65,7 @@ def apply_mark(queue: LocalQueue, message: QueuedMessage, handle: ObjectHandle, 
 
 
 def forget(handle: ObjectHandle, queue: LocalQueue) -> None:
-    """End the lock, and the marks for others, of a handle that closes; who waits for what is unmarked is told."""
+    """Remove the lock and the cooperative marks of a handle that closes, and wake the waiters for these messages."""
     unlock(queue, handle)
     unmarked = [key for key, (owner, _) in queue.co_op_marks.items() if owner is handle]
     for key in unmarked:

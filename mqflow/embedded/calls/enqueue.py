@@ -1,6 +1,7 @@
-"""How a message comes onto a queue: room checked, serial and place given, into a unit of work or available at once.
+"""The last step of every put: the room is checked, and the message gets a serial and a place.
 
-The common last step of every put, the applications' and the queue manager's own. Called under the machine's lock.
+The message is added to a unit of work, or is available at once. Used by the puts of applications and of the queue manager.
+Called under the lock.
 """
 
 from typing import Final
@@ -25,7 +26,7 @@ _PERSISTENT: Final = int(Persistence.PERSISTENT)
 
 
 def check_room(state: QueueManagerState, queue: LocalQueue, body_bytes: int) -> None:
-    """Refuse what is too long for the queue (2030) or the queue manager (2031), and anything on a full queue (2053)."""
+    """Refuse a message that is too long for the queue (2030) or the queue manager (2031), or meets a full queue (2053)."""
     attributes = queue.attributes
     if body_bytes > attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q, f"{body_bytes} bytes; MAXMSGL is {attributes.max_message_bytes}")
@@ -49,13 +50,13 @@ def place(
     body: bytes,
     now_s: float,
 ) -> QueuedMessage:
-    """Put the message into the unit of work, or without one onto the queue. Its place is that of its arrival, which is now.
+    """Add the message to the unit of work, or without one to the queue. The moment of this call decides its place.
 
-    One that `must_be_durable` needs a unit of work.
+    A message that `must_be_durable` needs a unit of work.
     """
     attributes = queue.attributes
     serial = state.serial()
-    # The ordering in force when the message arrives decides; later ALTERs move nothing (IBM q103300).
+    # The order in force at the arrival of the message decides; a later ALTER moves no message (IBM q103300).
     by_priority = attributes.message_delivery_sequence != _FIFO
     priority = min(descriptor.priority, state.attributes.max_priority) if by_priority else attributes.default_priority
     if attributes.name == STAGING_QUEUE:
@@ -83,5 +84,5 @@ def place(
 
 
 def must_be_durable(state: QueueManagerState, descriptor: MessageDescriptor) -> bool:
-    """Whether a message has to go through the store, and so through a unit of work, before it shows."""
+    """Whether a message must be in the store, and so in a unit of work, before it is available."""
     return state.durable and descriptor.persistence == _PERSISTENT

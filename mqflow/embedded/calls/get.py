@@ -1,6 +1,6 @@
-"""MQGET: the message found, taken or looked at, and handed out.
+"""MQGET: finds a message, takes it or looks at it, and returns it as the options ask.
 
-Called under the machine's lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
+Called under the lock. Source: IBM, MQGET; q096780; "Message expiry"; rc2034, rc2079, rc2080, rc2421.
 """
 
 from contextlib import suppress
@@ -33,7 +33,7 @@ from mqflow.verbs import GetOptions, Got
 
 __all__ = ("MAY_HAVE_PROPERTIES", "check_get", "find", "get_message", "planned")
 
-# Plain numbers, because the bits of a flag are slow to test; and members, because looking one up on its class is slow, too.
+# Plain numbers, because the bits of a flag are slow to test; single members, because a look-up on the class is slow, too.
 _NEXT: Final = Reach.NEXT
 _UNDER_CURSOR: Final = Reach.UNDER_CURSOR
 _BROWSE_FIRST: Final = Reach.BROWSE_FIRST
@@ -60,7 +60,7 @@ def planned(handle: ObjectHandle, options: GetOptions) -> GetPlan:
 
 
 def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> LocalQueue:
-    """Return the queue to get from. Refuses what the handle is not open for, an inhibited queue, new work while quiescing."""
+    """Return the queue of the get. Refuses a get that the handle is not open for, or meets inhibition or quiescing."""
     queue = handle.queue
     if plan.reach is _NEXT:
         if not handle.bits & INPUT:
@@ -82,7 +82,7 @@ def check_get(state: QueueManagerState, handle: ObjectHandle, plan: GetPlan) -> 
 
 
 def find(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, plan: GetPlan) -> QueuedMessage | None:
-    """Return the message the get is after, or None; expired ones on the way are discarded."""
+    """Return the message that the get asks for, or None; discards the expired messages before it."""
     if plan.reach is _NEXT:
         own = None if plan.within is _OUTSIDE else handle.connection.unit_of_work
         return _first(state, handle, queue, plan, BEFORE_FIRST, own)
@@ -161,7 +161,7 @@ def _first(
 
 
 def _unselected(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage) -> bool:
-    """Whether the selector passes it over; a damaged body is not asked, so that the get finds it and sets it aside."""
+    """Whether the selector does not select the message. A damaged message counts as selected: the get then sets it aside."""
     if message.body is None:
         state.bodies.read(queue, message)
     return passes_over(handle, message)
@@ -186,7 +186,7 @@ def _under_cursor(state: QueueManagerState, handle: ObjectHandle, queue: LocalQu
 
 
 def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage, unit: UnitOfWork | None) -> None:
-    """Discard a message that a get or a browse would have returned; one of the getter's own unit of work with its put."""
+    """Discard an expired message, and send the report that it asks for. A put of the getter's own unit of work goes, too."""
     own_unit = UnitOfWork()
     if message.descriptor.report & _EXPIRATION:
         if message.body is None:
@@ -201,9 +201,9 @@ def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage,
 
 
 def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMessage) -> None:
-    """Have it gone from the store together with its report: after a crash there are both, or the message again.
+    """Remove the message from the store in one step with its report: after a crash there is the report, or the message again.
 
-    Where the store has no room for the report, the message goes without.
+    If the store has no room for the report, the message is removed without a report.
     """
     if message.stored:
         removed = (MessageRemoved(message.serial),)
@@ -217,7 +217,7 @@ def _discard(state: QueueManagerState, own_unit: UnitOfWork, message: QueuedMess
 
 
 def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage) -> None:
-    """Take a damaged message off its queue. The storage keeps what there is of it, as of one found at the start."""
+    """Take a damaged message off its queue. The storage keeps the rest of it, as of a message found damaged at the start."""
     state.quarantined.append((message.serial, f"The body of a message on {queue.name} is damaged"))
     queue.take(message)
 
@@ -235,7 +235,7 @@ def _handed_out(
         body = body[: plan.buffer_bytes_max]
         reason = Reason.TRUNCATED_MSG_ACCEPTED if plan.accept_truncated else _TRUNCATED
     elif plan.convert:
-        # One that fits as it is, but not converted, is taken all the same and returned as it is, with 2120.
+        # A message that fits the buffer only without conversion is taken and returned unconverted, with 2120.
         descriptor, body, reason = convert(
             descriptor,
             body,
@@ -264,9 +264,9 @@ def _parted(
     body: bytes,
     plan: GetPlan,
 ) -> Parted:
-    """The message as this get shows it: its properties where they stand, apart, or not at all.
+    """Return the message with its properties as the get asks: in the body, apart, or not at all.
 
-    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): PROPCTL is that of the name opened.
+    Source: IBM q096760 (MsgHandle), q103350 (PropertyControl): PROPCTL of the opened name counts.
     """
     first = queue.attributes if handle.alias is None else handle.alias.attributes
     control = PropertyControl(first.property_control) if plan.properties is None else plan.properties
@@ -276,11 +276,11 @@ def _parted(
 
 
 def _aged(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
-    """The descriptor with the expiry that is left: at least a tenth, because it is not expired yet."""
+    """Return the descriptor with the remaining expiry: at least a tenth, because the message has not expired yet."""
     if message.expires_at is None:
         return message.descriptor
     left = max(1, int((message.expires_at - state.clock.wall()) * 10))
-    # A wall clock that was set back shows no more time left than the sender gave; the message does live longer.
+    # After the wall clock is set back, the remaining expiry is at most the sender's; the message does live longer.
     return replace(message.descriptor, expiry_tenths=min(left, message.descriptor.expiry_tenths))
 
 
@@ -304,11 +304,11 @@ def _take(
     message: QueuedMessage,
     plan: GetPlan,
 ) -> UnitOfWork | None:
-    """Take the message off, into the unit of work where it belongs, which is returned: to commit at once, if not the own."""
+    """Take the message off, and return its unit of work: the connection's, one of this get alone, or None."""
     own = handle.connection.unit_of_work
     unit = _unit_of_work(state, own, message, plan)
     if unit is own and message.stored:
-        # First, because it can be refused (2192), and then nothing may have happened.
+        # The mark comes first: it can be refused (2192), and then the get must have changed nothing.
         harden = queue.attributes.harden_get_backout
         own.marks.append(state.store.mark_in_flight(message.serial, message.descriptor.backout_count, harden=harden))
     if message.key in own.puts:
@@ -329,7 +329,7 @@ def _take(
 
 
 def _unit_of_work(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage, plan: GetPlan) -> UnitOfWork | None:
-    """The connection's; one of its own for a get that must be durable, or goes with a report; or none."""
+    """Return the connection's unit of work; a new one for a get that must be durable or has a report; or None."""
     descriptor = message.descriptor
     delivery = descriptor.report & _DELIVERY
     if plan.within is _IN_UNIT or (plan.within is Within.IF_PERSISTENT and descriptor.persistence == _PERSISTENT):

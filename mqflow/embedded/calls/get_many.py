@@ -1,7 +1,7 @@
-"""MQGET for many messages in one step: those of which nothing special is asked, one after the other.
+"""MQGET for many plain messages in one step.
 
-What makes a message special (an expiry, a report, properties, a group, a body on disk) is left to `getting`, one by one. Called
-under the machine's lock.
+A message with an expiry, a report, properties, a group or a body on disk is special: `get` handles it alone. Called under the
+lock.
 """
 
 from typing import Final
@@ -25,9 +25,9 @@ _SAVE_ALL_CONTEXT: Final = int(OpenOption.SAVE_ALL_CONTEXT)
 def get_plain(
     state: QueueManagerState, handle: ObjectHandle, options: GetOptions, most: int, bytes_max: int
 ) -> Pending[list[Got]]:
-    """Take up to `most` messages, of `bytes_max` together, into the unit of work; end before the first that is special.
+    """Take up to `most` messages, of `bytes_max` together, into the unit of work; stop before the first special message.
 
-    Empty where the get itself is special. Refuses what `check_get` does.
+    Returns an empty list if the get itself is special. Refuses as `check_get` does.
     """
     plan = planned(handle, options)
     queue = check_get(state, handle, plan)
@@ -65,7 +65,7 @@ def get_plain(
 def _marked(state: QueueManagerState, own: UnitOfWork, message: QueuedMessage) -> bool:
     try:
         own.marks.append(state.store.mark_in_flight(message.serial, 0, harden=False))
-    except MQIError:  # the next get meets it again, and says so
+    except MQIError:  # the next get meets the error again, and raises it
         return False
     return True
 
@@ -96,7 +96,7 @@ def _is_plain_queue(queue: LocalQueue, handle: ObjectHandle) -> bool:
 
 def _is_plain(message: QueuedMessage, descriptor: MessageDescriptor) -> bool:
     return not (
-        descriptor.backout_count  # goes by itself, or ends a unit of work
+        descriptor.backout_count  # is handled alone, or ends a unit of work
         or descriptor.report
         or descriptor.message_flags
         or message.expires_at is not None

@@ -1,6 +1,6 @@
-"""Groups and segments in the steps of put, get and browse: what is retained for a handle is asked, and kept up to date.
+"""Groups and segments in the steps of put, get and browse: reads and updates the positions that a handle retains.
 
-What comes next is `logical_order`'s to say. Called under the machine's lock.
+`rules/group_order.py` decides what the next message is. Only this file writes `ObjectHandle.logical`. Called under the lock.
 """
 
 from functools import partial
@@ -34,7 +34,7 @@ _GET: Final = "get"
 def in_order(
     state: QueueManagerState, handle: ObjectHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> MessageDescriptor:
-    """Return the descriptor of a put with LOGICAL_ORDER: as what comes next."""
+    """Return the descriptor of a put with LOGICAL_ORDER, completed as the next message in logical order."""
     return next_put(
         handle.logical.put,
         descriptor,
@@ -47,7 +47,7 @@ def in_order(
 def put_done(
     handle: ObjectHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> int:
-    """Retain where the put left off; return the reason of a warning where it left something begun in logical order."""
+    """Retain the position after the put; return the reason of a warning if it leaves a group or message incomplete."""
     before = handle.logical.put
     after = place_after(descriptor, body_bytes, under_syncpoint=plan.under_syncpoint, logical=plan.logical)
     _retain(handle, unit, _PUT, before, after)
@@ -55,9 +55,9 @@ def put_done(
 
 
 def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
-    """Return the plan of a get that asks for logical order, or comes after one that did.
+    """Return the plan of a get that asks for logical order, or follows a get that did.
 
-    Refuses with 2259 a browse that goes on otherwise than it began, and what `in_logical_order` refuses.
+    Refuses with 2259 a browse that changes between logical and physical order, and otherwise as `in_logical_order` does.
     """
     began = handle.logical.browses_logically
     if plan.reach is Reach.BROWSE_NEXT and began is not None and began != plan.logical:
@@ -66,7 +66,7 @@ def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
 
 
 def got_message(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
-    """Retain where the get left off; return the reason of a warning where it left something begun in logical order."""
+    """Retain the position after the get; return the reason of a warning if it leaves a group or message incomplete."""
     before = handle.logical.get
     after = place_after(message.descriptor, message.body_bytes, under_syncpoint=in_unit, logical=plan.logical)
     _retain(handle, unit, _GET, before, after)
@@ -74,13 +74,13 @@ def got_message(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, me
 
 
 def begin_browse(handle: ObjectHandle, plan: GetPlan) -> None:
-    """Forget the browse before: this one is in logical order, or is not."""
+    """Forget the last browse, and remember whether the new browse is in logical order."""
     handle.logical.browse = handle.logical.browse_from = None
     handle.logical.browses_logically = plan.logical
 
 
 def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
-    """Return the place behind which a browse looks: a group stands where its first message does, and its others anywhere."""
+    """Return the place behind which a browse looks. A group has the place of its first message; the others may be anywhere."""
     if not plan.logical:
         return handle.cursor
     if handle.logical.browse is not None:
@@ -89,7 +89,7 @@ def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
 
 
 def browsed(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -> None:
-    """Retain where the browse left off."""
+    """Retain the position after the browse."""
     retained = handle.logical
     if retained.browses_logically is None:
         retained.browses_logically = plan.logical
@@ -101,10 +101,14 @@ def browsed(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -> None
 
 
 def warn_incomplete(handle: ObjectHandle) -> None:
-    """Warn, with 2242 or 2241, that a handle that was closed left incomplete what it began in logical order."""
+    """Warn with 2242 or 2241 that a closed handle leaves a message or a group of logical order incomplete."""
     reason = max(left_open(handle.logical.put), left_open(handle.logical.get))
     if reason:
-        raise Refusal(reason, "It is closed; the rest of it was never put, or got", completion=CompletionCode.WARNING)
+        raise Refusal(
+            reason,
+            "The handle is closed; the rest of the group or message was never put, or got",
+            completion=CompletionCode.WARNING,
+        )
 
 
 def _retain(handle: ObjectHandle, unit: UnitOfWork | None, which: str, before: Place | None, after: Place | None) -> None:

@@ -1,6 +1,6 @@
 """MQINQ and MQSET, by the attribute tables.
 
-Called under the machine's lock.
+Called under the lock.
 Source: IBM q026770 (MQINQ), MQSET (Selectors); rc2006, rc2020, rc2067, rc2068, rc2075 to rc2078.
 """
 
@@ -37,10 +37,10 @@ _OF_QUEUE_MANAGERS: Final = _by_selector(QUEUE_MANAGER_ATTRIBUTES)
 
 
 def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Sequence[int]) -> Pending[Inquired]:
-    """Return the values by selector, texts padded to their length as MQ gives them.
+    """Return the values by selector; texts are padded to their length, as in MQ.
 
-    One that does not apply to this kind of queue is -1 or asterisks, and makes the answer the warning 2068. Refuses with 2067 a
-    selector no object has.
+    An attribute of another kind of queue is -1 or asterisks, and the answer is the warning 2068. Refuses with 2067 a selector
+    that no object has.
     """
     if not handle.bits & OpenOption.INQUIRE:
         raise Refusal(Reason.NOT_OPEN_FOR_INQUIRE)
@@ -61,15 +61,15 @@ def inquire_object(state: QueueManagerState, handle: ObjectHandle, selectors: Se
             values[selector] = "*" * other.chars if other.chars else NOT_APPLICABLE
             reason = Reason.SELECTOR_NOT_FOR_TYPE
         else:
-            raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} is none of this object's")
+            raise Refusal(Reason.SELECTOR_ERROR, f"Selector {selector} is not an attribute of this object")
     return Pending(Inquired(values, reason))
 
 
 def set_object(state: QueueManagerState, handle: ObjectHandle, values: Mapping[int, int | str]) -> Pending[None]:
     """Change attributes, in memory.
 
-    Refuses with 2067 what cannot be set, and with a reason of the attribute's own (2006, 2020, 2075 to 2078) what it cannot be
-    set to; then nothing is set.
+    Refuses with 2067 an attribute that cannot be set, and with a reason of the attribute (2006, 2020, 2075 to 2078) an invalid
+    value; then no attribute changes.
     """
     if not handle.bits & OpenOption.SET:
         raise Refusal(Reason.NOT_OPEN_FOR_SET)
@@ -102,8 +102,8 @@ def _check_value(spec: AttributeSpec, value: int | str) -> None:
         return
     accepted = sorted(spec.words.values()) if spec.words else range(spec.low, spec.high + 1)
     if not isinstance(value, int) or value not in accepted:
-        said = f"{spec.low} to {spec.high}" if not spec.words else accepted
-        # The code for DISTL could not be confirmed; the others have one each.
+        values = f"{spec.low} to {spec.high}" if not spec.words else accepted
+        # The code for DISTL could not be confirmed; each other attribute has a code of its own.
         raise Refusal(
-            _REFUSED_WITH.get(spec.field, Reason.INHIBIT_VALUE_ERROR), f"{value} for {spec.keyword}; {said} are accepted"
+            _REFUSED_WITH.get(spec.field, Reason.INHIBIT_VALUE_ERROR), f"{value} for {spec.keyword}; {values} are accepted"
         )

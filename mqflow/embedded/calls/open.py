@@ -1,6 +1,6 @@
-"""MQOPEN and MQCLOSE: names resolved, exclusivity kept, dynamic queues made and deleted.
+"""MQOPEN and MQCLOSE: resolve names, keep exclusive input exclusive, create and delete dynamic queues.
 
-Called under the machine's lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
+Called under the lock. Source: IBM, MQOPEN and MQCLOSE; q003140 (dynamic queues); rc2086.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ __all__ = (
 )
 
 MANAGED_DURABLE: Final = "SYSTEM.MANAGED.DURABLE."
-"""How the names of the managed queues of durable subscriptions begin."""
+"""The start of the names of the managed queues of durable subscriptions."""
 _MANAGED_NOT_DURABLE: Final = "SYSTEM.MANAGED.NDURABLE."
 PERMANENT_DYNAMIC: Final = 2
 TEMPORARY_DYNAMIC: Final = 3
@@ -60,18 +60,18 @@ _TOPIC_TARGET: Final = 8
 
 
 class Wanted(Struct, frozen=True, gc=False):
-    """What MQOD and the options ask for."""
+    """The request of an open: MQOD and options."""
 
     descriptor: ObjectDescriptor
     options: OpenOption
-    #: The queue manager opens it for the application: nobody's authority is asked.
+    #: The queue manager opens the object for the application: no authority is checked.
     trusted: bool = False
-    #: For MQPUT1, which takes no model (rc2057): the message would go with the queue that was made for it.
+    #: For MQPUT1, which refuses a model (rc2057): the message would be lost with the queue that the open creates.
     for_one_put: bool = False
 
 
 def open_object(state: QueueManagerState, connection: ConnectionState, wanted: Wanted) -> ObjectHandle:
-    """Return a new handle, entered with its queue and its connection."""
+    """Return a new handle, registered with its queue and its connection."""
     check_open_options(wanted.options, wanted.descriptor.object_type)
     if state.quiescing and wanted.options & OpenOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
@@ -96,7 +96,7 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
 
 
 def close_handle(state: QueueManagerState, handle: ObjectHandle, options: CloseOption) -> Pending[None]:
-    """Close the handle: locks, marks and waits of it end, and a dynamic queue goes where the rules say so.
+    """Close the handle with its locks, marks and waits, and delete a dynamic queue if the rules ask for it.
 
     If the store refuses the end of a permanent queue, the queue is there again; the handle stays closed.
     """
@@ -153,19 +153,19 @@ def delete_queue(
 
 
 def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tuple[int, ...] | None:
-    """Return the serials of all that the store has of the queue; None where units of work under way may change that."""
+    """Return the serials of the queue's stored messages; None if open units of work may change them."""
     return None if queue.uncommitted else tuple(message.serial for message in messages if message.stored)
 
 
 def bring_back(state: QueueManagerState, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
-    """Have messages on the queue again, beside what came meanwhile."""
+    """Put messages back on the queue, beside the messages that came meanwhile."""
     state.bodies.kept(messages)
     for message in messages:
         release(queue, message)
 
 
 def drop_queue(state: QueueManagerState, queue: LocalQueue) -> list[QueuedMessage]:
-    """Delete the queue, in memory, and return what was on it. Work under way on it ends in nothing, other handles get 2052."""
+    """Delete the queue, in memory, and return its messages. Open units of work lose theirs; other handles get 2052."""
     queue.deleted = True
     del state.queues[queue.name]
     state.authorities.creators.pop(queue.name, None)
@@ -177,18 +177,18 @@ def drop_queue(state: QueueManagerState, queue: LocalQueue) -> list[QueuedMessag
 
 
 def managed_queue(state: QueueManagerState, model: str, *, durable: bool, user: str) -> str:
-    """Make the managed queue of a subscription from the topic's model, whose attributes it has, and return its name."""
+    """Create the managed queue of a subscription from the topic's model queue, and return its name."""
     found = state.queues.get(model)
     if not isinstance(found, QueueDefinition) or found.attributes.kind is not QueueType.MODEL:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The topic's model queue {model} does not exist")
     if durable and found.attributes.definition_type == TEMPORARY_DYNAMIC:
-        detail = f"The topic's model {model} makes temporary queues, which do not outlive the application"
+        detail = f"The topic's model {model} creates temporary queues, which do not outlive the application"
         raise Refusal(Reason.DURABILITY_NOT_ALLOWED, detail)
     return _dynamic(state, found, f"{MANAGED_DURABLE if durable else _MANAGED_NOT_DURABLE}*", user).name
 
 
 def drop_managed(state: QueueManagerState, name: str) -> None:
-    """Delete the managed queue of a subscription that is over, with what is on it, where it is still there."""
+    """Delete the managed queue of an ended subscription with its messages, if the queue still exists."""
     queue = state.queues.get(name)
     if not isinstance(queue, LocalQueue):
         return
@@ -199,7 +199,7 @@ def drop_managed(state: QueueManagerState, name: str) -> None:
 
 
 def topic_string_of(state: QueueManagerState, object_name: str, object_string: str) -> str:
-    """Return the whole topic string. Refuses with 2085 an unknown topic object, with 2425 what is no topic string."""
+    """Return the whole topic string. Refuses with 2085 an unknown topic object, with 2425 an invalid topic string."""
     known = ""
     if object_name:
         topic = state.objects["topic"].get(object_name)
@@ -244,11 +244,11 @@ def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:
     if wanted.descriptor.object_type == ObjectType.TOPIC and not wanted.descriptor.name:
         return
     if not is_object_name(wanted.descriptor.name):
-        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{wanted.descriptor.name!r} is no name of an object")
+        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{wanted.descriptor.name!r} is not a name of an object")
     if wanted.descriptor.queue_manager in {"", state.name}:
         return
     if not is_object_name(wanted.descriptor.queue_manager):
-        raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager!r} is no name of a queue manager")
+        raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager!r} is not a name of a queue manager")
     local_use = wanted.options & (INPUT | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET)
     reason = Reason.UNKNOWN_OBJECT_Q_MGR if local_use else Reason.UNKNOWN_REMOTE_Q_MGR
     raise Refusal(reason, f"{wanted.descriptor.queue_manager} is not {state.name}, and there are no channels to others here")
@@ -261,7 +261,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
     _check_authority(state, handle.connection, wanted)
     if isinstance(found, QueueDefinition) and found.attributes.kind is QueueType.MODEL:
         if wanted.for_one_put:
-            raise Refusal(Reason.Q_TYPE_ERROR, "It is a model: open it, and put to the queue that is made")
+            raise Refusal(Reason.Q_TYPE_ERROR, "It is a model: open it, and put to the queue that the open creates")
         queue = _dynamic(state, found, wanted.descriptor.dynamic_name, handle.connection.user)
         handle.name = queue.name
         handle.creator = True
@@ -284,11 +284,11 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
 
 
 def _aim(state: QueueManagerState, handle: ObjectHandle, object_name: str, wanted: Wanted) -> None:
-    """Make what is put to the handle a publication."""
+    """Let each put to the handle publish on the topic."""
     handle.topic = topic_string_of(state, object_name, wanted.descriptor.object_string)
     user = handle.connection.user
     publisher = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else user
-    if wanted.descriptor.object_type != ObjectType.TOPIC:  # an alias, of which its own name was checked before
+    if wanted.descriptor.object_type != ObjectType.TOPIC:  # an alias: the authority on its own name was checked before
         check_topic_authority(state, publisher, handle.topic, Authority.PUB)
         return
     for need in needed_to_open(object_name, wanted.options, ObjectType.TOPIC):
@@ -299,7 +299,7 @@ def _aim(state: QueueManagerState, handle: ObjectHandle, object_name: str, wante
 
 
 def _check_authority(state: QueueManagerState, connection: ConnectionState, wanted: Wanted) -> None:
-    """Refuse with 2035 who lacks an authority on the very name that is opened: of an alias or a model, on that name only."""
+    """Refuse with 2035 a user without authority on the name that is opened; of an alias or a model, only this name counts."""
     if state.authorities.checked and not wanted.trusted:
         alternate = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
         needs = needed_to_open(wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)
@@ -325,7 +325,7 @@ def _check_sharing(queue: LocalQueue, handle: ObjectHandle) -> None:
 def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user: str) -> LocalQueue:
     name = dynamic_queue_name(wanted, state.identifiers.number())
     if name in state.queues:
-        raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue was to be called {name}")
+        raise Refusal(Reason.OBJECT_ALREADY_EXISTS, f"The dynamic queue would have the name {name}")
     made = replace(model.attributes, name=name, kind=QueueType.LOCAL, creation_date="", creation_time="")
     attributes = state.dated(made)
     queue = LocalQueue(attributes)
@@ -338,7 +338,7 @@ def _dynamic(state: QueueManagerState, model: QueueDefinition, wanted: str, user
 
 
 def _deletes(options: CloseOption) -> bool:
-    """Whether the close is to delete the queue."""
+    """Whether the close must delete the queue."""
     if options & ~(CloseOption.DELETE | CloseOption.DELETE_PURGE):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for subscriptions")
     if options == CloseOption.DELETE | CloseOption.DELETE_PURGE:
@@ -352,7 +352,10 @@ def _check_delete(state: QueueManagerState, handle: ObjectHandle, options: Close
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "Only a dynamic queue can be deleted by closing it")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
         if not handle.creator:
-            raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, "A temporary queue goes with the handle that made it, not this one")
+            raise Refusal(
+                Reason.OPTION_NOT_VALID_FOR_TYPE,
+                "A temporary queue is deleted with the handle that created it; this is another handle",
+            )
         return
     if not handle.creator:
         state.authorities.check(handle.connection.user, (Need(Kind.QUEUE, queue.name, Authority.DLT, own=True),))

@@ -42,11 +42,11 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
     revoke: "Callable[[], Pending[None]] | None" = None
 
     def undone_by(self, *undo: Callable[[], None]) -> "Pending[_Value]":
-        """Return the same with these functions after the others that undo it."""
+        """Return the same step with these functions after the others in `undo`."""
         return replace(self, undo=self.undo + undo)
 
     def answering(self, value: _Other) -> "Pending[_Other]":
-        """Return the same with another answer."""
+        """Return the same step with another answer."""
         return Pending(value, self.own_unit, self.changes, self.undo, self.then, self.revoke)
 
 

@@ -1,8 +1,8 @@
-"""Publishing: one message put to a topic becomes a copy for each subscription, all of them or, where the rules say so, none.
+"""A put to a topic: one copy for each subscription; if the delivery rule of the topic says so, all copies or none.
 
-Which subscriptions get it is decided when it is put; the copies show with the commit, like every put.
-Called under the machine's lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
-PubPriority, SubCorrelId; facts 8.13. What a copy's descriptor keeps of the publisher's is partly uncertain there.
+The put decides which subscriptions get a copy; the copies are available after the commit, as with every put.
+Called under the lock. Source: IBM, MQPUT to topics; DEFINE TOPIC PMSGDLV, NPMSGDLV, USEDLQ, WILDCARD; MQSD SubLevel,
+PubPriority, SubCorrelId; facts 8.13. Which fields of the publisher's descriptor a copy keeps is partly uncertain there.
 """
 
 from datetime import UTC, datetime
@@ -37,19 +37,19 @@ _NOT_OWN: Final = int(PutOption.NOT_OWN_SUBS)
 _DISABLED: Final = 1
 _YES: Final = 2
 _NAME_CHARS: Final = 28
-#: The level at which a program publishes that says nothing of levels.
+#: The level of a publication from a program that names no level.
 _PUBLICATION_LEVEL: Final = 9
 
 
 class Publication(Struct, frozen=True):
-    """What is published: the topic, what holds for it, and the message with nothing left to defaults."""
+    """A publication: the topic with its attributes, and the message with all defaults resolved."""
 
     topic: str
     attributes: TopicAttributes
     descriptor: MessageDescriptor
     body: bytes
     now_s: float
-    #: As its copies have it, with their properties.
+    #: Makes descriptor and data of a copy, with its properties.
     dressed: Dressed
 
 
@@ -64,8 +64,8 @@ def publish(
 ) -> Pending[Put]:
     """Place a copy for every subscription and return what MQPUT fills in.
 
-    Refuses with 2051 where the topic is disabled and with 2502 where the delivery rule of the topic cannot be kept: then
-    nobody gets it.
+    Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept: then no
+    subscription gets a copy.
     """
     publication, reason = prepared(state, handle, descriptor, body, plan)
     subscriptions = matching(state, publication, handle if plan.for_topics & _NOT_OWN else None)
@@ -80,7 +80,7 @@ def publish(
 def prepared(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[Publication, int]:
-    """Return the publication with nothing left to defaults, and the reason of a warning or 0; refuse what is none."""
+    """Return the publication with all defaults resolved, and the reason of a warning or 0. Refuses an invalid publication."""
     topic = handle.topic or ""
     if state.quiescing and plan.fail_if_quiescing:
         raise Refusal(Reason.Q_MGR_QUIESCING)
@@ -98,13 +98,13 @@ def prepared(
 
 
 def publication_on(state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
-    """Return the publication on the topic as it stands now, of a descriptor with nothing left to defaults."""
+    """Return the publication on the topic with its present attributes; the descriptor has all defaults resolved."""
     dressed = dressing(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
     return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), dressed)
 
 
 def matching(state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None) -> list[Subscription]:
-    """Return the subscriptions that are to get it; with `own` none that the handle's own connection holds."""
+    """Return the subscriptions that get a copy; with `own`, without those of the handle's connection."""
     wanted = wanting(
         state,
         publication,
@@ -120,7 +120,7 @@ def matching(state: QueueManagerState, publication: Publication, own: ObjectHand
 
 
 def wanting(state: QueueManagerState, publication: Publication, subscriptions: list[Subscription]) -> list[Subscription]:
-    """Return those of the topic's subscriptions that are not over, not blocked, and select it."""
+    """Return the subscriptions that have not expired, are not blocked, and select the publication."""
     lookup = selectable(publication.descriptor, publication.body, publication.topic)
     return [
         subscription
@@ -139,9 +139,9 @@ def place_copies(
     *,
     retain: bool = False,
 ) -> int:
-    """Put the copies into the unit of work and return how many operations that were.
+    """Put the copies into the unit of work and return the number of operations.
 
-    Refuses with 2502 before anything is placed, and with 2024 where the unit of work has no room for all.
+    Refuses, before it places a copy, with 2502, and with 2024 if the unit of work has no room for all copies.
     """
     rule = _rule(publication)
     copies: list[_Copy] = []
@@ -179,7 +179,7 @@ def _resolved(
 
 
 def _deliverable(state: QueueManagerState, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
-    """Return the copy for the subscription's queue, or where that refuses, and USEDLQ says so, for the dead-letter queue."""
+    """Return the copy for the subscription's queue, or if that refuses and USEDLQ allows it, for the dead-letter queue."""
     descriptor, body = described(state, publication, subscription)
     name = subscription.attributes.destination
     try:
@@ -207,7 +207,7 @@ def _deliverable(state: QueueManagerState, publication: Publication, subscriptio
 def _fitting(
     state: QueueManagerState, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
 ) -> _Copy:
-    """Return the copy, where the queue takes `data_bytes`: the publisher's data, to which added properties do not count."""
+    """Return the copy if the queue takes `data_bytes`, the length of the publisher's data without the added properties."""
     queue = state.local_queue(name)
     if queue.attributes.put_inhibited or state.queues[name].attributes.put_inhibited:
         raise Refusal(Reason.PUT_INHIBITED, f"PUT(DISABLED) on {name}")
@@ -215,7 +215,7 @@ def _fitting(
     if queue.depth + sum(copy.queue is queue for copy in before) >= queue.attributes.max_depth:
         raise Refusal(Reason.Q_FULL, f"MAXDEPTH is {queue.attributes.max_depth}")
     if queue.attributes.definition_type == TEMPORARY_DYNAMIC:
-        # It takes no persistent message (2048), and would without this get none of what is published persistently.
+        # A temporary queue takes no persistent message (2048); without this it would get no persistent publication.
         descriptor = replace(descriptor, persistence=int(Persistence.NOT_PERSISTENT))
     if descriptor.priority == PRIORITY_AS_Q_DEF:
         descriptor = replace(descriptor, priority=queue.attributes.default_priority)
@@ -225,7 +225,7 @@ def _fitting(
 def described(
     state: QueueManagerState, publication: Publication, subscription: Subscription
 ) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data of a copy: of its own identity, with the subscription's correlation and context."""
+    """Return descriptor and data of a copy, with its own MsgId and the subscription's correlation and context."""
     wanted = subscription.attributes
     published, body = publication.dressed(wanted.user_data)
     date, time = state.timestamps.of(publication.now_s)
@@ -254,12 +254,12 @@ def _rule(publication: Publication) -> DeliveryRule:
 
 
 def _failed(subscription: Subscription, refusal: Refusal, rule: DeliveryRule) -> Refusal:
-    said = f": {refusal.detail}" if refusal.detail else ""
+    detail = f": {refusal.detail}" if refusal.detail else ""
     word = "PMSGDLV or NPMSGDLV"
     return Refusal(
         Reason.PUBLICATION_FAILURE,
         f"Subscription {subscription.attributes.name} cannot get it on {subscription.attributes.destination} "
-        f"({reason_name(refusal.reason)}{said}), and {word} {rule.name} of the topic wants it delivered; nobody got it",
+        f"({reason_name(refusal.reason)}{detail}); {word} {rule.name} of the topic asks for delivery; no copy was delivered",
     )
 
 
@@ -279,7 +279,7 @@ def _expired(subscription: Subscription, now_s: float) -> bool:
 
 
 def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -> bool:
-    """WILDCARD(BLOCK): a wildcard above a topic object does not reach that topic and what is below."""
+    """WILDCARD(BLOCK): a wildcard above a topic object does not reach that topic and the topics below."""
     if not subscription.wild:
         return False
     literal = literal_levels(subscription.attributes.topic_string, subscription.scheme)
@@ -287,7 +287,7 @@ def _blocked(state: QueueManagerState, subscription: Subscription, topic: str) -
 
 
 def _one_of_each_group(subscriptions: list[Subscription]) -> list[Subscription]:
-    """MQSO_GROUP_SUB: of those with one queue and one correlation identifier, a publication is for one."""
+    """MQSO_GROUP_SUB: of a group with one queue and one CorrelId, one subscription gets the publication."""
     seen: set[tuple[str, bytes]] = set()
     chosen: list[Subscription] = []
     for subscription in subscriptions:

@@ -1,6 +1,6 @@
-"""MQPUT: rights and state checked, descriptor completed, message placed.
+"""MQPUT and MQPUT1: check rights and state, complete the descriptor, place the message.
 
-Called under the machine's lock. Source: IBM, MQPUT; the order of the checks is ours.
+Called under the lock. Source: IBM, MQPUT; the order of the checks is ours.
 """
 
 from collections.abc import Iterable
@@ -157,7 +157,7 @@ def _repeats(handle: ObjectHandle, descriptor: MessageDescriptor, plan: PutPlan)
 
 
 def _target(state: QueueManagerState, handle: ObjectHandle, plan: PutPlan) -> tuple[LocalQueue, QueueAttributes]:
-    """The queue to put to, and the first definition on the path to it."""
+    """Return the queue of the put, and the first definition on the path to it."""
     queue = handle.queue
     if queue is None or not handle.bits & _OUTPUT:
         raise Refusal(Reason.NOT_OPEN_FOR_OUTPUT)
@@ -189,7 +189,7 @@ def _saved_context(handle: ObjectHandle, plan: PutPlan, context: object) -> Mess
 def _unit_of_work(
     state: QueueManagerState, own: UnitOfWork, plan: PutPlan, descriptor: MessageDescriptor, operations: int
 ) -> UnitOfWork | None:
-    """The connection's; one of its own for a put that must be durable, or goes with a report; or none."""
+    """Return the connection's unit of work; a new one for a put that must be durable or has a report; or None."""
     if not plan.under_syncpoint:
         return UnitOfWork() if operations > 1 or must_be_durable(state, descriptor) else None
     own.check_room(operations, state.attributes.max_uncommitted_messages)
@@ -199,7 +199,7 @@ def _unit_of_work(
 def _resolved(
     state: QueueManagerState, descriptor: MessageDescriptor, first: QueueAttributes, queue: QueueAttributes, plan: PutPlan
 ) -> MessageDescriptor:
-    """Fill in what the descriptor leaves to the queue manager: "as the queue defines" is the first definition on the path."""
+    """Return the descriptor with its defaults resolved. "As the queue defines" means the first definition on the path."""
     persistence = descriptor.persistence
     if persistence == _AS_Q_DEF:
         persistence = first.default_persistence

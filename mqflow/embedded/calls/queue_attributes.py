@@ -27,7 +27,7 @@ _Record = TypeVar("_Record", bound=Struct)
 
 
 def attributes_now(queue: LocalQueue | QueueDefinition) -> QueueAttributes:
-    """Return the definition with how the queue stands: depth and open counts."""
+    """Return the definition with the present depth and open counts."""
     if isinstance(queue, QueueDefinition):
         return queue.attributes
     return replace(
@@ -69,7 +69,7 @@ def with_changes(record: _Record, changes: Mapping[str, object]) -> _Record:
 
 
 def _wake(queue: LocalQueue | QueueDefinition) -> None:
-    """Whoever waits on the queue, or on any through this alias, may now be refused."""
+    """Wake the waiters on the queue, or on the queues behind this alias: their gets may now be refused."""
     if isinstance(queue, LocalQueue):
         wake_all(queue)
     else:

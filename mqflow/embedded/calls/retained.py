@@ -1,6 +1,7 @@
-"""Retained publications: what a commit makes of them, and what a new subscriber gets.
+"""Retained publications: kept by a commit, and sent to a new subscriber.
 
-The last one on each topic is kept; a persistent one survives a restart. Called under the machine's lock.
+The last publication on each topic is kept; a persistent one survives a restart. Only this file writes the objects of kind
+`retained`. Called under the lock.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +21,13 @@ _TENTHS: int = 10
 
 
 def retained_changes(state: QueueManagerState, publications: Sequence[RetainedPublication]) -> list[Change]:
-    """Return what the store has to know of these, the last on each topic."""
+    """Return the changes for the store: the last publication on each topic."""
     changes: list[Change] = []
     for topic, publication in {publication.topic_string: publication for publication in publications}.items():
         if _persistent(publication):
             changes.append(defined(topic, publication))
         elif (before := _kept(state).get(topic)) is not None and _persistent(before):
-            # Otherwise the older one would be there again after a restart.
+            # Otherwise the older publication would be back after a restart.
             changes.append(deleted(topic, RetainedPublication))
     return changes
 
@@ -39,13 +40,13 @@ def keep_retained(state: QueueManagerState, publications: Sequence[RetainedPubli
 
 
 def clear_retained(state: QueueManagerState, topic: str) -> list[Change]:
-    """Forget what is retained on the topic, in memory; return what the store has to know."""
+    """Remove the retained publication of the topic, in memory; return the changes for the store."""
     before = _kept(state).pop(topic, None)
     return [deleted(topic, RetainedPublication)] if before is not None and _persistent(before) else []
 
 
 def retained_for(state: QueueManagerState, subscription: Subscription) -> Iterator[RetainedPublication]:
-    """Yield what is retained on the topics of the subscription, each with the expiry that is left of it."""
+    """Yield the retained publications on the topics of the subscription, with their remaining expiry."""
     now = state.clock.wall()
     for topic, publication in tuple(_kept(state).items()):
         if not subscription.matches(topic):
@@ -60,7 +61,7 @@ def retained_for(state: QueueManagerState, subscription: Subscription) -> Iterat
 
 
 def _kept(state: QueueManagerState) -> dict[str, RetainedPublication]:
-    return state.objects["retained"]  # type: ignore[return-value]  # as `objects.records`, which needs the whole machine
+    return state.objects["retained"]  # type: ignore[return-value]  # this kind holds these records only, as in `object_records.records`
 
 
 def _persistent(publication: RetainedPublication) -> bool:

@@ -1,6 +1,6 @@
-"""Which messages a handle opened with a selection string sees: gets and browses pass the others over.
+"""Selection strings: gets and browses of a handle skip the messages that its selector does not select.
 
-Source: IBM, MQOD SelectionString; rc2459, rc2516. The length, 2519, and for which opens 2516 is the answer were recalled.
+Source: IBM, MQOD SelectionString; rc2459, rc2516. The length (2519), and the opens that get 2516, were recalled.
 """
 
 from typing import Final
@@ -20,12 +20,12 @@ _CHARS_MAX: Final = 10_240
 
 
 def check_selection(text: str) -> None:
-    """Refuse with 2459 a selector that makes no sense."""
+    """Refuse with 2459 an invalid selector."""
     compiled(text)
 
 
 def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
-    """Return the selector, None for an empty text. Refuses with 2459, 2519, and with 2516 where nothing can be selected."""
+    """Return the selector; None for an empty text. Refuses with 2459 or 2519; with 2516 an open without input or browse."""
     if not text:
         return None
     if len(text) > _CHARS_MAX:
@@ -39,7 +39,7 @@ def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> S
 
 
 def passes_over(handle: ObjectHandle, message: QueuedMessage) -> bool:
-    """Whether the handle's selector does not hold of the message. One whose body is on the disk is asked when it is read."""
+    """Whether the handle's selector does not select the message. A body on disk is evaluated after it is read."""
     if handle.selector is None or message.body is None:
         return False
     return not handle.selector(selectable(message.descriptor, message.body))

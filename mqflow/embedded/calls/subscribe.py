@@ -1,6 +1,7 @@
-"""MQSUB, MQSUBRQ and the end of subscriptions: made, resumed, altered, held by a handle, let go, removed.
+"""MQSUB, MQSUBRQ and the end of subscriptions.
 
-Called under the machine's lock; what must survive is waited for without it. Source: IBM, MQSUB, MQCLOSE and MQSD; facts 8.13.
+Called under the lock. This file and `administration/topics.py` write subscriptions.
+Source: IBM, MQSUB, MQCLOSE and MQSD; facts 8.13.
 """
 
 from functools import partial
@@ -84,7 +85,7 @@ def subscribe(
 
 
 def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, options: CloseOption) -> Pending[None]:
-    """Let go of the subscription, and end it where it is not durable or REMOVE_SUB says so; return what waits for that."""
+    """Close the handle, and end the subscription if it is not durable or REMOVE_SUB asks for it."""
     if options & ~(CloseOption.KEEP_SUB | CloseOption.REMOVE_SUB):
         raise Refusal(Reason.OPTION_NOT_VALID_FOR_TYPE, f"{option_names(options)} is for queues")
     subscription = handle.subscription
@@ -103,10 +104,9 @@ def close_subscription(state: QueueManagerState, handle: SubscriptionHandle, opt
 def remove_subscription(
     state: QueueManagerState, subscription: Subscription, held: ObjectHandle | None = None
 ) -> Pending[None]:
-    """End the subscription; its managed queue goes with it, or with the handle `held` that is open on it.
+    """End the subscription. Its managed queue is deleted with it, or later with the handle `held` that is open on it.
 
-    The queue of a durable one goes when its end is durable, which whoever is to wait for is returned; where that is refused,
-    the subscription is there again.
+    The queue of a durable subscription is deleted when the end is durable. If the store refuses, the subscription is back.
     """
     attributes = subscription.attributes
     state.subscriptions.discard(subscription)
@@ -126,7 +126,7 @@ def remove_subscription(
 
 
 def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
-    """Delete the managed queue of a subscription that is over, unless it goes with a handle that is open on it."""
+    """Delete the managed queue of an ended subscription, unless the close of an open handle deletes it."""
     attributes = subscription.attributes
     queue = state.queues.get(attributes.destination)
     if attributes.managed and isinstance(queue, LocalQueue) and not any(each.takes_queue_along for each in queue.handles):
@@ -134,9 +134,9 @@ def _drop_queue(state: QueueManagerState, subscription: Subscription) -> None:
 
 
 def request_retained(state: QueueManagerState, handle: SubscriptionHandle, options: SubscriptionRequestOption) -> Pending[int]:
-    """Place what is retained for the subscription into a unit of work; return how many. Refuses with 2437 where nothing is."""
+    """Place the retained publications of the subscription; the answer is their number. 2437 without any."""
     if options & ~SubscriptionRequestOption.FAIL_IF_QUIESCING:
-        raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is no MQSRO option")
+        raise Refusal(Reason.OPTIONS_ERROR, f"0x{int(options):x} is not an MQSRO option")
     if state.quiescing and options & SubscriptionRequestOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
     unit = UnitOfWork()
@@ -149,9 +149,9 @@ def request_retained(state: QueueManagerState, handle: SubscriptionHandle, optio
 def new_subscription(
     state: QueueManagerState, attributes: SubscriptionAttributes, *, new_only: bool = False
 ) -> tuple[Subscription, UnitOfWork]:
-    """Return a subscription whose queue is there, entered nowhere yet, and what is retained for it, to be committed.
+    """Return a subscription that is not registered yet, and a unit of work with its retained publications.
 
-    Refuses with 2526 where what is retained cannot be delivered and has to be.
+    The queue exists already. Refuses with 2526 if the retained publications cannot be delivered.
     """
     date, time = state.now_as_text()
     subscription = Subscription(
@@ -175,7 +175,7 @@ def new_subscription(
 
 
 def enter(state: QueueManagerState, subscription: Subscription) -> Pending[None]:
-    """Make publications come to the subscription; the function returned waits until a durable one is on disk, or is undone."""
+    """Register the subscription: it gets publications from now on."""
     attributes = subscription.attributes
     state.subscriptions.add(subscription)
     if not attributes.durable:
@@ -246,7 +246,7 @@ def _resume(
     found: Subscription,
 ) -> Pending[Subscribed]:
     if found.holder is not None:
-        raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"{found.holder.connection.application_name} holds it")
+        raise Refusal(Reason.SUBSCRIPTION_IN_USE, f"Application {found.holder.connection.application_name} uses it")
     user = _user_of(state, connection, wanted)
     subscribe_options.check_identity(found.attributes, user)
     authority = Authority.SUB if wanted.options & SubscribeOption.ALTER else Authority.RESUME
@@ -274,7 +274,7 @@ def _resume(
 
 
 def _undo(state: QueueManagerState, subscription: Subscription) -> None:
-    """Take back what the store refused: the subscription, its handles and its queue."""
+    """Remove a subscription that the store refused, with its handles and its queue."""
     state.subscriptions.discard(subscription)
     if subscription.holder is not None:
         _let_go(state, subscription.holder)
@@ -304,7 +304,7 @@ def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[
 
 
 def _let_go(state: QueueManagerState, handle: SubscriptionHandle) -> None:
-    """Close handles that the application never got: nobody holds the subscription."""
+    """Close the handles of a subscription before the application gets them."""
     handle.open = False
     handle.subscription.holder = None
     handle.connection.subscriptions.discard(handle)
@@ -385,8 +385,8 @@ def _subscribed(handle: SubscriptionHandle, queue: ObjectHandle, wanted: Subscri
 
 
 def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Subscription) -> int:
-    """Place what is retained for the subscription; what cannot be delivered is not."""
-    if subscription.attributes.level > _RETAINED_LEVEL:  # they are published again at level 1
+    """Place the retained publications for the subscription, as far as the delivery rule allows; return their number."""
+    if subscription.attributes.level > _RETAINED_LEVEL:  # retained publications are published again at level 1
         return 0
     count = 0
     for retained in retained_for(state, subscription):
@@ -396,9 +396,9 @@ def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Su
 
 
 def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: SubscriptionDescriptor) -> str:
-    """Return whose the subscription is: the alternate user's where one is used, which is refused (2035) without ALTUSR.
+    """Return the user of the subscription: the alternate user if the options ask for it. Refuses with 2035 without ALTUSR.
 
-    Source: IBM, MQSD AlternateUserId: its authority is asked, and it is recorded as the subscription's.
+    Source: IBM, MQSD AlternateUserId: the authority of this user is checked, and the subscription records the user.
     """
     if not wanted.options & SubscribeOption.ALTERNATE_USER_AUTHORITY:
         return connection.user
@@ -407,7 +407,7 @@ def _user_of(state: QueueManagerState, connection: ConnectionState, wanted: Subs
 
 
 def _check_authorities(state: QueueManagerState, user: str, topic_string: str, given: object) -> None:
-    """Refuse with 2035 who may not subscribe there, or not put to the queue by the name that the publications are to go to."""
+    """Refuse with 2035 a user without SUB on the topic, or without PUT on the name of the given queue."""
     check_topic_authority(state, user, topic_string, Authority.SUB)
     if isinstance(given, ObjectHandle):
         state.authorities.check(user, (Need(Kind.QUEUE, given.name, Authority.PUT),))
@@ -439,5 +439,5 @@ def _end_expired(state: QueueManagerState) -> None:
 
 
 def expires_at(state: QueueManagerState, tenths: int) -> float | None:
-    """Return when a subscription made or altered now is over; None for never."""
+    """Return the moment when a subscription that is made or altered now expires; None for never."""
     return None if tenths < 0 else state.clock.wall() + tenths / 10

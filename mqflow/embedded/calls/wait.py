@@ -1,7 +1,7 @@
-"""Who waits for a message, and whom an arriving one wakes.
+"""Waits for messages: an arriving message wakes one waiter that takes it, and every waiter that only looks.
 
-One message wakes one waiter that will take it, and every waiter that only looks. Among those that take it, one that asked for
-this very message by identifier comes first. A waiter that was woken and goes away passes its message on.
+Among the waiters that take a message, a waiter that asked for this message by identifier comes first. A waiter that was woken
+and gives up passes its message on. Only this file writes `LocalQueue.waiters` and `ObjectHandle.waiter`.
 Source: IBM q096780 on MQGMO_WAIT.
 """
 
@@ -17,7 +17,7 @@ __all__ = ("announce", "interrupt", "notify", "stop_waiting", "wait", "wake_all"
 
 
 def wait(handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[[], None]) -> Waiter:
-    """Register the wait and return it. A handle waits once: an earlier wait of it is withdrawn."""
+    """Register the wait and return it. A handle has one wait: an earlier wait is withdrawn."""
     stop_waiting(handle)
     waiter = Waiter(queue, wake, handle, plan)
     queue.waiters.append(waiter)
@@ -26,7 +26,7 @@ def wait(handle: ObjectHandle, queue: LocalQueue, plan: GetPlan, wake: Callable[
 
 
 def watch(queue: LocalQueue, wake: Callable[[], None]) -> Waiter:
-    """Register who wants to hear of the next message that becomes available, whichever, and return the wait."""
+    """Register an observer for the next available message, and return its wait."""
     waiter = Waiter(queue, wake)
     queue.waiters.append(waiter)
     return waiter
@@ -40,7 +40,7 @@ def stop_waiting(handle: ObjectHandle) -> None:
 
 
 def interrupt(handle: ObjectHandle) -> None:
-    """End the wait of a handle whose connection ends, and wake who waits: the get will say why."""
+    """End the wait of a handle whose connection ends, and wake the get, which then raises the reason."""
     waiter = handle.waiter
     if waiter is not None and waiter in waiter.queue.waiters:
         waiter.queue.waiters.remove(waiter)
@@ -48,7 +48,7 @@ def interrupt(handle: ObjectHandle) -> None:
 
 
 def withdraw(waiter: Waiter) -> None:
-    """End the wait; if it was woken for a message that is still there, that message wakes another."""
+    """End the wait. If it was woken for a message that is still available, the message wakes another waiter."""
     queue = waiter.queue
     if waiter in queue.waiters:
         queue.waiters.remove(waiter)
@@ -60,7 +60,7 @@ def withdraw(waiter: Waiter) -> None:
 
 
 def announce(queue: LocalQueue, message: QueuedMessage) -> None:
-    """Wake whoever an available message is for."""
+    """Wake the waiters that an available message is for."""
     while queue.waiters:
         takes, looks = _chosen(queue, message)
         for waiter in looks:
@@ -75,7 +75,7 @@ def announce(queue: LocalQueue, message: QueuedMessage) -> None:
 
 
 def wake_all(queue: LocalQueue) -> None:
-    """Wake everybody who waits on the queue: their gets may fail with something new."""
+    """Wake every waiter of the queue: its get may now be refused for a new reason."""
     waiters, queue.waiters = queue.waiters, []
     for waiter in waiters:
         notify(waiter.wake)
@@ -89,9 +89,9 @@ def wake_everybody(state: QueueManagerState) -> None:
 
 
 def notify(wake: Callable[[], None]) -> bool:
-    """Hand over to whoever waits; False where nobody is there any more.
+    """Call `wake`, which hands over to the waiter; False if the waiter's event loop has ended.
 
-    A unit of work must not fail because the event loop of another has ended: asyncio and trio raise `RuntimeError` then.
+    asyncio and trio raise `RuntimeError` then, and the unit of work of the caller must not fail because of it.
     """
     try:
         wake()
@@ -101,7 +101,7 @@ def notify(wake: Callable[[], None]) -> bool:
 
 
 def _chosen(queue: LocalQueue, message: QueuedMessage) -> tuple[Waiter | None, list[Waiter]]:
-    """The one who will take the message, if any, and all who only look at it."""
+    """Return the waiter that takes the message, if any, and all waiters that only look at it."""
     takes: Waiter | None = None
     looks: list[Waiter] = []
     for waiter in queue.waiters:

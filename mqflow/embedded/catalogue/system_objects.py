@@ -34,7 +34,7 @@ BASE: Final = TopicAttributes(
     subscription_scope=0,
     use_dead_letter_queue=2,
 )
-"""SYSTEM.BASE.TOPIC as a queue manager is created with it; what it leaves to a parent it does not have, this says."""
+"""SYSTEM.BASE.TOPIC as a queue manager is created with it. It has no parent, so its attributes end every look-up."""
 
 _PERMANENT_DYNAMIC: Final = 2
 _TEMPORARY_DYNAMIC: Final = 3
@@ -49,12 +49,12 @@ SYSTEM_QUEUES: Final[tuple[QueueAttributes, ...]] = (
     QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
     QueueAttributes(name="SYSTEM.DURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_PERMANENT_DYNAMIC),
     QueueAttributes(name="SYSTEM.NDURABLE.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=_TEMPORARY_DYNAMIC),
-    # Long enough for any message and its header, deep enough for any load; the header counts for MAXMSGL of the queue manager.
+    # Any message with its header fits, and any load. The header counts for MAXMSGL of the queue manager.
     QueueAttributes(name=STAGING_QUEUE, default_persistence=1, max_depth=999_999_999, max_message_bytes=104_857_600),
 )
 
 SYSTEM_TOPICS: Final = (BASE, TopicAttributes(name="SYSTEM.DEFAULT.TOPIC"))
-"""A queue manager of before there were topics gets them when it is opened."""
+"""An older queue manager without topics gets them when it is opened."""
 
 _T = ChannelType
 _THREAD: Final = {"mca_type": 2}

@@ -238,7 +238,7 @@ def test_a_managed_queue_without_its_subscription_goes_at_the_next_start() -> No
 def test_the_managed_queue_of_a_subscription_outlives_a_restart(rig: Rig) -> None:
     subscribed = rig.connection.subscribe(DURABLE)
     machine = rig.queue_manager._state
-    rig.queue_manager._drop_what_no_subscription_has()
+    rig.queue_manager._drop_orphaned_queues()
 
     assert isinstance(machine.queues[subscribed.queue.name], LocalQueue)
 
