@@ -132,6 +132,8 @@ class AuthorityAdministration(Protocol):
 class TopicAdministration(Protocol):
     """Topic objects, subscriptions and retained publications."""
 
+    # `Any`: each value has the type that the row of its attribute gives it.
+
     def topics(self) -> tuple[TopicAttributes, ...]:
         """Return all topic objects, by name."""
         ...

@@ -187,7 +187,7 @@ def _field_in_use(queue: LocalQueue | QueueDefinition, changes: Mapping[str, obj
     """Return the changed field on which open handles rely; empty if there is no such field."""
     now = queue.attributes
     if isinstance(queue, QueueDefinition):
-        touched = [
+        touched = [  # by name, because the changes have names
             field for field in ("target", "target_type") if changes.get(field, getattr(now, field)) != getattr(now, field)
         ]
         return touched[0] if touched and queue.handles else ""

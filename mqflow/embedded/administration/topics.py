@@ -40,6 +40,7 @@ __all__ = ("TopicDefinitions",)
 _ADMINISTRATIVE: Final = int(
     SubscribeOption.DURABLE | SubscribeOption.SET_CORREL_ID | SubscribeOption.WILDCARD_TOPIC | SubscribeOption.ANY_USERID
 )
+# In this file a mapping has `Any` values: each value has the type that the row of its attribute gives it.
 _NOT_ALTERABLE: Final = ("topic_string", "topic_object", "destination_class", "selection", "level", "wildcard_schema")
 
 
@@ -273,7 +274,7 @@ def _checked(record: TopicAttributes, changes: Mapping[str, Any]) -> TopicAttrib
         changed = convert({**asdict(record), **changes}, TopicAttributes, strict=False)
     except ValidationError as error:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
-    for spec in TOPIC_ATTRIBUTES:
+    for spec in TOPIC_ATTRIBUTES:  # the row of the table names the field
         if not _accepts(spec, getattr(changed, spec.field)):
             raise Refusal(Reason.ITEM_VALUE_ERROR, f"{getattr(changed, spec.field)!r} for {spec.keyword}")
     return changed

@@ -46,6 +46,7 @@ def delete_object(state: QueueManagerState, name: str, kind: type[Struct]) -> Pe
     return Pending(None, changes=(deleted(name, kind),), undo=(undo,))
 
 
+# Any: the dictionary of any kind, which is invariant in its record.
 def _restoring(kept: dict[str, Any], name: str) -> Callable[[], None]:
     before = kept.get(name)
 

@@ -63,6 +63,7 @@ def with_changes(record: _Record, changes: Mapping[str, object]) -> _Record:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
     specs = _specs_of(changed.kind) if isinstance(changed, QueueAttributes) else QUEUE_MANAGER_ATTRIBUTES
     for spec in specs:
+        # The row of the table names the field.
         if spec.field in changes and not accepts(spec, getattr(changed, spec.field)):
             raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
     return changed

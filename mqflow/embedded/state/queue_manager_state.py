@@ -61,6 +61,7 @@ class QueueManagerState:
         anchor = anchored(clock, [each for each in self.objects["clock"].values() if isinstance(each, ClockAnchor)])
         self.objects["clock"][CLOCK] = anchor
         self.steady_clock = SteadyClock(anchor)
+        # The dictionary of a kind holds records of this kind only; the common type says `Struct`.
         self.authorities = Authorities(cast("dict[str, AuthorityRecord]", self.objects[kind_of(AuthorityRecord)]), users)
         self.topics = TopicTree(self.objects["topic"])
         self.subscriptions = Subscriptions(cast("Iterable[SubscriptionAttributes]", self.objects["subscription"].values()))
