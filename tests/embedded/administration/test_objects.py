@@ -1,4 +1,4 @@
-"""Objects that are no queues: kept, loaded and undone by the queue manager, whatever their kind."""
+"""Objects that are not queues: the queue manager keeps, loads and takes back objects of every kind."""
 
 import pytest
 from msgspec.structs import replace
@@ -55,7 +55,7 @@ def test_a_definition_the_store_refused_is_taken_back() -> None:
     assert {"PRICES": PRICES} == records(machine, TopicAttributes)
 
 
-def test_an_object_of_a_kind_nobody_knows_refuses_the_start() -> None:
+def test_an_object_of_an_unknown_kind_refuses_the_start() -> None:
     with pytest.raises(MQIError, match=r"holds a moon.*newer one that wrote it"):
         load_objects([StoredObject("moon", "LUNA", b"")])
 

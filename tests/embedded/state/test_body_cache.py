@@ -1,4 +1,4 @@
-"""Bodies beyond the memory's bound, and damaged ones."""
+"""Bodies beyond the bound of the memory, and damaged bodies."""
 
 import pytest
 from msgspec.structs import replace
@@ -50,7 +50,7 @@ def test_bodies_that_do_not_fit_are_left_on_disk(store: ScriptedStore) -> None:
 
 
 def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None:
-    """They have nowhere else to be."""
+    """Such a message is only in memory."""
     bodies = BodyCache(store, bytes_max=10)
     bodies.kept([replace(stored(serial), stored=False) for serial in (1, 2, 3)])
     later = stored(4)
@@ -59,7 +59,7 @@ def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None
     assert BODY == later.body
 
 
-def test_what_is_gone_makes_room(store: ScriptedStore) -> None:
+def test_a_message_that_is_gone_makes_room(store: ScriptedStore) -> None:
     bodies = BodyCache(store, bytes_max=10)
     first, second = stored(1), stored(2)
     bodies.kept([first])
@@ -69,7 +69,7 @@ def test_what_is_gone_makes_room(store: ScriptedStore) -> None:
     assert BODY == second.body
 
 
-def test_a_body_is_read_back_with_those_behind_it(store: ScriptedStore) -> None:
+def test_a_body_is_read_back_with_the_bodies_behind_it(store: ScriptedStore) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     messages = [stored(serial) for serial in range(1, 1001)]
     for message in messages:
@@ -82,7 +82,7 @@ def test_a_body_is_read_back_with_those_behind_it(store: ScriptedStore) -> None:
     assert BODY == messages[10].body
 
 
-def test_what_is_in_memory_is_not_read_again(store: ScriptedStore) -> None:
+def test_a_body_in_memory_is_not_read_again(store: ScriptedStore) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     messages = [stored(serial) for serial in (1, 2, 3)]
     messages[0].body = messages[2].body = None
@@ -109,7 +109,7 @@ def test_a_body_larger_than_a_batch_is_a_batch(store: ScriptedStore) -> None:
     assert BodyCache(store).read(queue, message)
 
 
-def test_what_was_read_back_takes_room(store: ScriptedStore) -> None:
+def test_bodies_that_were_read_back_take_room(store: ScriptedStore) -> None:
     queue = LocalQueue(QueueAttributes(name="Q"))
     read, later = replace(stored(1), body=None), stored(2)
     queue.load([read])
@@ -121,7 +121,7 @@ def test_what_was_read_back_takes_room(store: ScriptedStore) -> None:
 
 
 def test_a_browse_through_a_deep_queue_does_not_have_all_of_it_in_memory(store: ScriptedStore) -> None:
-    """The bound, a quarter of it, and a batch: of ten times as much."""
+    """The memory holds the bound, a quarter of it and a batch, of bodies that are ten times as much."""
     bytes_max = 400
     queue = LocalQueue(QueueAttributes(name="Q"))
     messages = [stored(serial) for serial in range(1, 1001)]
@@ -186,4 +186,4 @@ def test_a_damaged_message_is_set_aside_and_the_next_one_delivered() -> None:
         assert b"2" == got.body
         assert [99, 1] == [serial for serial, _ in queue_manager.quarantined]
         assert 1 == connection.inquire(handle, [3]).values[3]
-    assert MessageRemoved(1) not in store.written  # it is set aside: what there is of it stays
+    assert MessageRemoved(1) not in store.written  # the damaged message is set aside: the store keeps the rest of it
