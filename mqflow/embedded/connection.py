@@ -519,4 +519,4 @@ def _get_more(
     if message is None or message.body_bytes > bytes_max:
         return Pending([])
     pending = getting.get_message(state, handle, options)
-    return pending.answering([] if pending.value is None else [pending.value])
+    return pending.with_value([] if pending.value is None else [pending.value])

@@ -231,10 +231,10 @@ class EmbeddedQueueManager:
         )
         changes: list[Change] = [QueueManagerDefined(state.attributes)]
         changes += [QueueDefined(state.define(state.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
-        for made in SYSTEM_OBJECTS:
-            attributes = defined_object(made.noun, {**made.values, "alteration_date": date, "alteration_time": time})
-            defined_objects(state, made.noun)[made.key] = attributes
-            changes.append(defined(made.key, attributes))
+        for default in SYSTEM_OBJECTS:
+            attributes = defined_object(default.noun, {**default.values, "alteration_date": date, "alteration_time": time})
+            defined_objects(state, default.noun)[default.key] = attributes
+            changes.append(defined(default.key, attributes))
         state.store.write(changes, None)
 
     def _create_topics(self) -> None:

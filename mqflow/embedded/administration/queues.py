@@ -15,10 +15,10 @@ from mqflow.embedded.administration.interface import HandleStatus, QueueStatus
 from mqflow.embedded.administration.objects import ObjectDefinitions
 from mqflow.embedded.administration.topics import TopicDefinitions
 from mqflow.embedded.calls.open import (
-    bring_back,
     delete_queue,
     input_handles,
     output_handles,
+    put_back,
     stored_serials,
 )
 from mqflow.embedded.calls.pending import Pending
@@ -160,9 +160,9 @@ class Definitions:
             )
         state, messages = self._state, queue.clear()
         for message in messages:
-            state.bodies.gone(message)
+            state.bodies.forget(message)
         change = QueueCleared(queue.name, stored_serials(queue, messages))
-        return Pending(None, changes=(change,), undo=(partial(bring_back, state, queue, messages),))
+        return Pending(None, changes=(change,), undo=(partial(put_back, state, queue, messages),))
 
     def _alter_queue_manager(self, changes: Mapping[str, object]) -> Pending[None]:
         state, before = self._state, self._state.attributes

@@ -19,7 +19,7 @@ from mqflow.embedded.calls.open import drop_managed, managed_queue, topic_string
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.retained import clear_retained
 from mqflow.embedded.calls.selection import check_selection
-from mqflow.embedded.calls.subscribe import enter, expires_at, new_subscription, remove_subscription
+from mqflow.embedded.calls.subscribe import expires_at, new_subscription, register, remove_subscription
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import QueueDefinition, Subscription
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
@@ -221,7 +221,7 @@ class TopicDefinitions:
             if wanted.managed:
                 drop_managed(state, wanted.destination)
             raise
-        pending = enter(state, subscription)
+        pending = register(state, subscription)
         return structs.replace(pending, own_unit=retained, revoke=partial(remove_subscription, state, subscription))
 
     def _alter_subscription(self, subscription: Subscription, values: Mapping[str, Any]) -> Pending[None]:

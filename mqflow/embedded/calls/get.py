@@ -10,7 +10,7 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from mqflow.embedded.calls import browse
-from mqflow.embedded.calls.groups import begin_browse, browse_start, browsed, got_message, planned_get
+from mqflow.embedded.calls.groups import begin_browse, browse_start, planned_get, retain_browse, retain_get
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.reports import report_delivery, report_expiration
 from mqflow.embedded.calls.selection import passes_over
@@ -118,7 +118,7 @@ def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOpti
         return Pending(None)
     if plan.logical:
         check_found(plan.asked, message.descriptor)
-    got = _handed_out(state, handle, queue, message, plan)
+    got = _as_got(state, handle, queue, message, plan)
     if got.reason == _TRUNCATED:
         return Pending(got)
     if plan.reach is not _NEXT and plan.reach is not _UNDER_CURSOR:
@@ -127,7 +127,7 @@ def get_message(state: QueueManagerState, handle: ObjectHandle, options: GetOpti
     unit = _take(state, handle, queue, message, plan)
     in_unit = unit is handle.connection.unit_of_work
     if message.descriptor.message_flags or handle.logical.get is not None:
-        incomplete = got_message(handle, unit, plan, message, in_unit=in_unit)
+        incomplete = retain_get(handle, unit, plan, message, in_unit=in_unit)
         got = replace(got, reason=got.reason or incomplete)
     return Pending(got) if in_unit else Pending(got, unit)
 
@@ -196,7 +196,7 @@ def _expire(state: QueueManagerState, queue: LocalQueue, message: QueuedMessage,
         unit.take_own(queue, message)
     else:
         queue.take(message)
-        state.bodies.gone(message)
+        state.bodies.forget(message)
     _discard(state, own_unit, message)
 
 
@@ -222,10 +222,8 @@ def _set_aside(state: QueueManagerState, queue: LocalQueue, message: QueuedMessa
     queue.take(message)
 
 
-def _handed_out(
-    state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan
-) -> Got:
-    descriptor, body, warning, properties = _aged(state, message), message.body or b"", _NONE, b""
+def _as_got(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> Got:
+    descriptor, body, warning, properties = _with_remaining_expiry(state, message), message.body or b"", _NONE, b""
     if descriptor.format in MAY_HAVE_PROPERTIES:
         parted = _parted(state, handle, queue, descriptor, body, plan)
         descriptor, body, warning = parted.descriptor, parted.body, parted.reason
@@ -275,7 +273,7 @@ def _parted(
     return show(descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
 
 
-def _aged(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
+def _with_remaining_expiry(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor:
     """Return the descriptor with the remaining expiry: at least a tenth, because the message has not expired yet."""
     if message.expires_at is None:
         return message.descriptor
@@ -286,7 +284,7 @@ def _aged(state: QueueManagerState, message: QueuedMessage) -> MessageDescriptor
 
 def _look(state: QueueManagerState, handle: ObjectHandle, queue: LocalQueue, message: QueuedMessage, plan: GetPlan) -> None:
     handle.cursor = message.key
-    browsed(handle, plan, message)
+    retain_browse(handle, plan, message)
     if handle.locked is not None and not (plan.lock and handle.locked == message.key):
         browse.unlock(queue, handle)
     if plan.lock:
@@ -322,7 +320,7 @@ def _take(
     if handle.locked is not None:
         browse.unlock(queue, handle)
     if unit is not None and message.descriptor.report & _DELIVERY:
-        report_delivery(state, unit, _aged(state, message), message.body or b"")
+        report_delivery(state, unit, _with_remaining_expiry(state, message), message.body or b"")
     if queue.attributes.monitoring > 0:
         queue.last_get_at = state.clock.wall()
     return unit

@@ -19,11 +19,11 @@ from mqflow.mqi.reason_codes import CompletionCode, Reason
 __all__ = (
     "begin_browse",
     "browse_start",
-    "browsed",
-    "got_message",
-    "in_order",
+    "complete_in_order",
     "planned_get",
-    "put_done",
+    "retain_browse",
+    "retain_get",
+    "retain_put",
     "warn_incomplete",
 )
 
@@ -31,7 +31,7 @@ _PUT: Final = "put"
 _GET: Final = "get"
 
 
-def in_order(
+def complete_in_order(
     state: QueueManagerState, handle: ObjectHandle, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> MessageDescriptor:
     """Return the descriptor of a put with LOGICAL_ORDER, completed as the next message in logical order."""
@@ -44,7 +44,7 @@ def in_order(
     )
 
 
-def put_done(
+def retain_put(
     handle: ObjectHandle, unit: UnitOfWork | None, plan: PutPlan, descriptor: MessageDescriptor, body_bytes: int
 ) -> int:
     """Retain the position after the put; return the reason of a warning if it leaves a group or message incomplete."""
@@ -65,7 +65,7 @@ def planned_get(handle: ObjectHandle, plan: GetPlan) -> GetPlan:
     return in_logical_order(plan, handle.logical) if plan.logical else plan
 
 
-def got_message(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
+def retain_get(handle: ObjectHandle, unit: UnitOfWork | None, plan: GetPlan, message: QueuedMessage, *, in_unit: bool) -> int:
     """Retain the position after the get; return the reason of a warning if it leaves a group or message incomplete."""
     before = handle.logical.get
     after = place_after(message.descriptor, message.body_bytes, under_syncpoint=in_unit, logical=plan.logical)
@@ -88,7 +88,7 @@ def browse_start(handle: ObjectHandle, plan: GetPlan) -> int:
     return handle.cursor if handle.logical.browse_from is None else handle.logical.browse_from
 
 
-def browsed(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -> None:
+def retain_browse(handle: ObjectHandle, plan: GetPlan, message: QueuedMessage) -> None:
     """Retain the position after the browse."""
     retained = handle.logical
     if retained.browses_logically is None:

@@ -33,7 +33,7 @@ def defined_objects(state: QueueManagerState, noun: Noun) -> dict[str, DefinedOb
 def define_object(state: QueueManagerState, name: str, record: Struct) -> Pending[None]:
     """Define or alter an object, in memory."""
     kept = state.objects[word_of(record)]
-    undo = _restoring(kept, name)
+    undo = _restore(kept, name)
     kept[name] = record
     return Pending(None, changes=(defined(name, record),), undo=(undo,))
 
@@ -41,13 +41,13 @@ def define_object(state: QueueManagerState, name: str, record: Struct) -> Pendin
 def delete_object(state: QueueManagerState, name: str, kind: type[Struct]) -> Pending[None]:
     """Delete an object that exists, in memory."""
     kept = records(state, kind)
-    undo = _restoring(kept, name)
+    undo = _restore(kept, name)
     del kept[name]
     return Pending(None, changes=(deleted(name, kind),), undo=(undo,))
 
 
 # Any: the dictionary of any kind, which is invariant in its record.
-def _restoring(kept: dict[str, Any], name: str) -> Callable[[], None]:
+def _restore(kept: dict[str, Any], name: str) -> Callable[[], None]:
     before = kept.get(name)
 
     def undo() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mqflow.embedded.calls import browse
 from mqflow.embedded.calls.authority_records import end_authorities, give_to_creator
 from mqflow.embedded.calls.pending import Pending
-from mqflow.embedded.calls.selection import compiled
+from mqflow.embedded.calls.selection import compile_selection
 from mqflow.embedded.calls.settle import release
 from mqflow.embedded.calls.wait import stop_waiting, wake_all
 from mqflow.embedded.rules.open_options import INPUT, check_open_options
@@ -36,7 +36,6 @@ __all__ = (
     "PERMANENT_DYNAMIC",
     "TEMPORARY_DYNAMIC",
     "Wanted",
-    "bring_back",
     "check_topic_authority",
     "close_handle",
     "delete_queue",
@@ -46,6 +45,7 @@ __all__ = (
     "managed_queue",
     "open_object",
     "output_handles",
+    "put_back",
     "stored_serials",
     "topic_string_of",
 )
@@ -79,13 +79,13 @@ def open_object(state: QueueManagerState, connection: ConnectionState, wanted: W
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
     _check_queue_manager(state, wanted)
     handle = ObjectHandle(connection, wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)
-    handle.selector = compiled(wanted.descriptor.selection, wanted.descriptor.object_type, handle.bits)
+    handle.selector = compile_selection(wanted.descriptor.selection, wanted.descriptor.object_type, handle.bits)
     if wanted.descriptor.object_type == ObjectType.Q_MGR:
         _check_authority(state, connection, wanted)
     elif wanted.descriptor.object_type == ObjectType.Q:
         _attach(state, handle, wanted)
     elif wanted.descriptor.object_type == ObjectType.TOPIC:
-        _aim(state, handle, wanted.descriptor.name, wanted)
+        _attach_topic(state, handle, wanted.descriptor.name, wanted)
     elif wanted.descriptor.object_type in _UNSUPPORTED:
         kind = ObjectType(wanted.descriptor.object_type).name.lower()
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
@@ -147,7 +147,7 @@ def delete_queue(
         state.queues[name] = queue
         if isinstance(queue, LocalQueue):
             queue.deleted = False
-            bring_back(state, queue, messages)
+            put_back(state, queue, messages)
 
     return Pending(None, changes=(change, *ended), undo=(undo,))
 
@@ -157,9 +157,9 @@ def stored_serials(queue: LocalQueue, messages: Sequence[QueuedMessage]) -> tupl
     return None if queue.uncommitted else tuple(message.serial for message in messages if message.stored)
 
 
-def bring_back(state: QueueManagerState, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
+def put_back(state: QueueManagerState, queue: LocalQueue, messages: Sequence[QueuedMessage]) -> None:
     """Put messages back on the queue, beside the messages that came meanwhile."""
-    state.bodies.kept(messages)
+    state.bodies.keep(messages)
     for message in messages:
         release(queue, message)
 
@@ -171,7 +171,7 @@ def drop_queue(state: QueueManagerState, queue: LocalQueue) -> list[QueuedMessag
     state.authorities.creators.pop(queue.name, None)
     messages = queue.clear()
     for message in messages:
-        state.bodies.gone(message)
+        state.bodies.forget(message)
     wake_all(queue)
     return messages
 
@@ -267,7 +267,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
         handle.creator = True
     elif isinstance(found, QueueDefinition) and found.attributes.target_type == _TOPIC_TARGET:
         check_open_options(wanted.options, ObjectType.TOPIC)
-        _aim(state, handle, found.attributes.target, wanted)
+        _attach_topic(state, handle, found.attributes.target, wanted)
         return
     else:
         queue = found if isinstance(found, LocalQueue) else state.target_of(found.attributes)
@@ -283,7 +283,7 @@ def _attach(state: QueueManagerState, handle: ObjectHandle, wanted: Wanted) -> N
         handle.seen_changes += found.changes
 
 
-def _aim(state: QueueManagerState, handle: ObjectHandle, object_name: str, wanted: Wanted) -> None:
+def _attach_topic(state: QueueManagerState, handle: ObjectHandle, object_name: str, wanted: Wanted) -> None:
     """Let each put to the handle publish on the topic."""
     handle.topic = topic_string_of(state, object_name, wanted.descriptor.object_string)
     user = handle.connection.user

@@ -45,7 +45,7 @@ class Pending(Struct, Generic[_Value], frozen=True, gc=False):
         """Return the same step with these functions after the others in `undo`."""
         return replace(self, undo=self.undo + undo)
 
-    def answering(self, value: _Other) -> "Pending[_Other]":
+    def with_value(self, value: _Other) -> "Pending[_Other]":
         """Return the same step with another answer."""
         return Pending(value, self.own_unit, self.changes, self.undo, self.then, self.revoke)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.pending import Pending
-from mqflow.embedded.rules.publication_properties import Dressed, dressing
+from mqflow.embedded.rules.publication_properties import MakeCopy, copy_maker
 from mqflow.embedded.rules.put_plan import PutPlan, check_descriptor
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.objects import LocalQueue, ObjectHandle, Subscription, UnitOfWork
@@ -29,7 +29,16 @@ from mqflow.mqi.topic_strings import literal_levels
 from mqflow.policy.poison.moved_message import to_dead_letter_queue
 from mqflow.verbs import Put
 
-__all__ = ("Publication", "described", "matching", "place_copies", "prepared", "publication_on", "publish", "wanting")
+__all__ = (
+    "Publication",
+    "describe_copy",
+    "matching_subscriptions",
+    "place_copies",
+    "prepare",
+    "publication_now",
+    "publish",
+    "selected_subscriptions",
+)
 
 _RETAIN: Final = int(PutOption.RETAIN)
 _WARN: Final = int(PutOption.WARN_IF_NO_SUBS_MATCHED)
@@ -50,7 +59,7 @@ class Publication(Struct, frozen=True):
     body: bytes
     now_s: float
     #: Makes descriptor and data of a copy, with its properties.
-    dressed: Dressed
+    make_copy: MakeCopy
 
 
 class _Copy(Struct, frozen=True):
@@ -67,8 +76,8 @@ def publish(
     Refuses with 2051 if the topic is disabled, and with 2502 if the delivery rule of the topic cannot be kept: then no
     subscription gets a copy.
     """
-    publication, reason = prepared(state, handle, descriptor, body, plan)
-    subscriptions = matching(state, publication, handle if plan.for_topics & _NOT_OWN else None)
+    publication, reason = prepare(state, handle, descriptor, body, plan)
+    subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
     unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
     placed = place_copies(state, unit, publication, subscriptions, retain=bool(plan.for_topics & _RETAIN))
     if not subscriptions and plan.for_topics & _WARN:
@@ -77,7 +86,7 @@ def publish(
     return Pending(put, unit if placed and not plan.under_syncpoint else None)
 
 
-def prepared(
+def prepare(
     state: QueueManagerState, handle: ObjectHandle, descriptor: MessageDescriptor, body: bytes, plan: PutPlan
 ) -> tuple[Publication, int]:
     """Return the publication with all defaults resolved, and the reason of a warning or 0. Refuses an invalid publication."""
@@ -94,18 +103,20 @@ def prepared(
     reason = check_descriptor(descriptor)
     if len(body) > state.attributes.max_message_bytes:
         raise Refusal(Reason.MSG_TOO_BIG_FOR_Q_MGR, f"{len(body)} bytes; MAXMSGL is {state.attributes.max_message_bytes}")
-    return publication_on(state, topic, _resolved(state, descriptor, attributes, plan), body), reason
+    return publication_now(state, topic, _resolved(state, descriptor, attributes, plan), body), reason
 
 
-def publication_on(state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
+def publication_now(state: QueueManagerState, topic: str, descriptor: MessageDescriptor, body: bytes) -> Publication:
     """Return the publication on the topic with its present attributes; the descriptor has all defaults resolved."""
-    dressed = dressing(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
-    return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), dressed)
+    make_copy = copy_maker(topic, descriptor, body, queue_manager_ccsid=state.attributes.ccsid)
+    return Publication(topic, state.topics.effective(topic), descriptor, body, state.clock.wall(), make_copy)
 
 
-def matching(state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None) -> list[Subscription]:
+def matching_subscriptions(
+    state: QueueManagerState, publication: Publication, own: ObjectHandle | None = None
+) -> list[Subscription]:
     """Return the subscriptions that get a copy; with `own`, without those of the handle's connection."""
-    wanted = wanting(
+    wanted = selected_subscriptions(
         state,
         publication,
         [
@@ -119,7 +130,9 @@ def matching(state: QueueManagerState, publication: Publication, own: ObjectHand
     return _one_of_each_group([found for found in wanted if levels and found.attributes.level == max(levels)])
 
 
-def wanting(state: QueueManagerState, publication: Publication, subscriptions: list[Subscription]) -> list[Subscription]:
+def selected_subscriptions(
+    state: QueueManagerState, publication: Publication, subscriptions: list[Subscription]
+) -> list[Subscription]:
     """Return the subscriptions that have not expired, are not blocked, and select the publication."""
     lookup = selectable(publication.descriptor, publication.body, publication.topic)
     return [
@@ -180,10 +193,10 @@ def _resolved(
 
 def _deliverable(state: QueueManagerState, publication: Publication, subscription: Subscription, before: list[_Copy]) -> _Copy:
     """Return the copy for the subscription's queue, or if that refuses and USEDLQ allows it, for the dead-letter queue."""
-    descriptor, body = described(state, publication, subscription)
+    descriptor, body = describe_copy(state, publication, subscription)
     name = subscription.attributes.destination
     try:
-        return _fitting(state, name, descriptor, body, len(publication.body), before)
+        return _copy_for(state, name, descriptor, body, len(publication.body), before)
     except Refusal as refusal:
         dead_letter_queue = state.attributes.dead_letter_queue
         if publication.attributes.use_dead_letter_queue != _YES or not dead_letter_queue:
@@ -199,12 +212,12 @@ def _deliverable(state: QueueManagerState, publication: Publication, subscriptio
             now=datetime.fromtimestamp(publication.now_s, UTC),
         )
         try:
-            return _fitting(state, dead_letter_queue, descriptor, body, len(body), before)
+            return _copy_for(state, dead_letter_queue, descriptor, body, len(body), before)
         except Refusal:
             raise refusal from None
 
 
-def _fitting(
+def _copy_for(
     state: QueueManagerState, name: str, descriptor: MessageDescriptor, body: bytes, data_bytes: int, before: list[_Copy]
 ) -> _Copy:
     """Return the copy if the queue takes `data_bytes`, the length of the publisher's data without the added properties."""
@@ -222,12 +235,12 @@ def _fitting(
     return _Copy(queue, descriptor, body)
 
 
-def described(
+def describe_copy(
     state: QueueManagerState, publication: Publication, subscription: Subscription
 ) -> tuple[MessageDescriptor, bytes]:
     """Return descriptor and data of a copy, with its own MsgId and the subscription's correlation and context."""
     wanted = subscription.attributes
-    published, body = publication.dressed(wanted.user_data)
+    published, body = publication.make_copy(wanted.user_data)
     date, time = state.timestamps.of(publication.now_s)
     copy = replace(
         published,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mqflow.embedded.calls.enqueue import check_room, place
 from mqflow.embedded.calls.open import TEMPORARY_DYNAMIC
 from mqflow.embedded.calls.pending import Pending
-from mqflow.embedded.calls.publish import Publication, described, matching, prepared
+from mqflow.embedded.calls.publish import Publication, describe_copy, matching_subscriptions, prepare
 from mqflow.embedded.catalogue.system_objects import STAGING_QUEUE
 from mqflow.embedded.rules.put_plan import PutPlan
 from mqflow.embedded.rules.refusal import Refusal
@@ -52,14 +52,14 @@ def publish_later(
     """
     header = delay_header.parse(body)
     sent, data = restored(descriptor, header, body, _sent_at(header))
-    publication, reason = prepared(state, handle, sent, data, plan)
+    publication, reason = prepare(state, handle, sent, data, plan)
     rules = publication.attributes
     if plan.for_topics & _RETAIN:
         raise Refusal(Reason.OPTIONS_ERROR, "A retained publication cannot be delayed")
     if {rules.persistent_delivery, rules.nonpersistent_delivery} != {int(DeliveryRule.ALL_AVAILABLE)}:
         detail = f"PMSGDLV(ALLAVAIL) and NPMSGDLV(ALLAVAIL) do not both hold for topic {publication.topic}"
         raise Refusal(Reason.PUBLICATION_FAILURE, f"{detail}: it takes no delayed publications")
-    subscriptions = matching(state, publication, handle if plan.for_topics & _NOT_OWN else None)
+    subscriptions = matching_subscriptions(state, publication, handle if plan.for_topics & _NOT_OWN else None)
     unit = handle.connection.unit_of_work if plan.under_syncpoint else UnitOfWork()
     _stage(state, unit, publication, subscriptions, header)
     if not subscriptions and plan.for_topics & _WARN:
@@ -108,7 +108,7 @@ def _copy(
     state: QueueManagerState, publication: Publication, subscription: Subscription, header: DelayHeader
 ) -> tuple[MessageDescriptor, bytes]:
     """Return the staged message for one subscription: its copy, behind the header that the delay processor reads."""
-    copy, body = described(state, publication, subscription)
+    copy, body = describe_copy(state, publication, subscription)
     queue = state.queues.get(subscription.attributes.destination)
     if isinstance(queue, LocalQueue):
         if queue.attributes.definition_type == TEMPORARY_DYNAMIC:  # a temporary queue takes no persistent message (2048)

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from mqflow.embedded.calls.enqueue import check_persistence, check_room, must_be_durable, place
-from mqflow.embedded.calls.groups import in_order, put_done
+from mqflow.embedded.calls.groups import complete_in_order, retain_put
 from mqflow.embedded.calls.open import Wanted, close_handle, open_object
 from mqflow.embedded.calls.pending import Pending
 from mqflow.embedded.calls.publish import publish
@@ -65,7 +65,7 @@ def put_message(
     )
     check_persistence(queue, complete.persistence)
     if plan.logical:
-        complete = in_order(state, handle, plan, complete, len(body))
+        complete = complete_in_order(state, handle, plan, complete, len(body))
     if complete.priority > state.attributes.max_priority:
         reason = Reason.PRIORITY_EXCEEDS_MAXIMUM
     arrival = complete.report & _ARRIVAL
@@ -74,7 +74,7 @@ def put_message(
     if unit is not None and arrival:
         report_arrival(state, unit, message)
     if complete.message_flags or handle.logical.put is not None:
-        incomplete = put_done(handle, unit, plan, complete, len(body))
+        incomplete = retain_put(handle, unit, plan, complete, len(body))
         reason = reason or incomplete
     put = Put(descriptor=complete, resolved_queue=queue.attributes.name, resolved_queue_manager=state.name, reason=reason)
     return Pending(put) if plan.under_syncpoint else Pending(put, unit)

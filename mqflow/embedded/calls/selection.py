@@ -14,17 +14,17 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.selectors.fields import selectable
 from mqflow.mqi.selectors.selector import Selector, SelectorError, compile_selector
 
-__all__ = ("check_selection", "compiled", "passes_over")
+__all__ = ("check_selection", "compile_selection", "passes_over")
 
 _CHARS_MAX: Final = 10_240
 
 
 def check_selection(text: str) -> None:
     """Refuse with 2459 an invalid selector."""
-    compiled(text)
+    compile_selection(text)
 
 
-def compiled(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
+def compile_selection(text: str, object_type: int = ObjectType.Q, bits: int = INPUT) -> Selector | None:
     """Return the selector; None for an empty text. Refuses with 2459 or 2519; with 2516 an open without input or browse."""
     if not text:
         return None

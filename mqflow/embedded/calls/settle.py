@@ -109,7 +109,7 @@ def back_out(state: QueueManagerState, unit: UnitOfWork, *, count: bool = True) 
     for queue, message in unit.gets:
         queue.uncommitted -= 1
         if queue.deleted:  # its messages are gone with it
-            state.bodies.gone(message)
+            state.bodies.forget(message)
             continue
         if count:
             message.descriptor = replace(message.descriptor, backout_count=message.descriptor.backout_count + 1)
@@ -235,7 +235,7 @@ def _apply(state: QueueManagerState, unit: UnitOfWork) -> None:
     for queue, message in unit.gets:
         queue.uncommitted -= 1
         if message.stored:
-            state.bodies.gone(message)
+            state.bodies.forget(message)
     if unit.puts:
         _release_puts(state, unit)
     if unit.retained:
@@ -252,5 +252,5 @@ def _release_puts(state: QueueManagerState, unit: UnitOfWork) -> None:
             continue
         if message.descriptor.persistence == _PERSISTENT and state.durable:
             message.stored = True
-            state.bodies.kept((message,))
+            state.bodies.keep((message,))
         release(queue, message)

@@ -22,7 +22,7 @@ from mqflow.embedded.calls.open import (
     topic_string_of,
 )
 from mqflow.embedded.calls.pending import Pending, begin
-from mqflow.embedded.calls.publish import place_copies, publication_on, wanting
+from mqflow.embedded.calls.publish import place_copies, publication_now, selected_subscriptions
 from mqflow.embedded.calls.retained import retained_for
 from mqflow.embedded.calls.selection import check_selection
 from mqflow.embedded.calls.settle import back_out
@@ -46,9 +46,9 @@ from mqflow.verbs import ObjectDescriptor, Subscribed
 
 __all__ = (
     "close_subscription",
-    "enter",
     "expires_at",
     "new_subscription",
+    "register",
     "remove_subscription",
     "request_retained",
     "subscribe",
@@ -174,7 +174,7 @@ def new_subscription(
     return subscription, retained
 
 
-def enter(state: QueueManagerState, subscription: Subscription) -> Pending[None]:
+def register(state: QueueManagerState, subscription: Subscription) -> Pending[None]:
     """Register the subscription: it gets publications from now on."""
     attributes = subscription.attributes
     state.subscriptions.add(subscription)
@@ -232,9 +232,9 @@ def _create(
             queue.takes_queue_along = True
             _close(state, queue)
         raise
-    entered = enter(state, subscription)
+    entered = register(state, subscription)
     handle = _held(connection, subscription, queue)
-    pending = entered.answering(_subscribed(handle, queue, wanted))
+    pending = entered.with_value(_subscribed(handle, queue, wanted))
     return structs.replace(pending, own_unit=retained, revoke=partial(_take_back, state, handle))
 
 
@@ -266,18 +266,18 @@ def _resume(
 
     def undo() -> None:
         found.attributes = before
-        _let_go(state, handle)
+        _close_unreturned(state, handle)
         if given is None and queue.open:
             _close(state, queue)
 
-    return pending.undone_by(undo).answering(_subscribed(handle, queue, wanted))
+    return pending.undone_by(undo).with_value(_subscribed(handle, queue, wanted))
 
 
 def _undo(state: QueueManagerState, subscription: Subscription) -> None:
     """Remove a subscription that the store refused, with its handles and its queue."""
     state.subscriptions.discard(subscription)
     if subscription.holder is not None:
-        _let_go(state, subscription.holder)
+        _close_unreturned(state, subscription.holder)
     if subscription.attributes.managed:
         drop_managed(state, subscription.attributes.destination)
 
@@ -303,7 +303,7 @@ def _take_back(state: QueueManagerState, handle: SubscriptionHandle) -> Pending[
     return structs.replace(pending.undone_by(close_queue), then=drop_and_close)
 
 
-def _let_go(state: QueueManagerState, handle: SubscriptionHandle) -> None:
+def _close_unreturned(state: QueueManagerState, handle: SubscriptionHandle) -> None:
     """Close the handles of a subscription before the application gets them."""
     handle.open = False
     handle.subscription.holder = None
@@ -390,8 +390,8 @@ def _place_retained(state: QueueManagerState, unit: UnitOfWork, subscription: Su
         return 0
     count = 0
     for retained in retained_for(state, subscription):
-        publication = publication_on(state, retained.topic_string, retained.descriptor, retained.body)
-        count += place_copies(state, unit, publication, wanting(state, publication, [subscription]))
+        publication = publication_now(state, retained.topic_string, retained.descriptor, retained.body)
+        count += place_copies(state, unit, publication, selected_subscriptions(state, publication, [subscription]))
     return count
 
 

@@ -14,23 +14,23 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.properties.in_rfh2 import with_properties
 from mqflow.mqi.properties.set import MessageProperty, PropertyType
 
-__all__ = ("Dressed", "dressing")
+__all__ = ("MakeCopy", "copy_maker")
 
-Dressed = Callable[[str], tuple[MessageDescriptor, bytes]]
+MakeCopy = Callable[[str], tuple[MessageDescriptor, bytes]]
 """Returns descriptor and data of a copy for the user data of its subscription."""
 
 _TOPIC: Final = "mqps.Top"
 _USER_DATA: Final = "mqps.Sud"
 
 
-def dressing(topic: str, descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int) -> Dressed:
+def copy_maker(topic: str, descriptor: MessageDescriptor, body: bytes, *, queue_manager_ccsid: int) -> MakeCopy:
     """Return a function that makes the copies of a publication; it makes one copy for subscriptions with equal user data.
 
     If the format announces a header and the data is not one, the copy stays without properties: they cannot be added.
     """
 
     @cache
-    def dressed(user_data: str) -> tuple[MessageDescriptor, bytes]:
+    def make_copy(user_data: str) -> tuple[MessageDescriptor, bytes]:
         values = ((_TOPIC, topic), (_USER_DATA, user_data))
         added = tuple(MessageProperty(name=name, type=PropertyType.STRING, value=value) for name, value in values if value)
         try:
@@ -38,4 +38,4 @@ def dressing(topic: str, descriptor: MessageDescriptor, body: bytes, *, queue_ma
         except MQIError:
             return descriptor, body
 
-    return dressed
+    return make_copy

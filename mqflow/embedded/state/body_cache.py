@@ -34,7 +34,7 @@ class BodyCache:
         self._read_back: deque[QueuedMessage] = deque()
         self._read_back_bytes = 0
 
-    def kept(self, messages: Iterable[QueuedMessage]) -> None:
+    def keep(self, messages: Iterable[QueuedMessage]) -> None:
         """Count the bodies of stored messages, and drop each body that does not fit: `read` reads it back when needed."""
         for message in messages:
             if message.body is None or not message.stored:
@@ -44,7 +44,7 @@ class BodyCache:
             else:
                 self._bytes += message.body_bytes
 
-    def gone(self, message: QueuedMessage) -> None:
+    def forget(self, message: QueuedMessage) -> None:
         """Drop the body of a stored message that is gone. If the message comes back after all, `read` reads its body."""
         if message.stored and message.body is not None:
             self._drop(message)

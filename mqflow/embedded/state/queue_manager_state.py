@@ -155,7 +155,7 @@ class QueueManagerState:
             queue = self.queues[name]
             if isinstance(queue, LocalQueue):
                 queue.load(messages)
-                self.bodies.kept(messages)
+                self.bodies.keep(messages)
 
 
 def _queued(stored: StoredMessage) -> QueuedMessage:

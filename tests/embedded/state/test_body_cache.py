@@ -37,14 +37,14 @@ def store() -> ScriptedStore:
 
 def test_bodies_that_fit_stay(store: ScriptedStore) -> None:
     messages = [stored(serial) for serial in (1, 2)]
-    BodyCache(store, bytes_max=20).kept(messages)
+    BodyCache(store, bytes_max=20).keep(messages)
 
     assert [BODY, BODY] == [message.body for message in messages]
 
 
 def test_bodies_that_do_not_fit_are_left_on_disk(store: ScriptedStore) -> None:
     messages = [stored(serial) for serial in (1, 2, 3)]
-    BodyCache(store, bytes_max=20).kept(messages)
+    BodyCache(store, bytes_max=20).keep(messages)
 
     assert [BODY, BODY, None] == [message.body for message in messages]
 
@@ -52,9 +52,9 @@ def test_bodies_that_do_not_fit_are_left_on_disk(store: ScriptedStore) -> None:
 def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None:
     """Such a message is only in memory."""
     bodies = BodyCache(store, bytes_max=10)
-    bodies.kept([replace(stored(serial), stored=False) for serial in (1, 2, 3)])
+    bodies.keep([replace(stored(serial), stored=False) for serial in (1, 2, 3)])
     later = stored(4)
-    bodies.kept([later])
+    bodies.keep([later])
 
     assert BODY == later.body
 
@@ -62,9 +62,9 @@ def test_messages_that_are_not_stored_take_no_room(store: ScriptedStore) -> None
 def test_a_message_that_is_gone_makes_room(store: ScriptedStore) -> None:
     bodies = BodyCache(store, bytes_max=10)
     first, second = stored(1), stored(2)
-    bodies.kept([first])
-    bodies.gone(first)
-    bodies.kept([second])
+    bodies.keep([first])
+    bodies.forget(first)
+    bodies.keep([second])
 
     assert BODY == second.body
 
@@ -115,7 +115,7 @@ def test_bodies_that_were_read_back_take_room(store: ScriptedStore) -> None:
     queue.load([read])
     bodies = BodyCache(store, bytes_max=10)
     bodies.read(queue, read)
-    bodies.kept([later])
+    bodies.keep([later])
 
     assert later.body is None
 
@@ -146,13 +146,13 @@ def test_two_readers_on_queues_that_do_not_fit_do_not_read_the_same_again_and_ag
         queue.load([replace(stored(serial), body=None) for serial in range(nth * size + 1, (nth + 1) * size + 1)])
     bytes_max = 8 * 256 * len(BODY)
     bodies = BodyCache(store, bytes_max=bytes_max)
-    bodies.kept([replace(stored(5_000 + each)) for each in range(bytes_max // len(BODY))])
+    bodies.keep([replace(stored(5_000 + each)) for each in range(bytes_max // len(BODY))])
 
     for pair in zip(*(list(queue.messages.values()) for queue in queues), strict=True):
         for queue, message in zip(queues, pair, strict=True):
             assert message.body is not None or bodies.read(queue, message)
             queue.take(message)
-            bodies.gone(message)
+            bodies.forget(message)
 
     assert len(store.asked_for) == 2 * -(-size // 256)
 
