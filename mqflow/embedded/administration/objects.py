@@ -78,7 +78,7 @@ class ObjectDefinitions:
             if not replacing:
                 raise Refusal(Reason.OBJECT_ALREADY_EXISTS)
             if known.kind != attributes.kind:
-                raise Refusal(Reason.OBJECT_TYPE_ERROR, "It is there already, with another type")
+                raise Refusal(Reason.OBJECT_TYPE_ERROR, "An object of that name has another type")
         return self._keep(_changed(attributes, attributes.values))
 
     def _alter(self, known: DefinedObject, changes: Mapping[str, object]) -> Pending[None]:

@@ -15,7 +15,7 @@ from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 __all__ = ("COMMAND_QUEUE", "Commander", "values_of")
 
 COMMAND_QUEUE = "SYSTEM.ADMIN.COMMAND.QUEUE"
-# Longer than any answer takes; a get ends as soon as the response arrives.
+# Longer than any answer takes. A get ends when the response arrives.
 LONG_MS = 20_000
 
 
@@ -78,7 +78,7 @@ class Commander:
         return [values_of(response) for response in responses]
 
     def refused(self, code: int, *parameters: Parameter) -> tuple[int, int]:
-        """Send a command that fails; return its reason and the wrong parameter, 0 if the answer names no parameter."""
+        """Send a command that fails. Return its reason, and the parameter at fault, or 0 if the response names none."""
         first, *rest = self.command(code, *parameters)
         assert [PCFReason.COMMAND_FAILED] == [each.header.reason for each in rest]
         return first.header.reason, values_of(first).get(ParameterId.PARAMETER_ID, 0)

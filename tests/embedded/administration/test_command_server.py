@@ -1,4 +1,4 @@
-"""The command server: commands on SYSTEM.ADMIN.COMMAND.QUEUE, their responses, and the refusals of wrong commands."""
+"""The command server: commands on SYSTEM.ADMIN.COMMAND.QUEUE, their responses, and the errors of wrong commands."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -236,7 +236,7 @@ def test_a_quiescing_queue_manager_does_not_wait_for_its_own_command_server(queu
     assert queue_manager.stopped
 
 
-# Wrong commands
+# The errors of a command
 
 
 WRONG = {
@@ -321,7 +321,7 @@ REFUSED = {
         PCFReason.CFIL_DUPLICATE_VALUE,
         ParameterId.Q_ATTRS,
     ),
-    "an unknown selector": (
+    "a number that is no selector": (
         CommandCode.INQUIRE_Q,
         (CFST(NAME, "*"), CFIL(ParameterId.Q_ATTRS, (-5,))),
         Reason.SELECTOR_ERROR,
@@ -437,7 +437,7 @@ def test_an_inquiry_that_asks_for_nothing_or_all_answers_every_attribute(
     (alias,) = commander.done(CommandCode.INQUIRE_Q, CFST(NAME, "SYSTEM.DEFAULT.ALIAS.QUEUE"), *asked)
 
     assert {NAME, TYPE, DESCRIPTION, 2002, 193} <= set(alias)
-    # An alias has no depth: the answer leaves out an attribute that does not apply.
+    # An alias has no depth, so the response leaves the depth out.
     assert not {DEPTH, MAX_DEPTH} & set(alias)
 
 
@@ -563,7 +563,7 @@ def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queu
 
 
 class NoRemoval(ScriptedStore):
-    """A store without room for the note that a message was taken."""
+    """A store without room to note a removal."""
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
         if self.refuses is not None and done is not None and not any(isinstance(each, MessageRemoved) for each in changes):
