@@ -320,8 +320,8 @@ class EmbeddedConnection:
                 pending = step(queue_manager, *arguments)
                 if pending.own_unit is None and pending.changes is None:
                     return pending.value
-                connection.busy = True
                 answer = begin(queue_manager, pending)
+                connection.busy = True
             try:
                 finish(queue_manager, pending, answer)
             finally:

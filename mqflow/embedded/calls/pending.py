@@ -1,4 +1,4 @@
-"""What a call decided, and the one place where that is carried out: stored, waited for, and undone if the store refuses it.
+"""The decision of a call, and the code that carries it out: it stores, waits, and undoes what the store refuses.
 
 A step runs under the lock and changes what is in memory. It returns a `Pending`, which says what must become durable before
 the caller may have the answer. `begin` hands the changes to the store before the lock is released, so the store has them in
