@@ -1,6 +1,6 @@
-"""Defects, planted one at a time: a state machine that never found one has proven nothing.
+"""Defects, planted one at a time: a state machine that never found a defect proves nothing.
 
-Planted at the verbs where a verb can do it, else in the step of the embedded queue manager that would have it.
+Planted at a verb if possible, else in the step of the embedded queue manager that would have the defect.
 """
 
 import itertools

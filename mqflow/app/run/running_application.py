@@ -304,7 +304,7 @@ def _attempt_events(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["
     loop_caller = LoopCaller()
 
     def notify(tried: "Tried") -> None:
-        error, (attempt, delay_s) = tried.error, supervisor.trying
+        error, (attempt, delay_s) = tried.error, supervisor.current_attempt
         event = ConnectionTried(
             queue_manager=supervisor.queue_manager_name,
             channel=tried.attempt.channel.name,
