@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 from msgspec import Struct
 
-from mqflow.embedded.calls.wait import Waiter
+from mqflow.embedded.state.objects import Waiter
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError

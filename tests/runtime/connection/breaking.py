@@ -98,7 +98,7 @@ class Behind:
     def break_all(self) -> None:
         """Break every connection: all units of work are backed out."""
         for connection in tuple(self.queue_manager._state.connections):
-            connection.abandon()
+            connection.end(Reason.CONNECTION_BROKEN)
 
     @contextmanager
     def outage(self) -> Iterator[None]:
