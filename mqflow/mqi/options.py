@@ -25,6 +25,7 @@ __all__ = (
     "Report",
     "SubscribeOption",
     "SubscriptionRequestOption",
+    "option_names",
 )
 
 
@@ -346,3 +347,21 @@ class Format:
     IMS: Final = "MQIMS"
     IMS_VAR_STRING: Final = "MQIMSVS"
     WORK_INFO_HEADER: Final = "MQHWIH"
+
+
+_PREFIXES: Final[dict[type[IntFlag], str]] = {
+    OpenOption: "MQOO_",
+    GetOption: "MQGMO_",
+    PutOption: "MQPMO_",
+    CloseOption: "MQCO_",
+    SubscribeOption: "MQSO_",
+}
+
+
+def option_names(options: IntFlag) -> str:
+    """Return the options by their MQI names, ``MQOO_BROWSE, MQOO_OUTPUT``, in the order of their bits.
+
+    An option that is a combination of bits appears as its parts.
+    """
+    prefix = _PREFIXES[type(options)]
+    return ", ".join(f"{prefix}{option.name}" for option in options)

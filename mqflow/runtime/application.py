@@ -12,9 +12,8 @@ import anyio
 from anyio.abc import TaskStatus
 
 from mqflow.events import Warned
-from mqflow.policy.reconnect.delays import Ladder
+from mqflow.policy.reconnect.delays import LADDER, Ladder
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reconnection import LADDER
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.processor import DelayProcessor

@@ -6,7 +6,7 @@ Knows the verbs and what their reasons say of the connection; decides nothing el
 from contextlib import suppress
 
 from mqflow.mqi.errors import MQIError
-from mqflow.policy.reconnect.reconnection import connection_gone
+from mqflow.policy.reconnect.reason_classes import connection_gone
 from mqflow.verbs import Connection
 
 __all__ = ("leave",)

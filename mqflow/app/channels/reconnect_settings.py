@@ -10,7 +10,7 @@ from msgspec import Struct
 from mqflow.app.config.settings import ReconnectSettings
 from mqflow.app.errors import ConfigurationError
 from mqflow.policy.channels.client_ini import ClientConfiguration, ClientConfigurationError
-from mqflow.policy.reconnect.delays import Ladder
+from mqflow.policy.reconnect.delays import LADDER, Ladder
 from mqflow.policy.reconnect.mode import (
     DefaultReconnect,
     ReconnectMode,
@@ -20,7 +20,6 @@ from mqflow.policy.reconnect.mode import (
     from_jms,
     reconnect_mode,
 )
-from mqflow.policy.reconnect.reconnection import LADDER
 from mqflow.verbs import QueueManager
 
 __all__ = ("Reconnection", "client_configuration", "mode_by_channel", "reconnection")

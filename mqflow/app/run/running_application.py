@@ -26,7 +26,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour, Settlement
-from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
+from mqflow.policy.reconnect.reason_classes import Class, classify, leaves_in_doubt
 from mqflow.runtime.application import Runtime
 from mqflow.runtime.connection.in_delivery import in_delivery
 from mqflow.runtime.connection.loop_call import Handover

@@ -32,8 +32,7 @@ from mqflow.embedded.state.queue_manager_state import QueueManagerState
 from mqflow.embedded.state.subscription_index import EmbeddedSubscriptionHandle, Subscription
 from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.mqi.authorities import Authority, Kind, Need
-from mqflow.mqi.option_names import option_names
-from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption
+from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption, option_names
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
 from mqflow.verbs import Subscribed

@@ -7,8 +7,7 @@ from typing import Final
 
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.handle import INPUT
-from mqflow.mqi.option_names import option_names
-from mqflow.mqi.options import ObjectType, OpenOption
+from mqflow.mqi.options import ObjectType, OpenOption, option_names
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("CONTEXT", "check_open_options")

@@ -10,15 +10,14 @@ from typing import Final, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.mqi.descriptor import MessageDescriptor
+from mqflow.mqi.descriptor import EXPIRY_UNLIMITED, NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.headers.chain import split
 from mqflow.mqi.options import MessageType, Report
 from mqflow.policy.poison.backout import BEHAVIOURS
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
-from mqflow.policy.poison.reply import reply_descriptor
 
-__all__ = ("DATA_BYTES", "ReportMessage", "exception_report", "is_exception_report_owed", "report")
+__all__ = ("DATA_BYTES", "ReportMessage", "exception_report", "is_exception_report_owed", "reply_descriptor", "report")
 
 DATA_BYTES: Final = 100
 """How much application data, behind all headers, a report "with data" carries."""
@@ -81,6 +80,25 @@ def is_exception_report_owed(descriptor: MessageDescriptor, disposition: Disposi
             return False
         case _:
             assert_never(disposition)
+
+
+def reply_descriptor(request: MessageDescriptor) -> MessageDescriptor:
+    """Return the descriptor of the reply to this request, still without format and character set.
+
+    CorrelId is the request's MsgId, unless it asked for MQRO_PASS_CORREL_ID; MsgId is new, unless it asked for
+    MQRO_PASS_MSG_ID. Priority and persistence are the request's; the remaining expiry and the wish to be discarded only with
+    MQRO_PASS_DISCARD_AND_EXPIRY.
+    """
+    passes_on = bool(request.report & Report.PASS_DISCARD_AND_EXPIRY)
+    return MessageDescriptor(
+        message_type=MessageType.REPLY,
+        message_id=request.message_id if request.report & Report.PASS_MSG_ID else NO_ID,
+        correlation_id=request.correlation_id if request.report & Report.PASS_CORREL_ID else request.message_id,
+        priority=request.priority,
+        persistence=request.persistence,
+        expiry_tenths=request.expiry_tenths if passes_on else EXPIRY_UNLIMITED,
+        report=request.report & Report.DISCARD_MSG if passes_on else Report.NONE,
+    )
 
 
 def _reported_data(descriptor: MessageDescriptor, body: bytes, mask: Report) -> bytes | None:

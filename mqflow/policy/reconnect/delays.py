@@ -1,19 +1,20 @@
 """Decides how long to wait before each attempt to get a connection back, and when to give up.
 
-Knows numbers and the syntax of ReconDelay; clocks and chance are arguments. The default ladder is `reconnection.LADDER`.
-Source: the seed document for the default, IBM, "CHANNELS stanza of the client configuration file" (q016860) for ReconDelay and
-MQReconnectTimeout.
+Knows numbers and the syntax of ReconDelay; clocks and chance are arguments. `reason_classes` says what a reason code asks for.
+Source: IBM, "Automatic JMS client reconnection with CCDTs" for the default delays; IBM, "CHANNELS stanza of the client
+configuration file" (q016860) for ReconDelay and MQReconnectTimeout.
 """
 
 import re
 from typing import Final
 
-from mqflow.policy.reconnect.reconnection import LADDER, delay_s
-
-__all__ = ("DelaysError", "Ladder", "next_delay_s", "parse_delays")
+__all__ = ("LADDER", "DelaysError", "Ladder", "delay_s", "next_delay_s", "parse_delays")
 
 Ladder = tuple[tuple[float, float], ...]
 """Before each attempt: seconds that are fixed, and seconds left to chance. The last pair goes on for ever."""
+
+LADDER: Final[Ladder] = ((1, 0.25), (2, 0.5), (4, 1), (8, 2), (16, 4), (25, 6.25))
+"""The delay before each attempt: seconds that are fixed, and seconds left to chance. The last goes on for ever."""
 
 _PAIR: Final = re.compile(r"\s*\(\s*([0-9]{1,9})\s*(?:,\s*([0-9]{1,9})\s*)?\)\s*", re.ASCII)
 _PAIRS_MAX: Final = 100
@@ -42,6 +43,15 @@ def parse_delays(text: str) -> Ladder:
     if not any(ladder[-1]):
         raise DelaysError(f"{text[:80]!r} ends in no wait, which would be repeated for ever: end it in one, as (25000,6250).")
     return tuple(ladder)
+
+
+def delay_s(attempt: int, random: float, ladder: Ladder = LADDER) -> float:
+    """Return how long to wait, in seconds, before this attempt: 1 is the first after the connection was lost.
+
+    `random` is in [0, 1): it keeps applications that lost the same queue manager from coming back in the same moment.
+    """
+    fixed_s, random_s = ladder[min(max(attempt, 1), len(ladder)) - 1]
+    return fixed_s + random_s * random
 
 
 def next_delay_s(

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("CLASSES", "Class", "classify")
+__all__ = ("CLASSES", "Class", "classify", "connection_gone", "leaves_in_doubt")
 
 
 class Class(Enum):
@@ -399,6 +400,18 @@ _MESSAGE: Final = (
     Reason.COD_NOT_VALID_FOR_XCF_Q,
 )
 
+_GONE: Final = frozenset(
+    {
+        Reason.CONNECTION_BROKEN,
+        Reason.CONNECTION_STOPPING,
+        Reason.CONNECTION_STOPPED,
+        Reason.Q_MGR_STOPPING,
+        Reason.Q_MGR_NOT_AVAILABLE,
+        Reason.CONNECTION_ERROR,
+        Reason.HCONN_ERROR,
+    }
+)
+
 CLASSES: Final[Mapping[int, Class]] = {
     reason: name
     for name, reasons in (
@@ -417,3 +430,16 @@ CLASSES: Final[Mapping[int, Class]] = {
 def classify(reason: int) -> Class:
     """Return what to do about a reason code; `Class.WAIT` where the table does not know it."""
     return CLASSES.get(reason, Class.WAIT)
+
+
+def connection_gone(reason: int) -> bool:
+    """Return whether a connection that a verb ended with this reason on leads nowhere, so that no MQDISC can commit on it.
+
+    Fewer reasons than ask for another connection: after 2195 or 2549 it may be alive, and one that quiesces is.
+    """
+    return reason in _GONE
+
+
+def leaves_in_doubt(error: MQIError) -> bool:
+    """Return whether the error is that of a commit which may have happened: any but 2003, which says that it did not."""
+    return error.verb == "MQCMIT" and error.reason != Reason.BACKED_OUT

@@ -8,7 +8,7 @@ from typing import Final
 import anyio
 
 from mqflow.mqi.errors import MQIError
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.in_delivery import in_delivery
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor

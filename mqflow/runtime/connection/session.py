@@ -18,7 +18,7 @@ from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.loop_call import Handover, OneShot
 from mqflow.runtime.connection.open_objects import Openings
 from mqflow.runtime.leaving import leave

@@ -1,6 +1,6 @@
 """Gives sessions, and gives them back after an outage: one gate for all, the ladder of delays, a generation for every return.
 
-Knows which reasons mean "try again" from `policy.reconnect.reconnection`, and what may be reconnected to from
+Knows which reasons mean "try again" from `policy.reconnect.reason_classes`, and what may be reconnected to from
 `policy.reconnect.ledger`; knows nothing of listeners. Who comes back with the session that it lost gets another one on which
 the same is open; handles and cached attributes belong to one generation.
 """
@@ -15,10 +15,10 @@ from mqflow.events import ConnectionTried, Reconnecting, ReopenRefused
 from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect import reconnection
-from mqflow.policy.reconnect.delays import Ladder, next_delay_s
+from mqflow.policy.reconnect.delays import LADDER, Ladder, next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.open_objects import name_of
 from mqflow.runtime.connection.outage import Outage
 from mqflow.runtime.connection.readiness import Readiness
@@ -49,7 +49,7 @@ class Supervisor:
         random: Random,
         runner: Runner,
         name: str = "mqflow",
-        delays: Ladder = reconnection.LADDER,
+        delays: Ladder = LADDER,
         limit_s: float | None = None,
         mode: Callable[[], ReconnectMode] = _the_same,
     ) -> None:
@@ -111,7 +111,7 @@ class Supervisor:
                     session = await self._try(user, owner, before)
                 except MQIError as error:
                     # Reached before, so this is an outage like any other: another one began before this caller was back.
-                    if not self._was_reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                    if not self._was_reached or classify(int(error.reason)) is not Class.RECONNECT:
                         raise
                     self.lost(error)
                 else:
@@ -243,7 +243,7 @@ class Supervisor:
             try:
                 session = await self._try(user, owner, before, attempt, delay_s)
             except MQIError as error:
-                if self._gone_for_good or reconnection.classify(int(error.reason)) is reconnection.Class.CONFIGURATION:
+                if self._gone_for_good or classify(int(error.reason)) is Class.CONFIGURATION:
                     raise
                 self._note_quiescing(error)
                 following_s = self._next_delay_s(attempt + 1, lost_at) if patient else None
@@ -346,6 +346,6 @@ async def _identifier(session: Session) -> str:
     try:
         return (await session.call(inquire_queue_manager, session.connection)).identifier
     except MQIError as error:
-        if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+        if classify(int(error.reason)) is Class.RECONNECT:
             raise
         return ""

@@ -21,7 +21,7 @@ from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -177,10 +177,10 @@ class Requeuer:
 
     async def _recover(self, error: MQIError) -> None:
         """Drop what the error made useless: the session with a lost connection, the handle of a queue that changed."""
-        match reconnection.classify(int(error.reason)):
-            case reconnection.Class.RECONNECT:
+        match classify(int(error.reason)):
+            case Class.RECONNECT:
                 await self._lasting.lose(error)
-            case reconnection.Class.REOPEN:
+            case Class.REOPEN:
                 await self._lasting.close()
             case _:
                 return

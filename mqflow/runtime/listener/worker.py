@@ -20,7 +20,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, redelivery_delay, settlement
 from mqflow.policy.poison.disposition import DISPOSITIONS, Completed, Deliver, Failed, Interrupted, Outcome, Settlement
 from mqflow.policy.poison.settlement import Dispose, Done, Redeliver
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.in_delivery import delivers
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.attempt import COMPLETED, attempt
@@ -291,7 +291,7 @@ class Worker:
             else:
                 count = await call(retries.stage_again, connection, self._handle, got, queue, pause_s)
         except MQIError as error:
-            if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+            if classify(int(error.reason)) is Class.RECONNECT:
                 raise SessionLost(error) from error
             text = f"{self._spec.name}: a message that is to wait cannot be staged, so the worker waits with it. {error}"
             self._state.broadcast(Warned(text=text, queue=self._spec.queue))
@@ -458,7 +458,7 @@ class Worker:
         try:
             return await state.settings.get(self._session, state.supervisor.generation)
         except MQIError as error:
-            if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+            if classify(int(error.reason)) is Class.RECONNECT:
                 raise SessionLost(error) from error
             text = f"{self._spec.name}: without BOTHRESH and BOQNAME no message is poison; redelivering. {error}"
             state.broadcast(Warned(text=text, queue=self._spec.queue))
