@@ -11,11 +11,12 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
-from mqflow.mqi.attributes.topic import TOPIC_STRING_CHARS_MAX
 from mqflow.mqi.names import is_text
 from mqflow.mqi.wildcards import Parts, Wild, fits
 
-__all__ = ("Scheme", "has_wildcards", "is_topic_string", "joined", "literal_levels", "matches")
+__all__ = ("TOPIC_STRING_CHARS_MAX", "Scheme", "has_wildcards", "is_topic_string", "joined", "literal_levels", "matches")
+
+TOPIC_STRING_CHARS_MAX: Final = 10_240
 
 
 class Scheme(Enum):

@@ -24,7 +24,7 @@ __all__ = (
     "DELAY_MS_MAX",
     "Moment",
     "Plan",
-    "Target",
+    "TargetQueue",
     "check_delay",
     "check_target",
     "delay_in_ms",
@@ -63,7 +63,7 @@ class Moment(Struct, frozen=True, kw_only=True):
     epoch: bytes = bytes(16)
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class TargetQueue(Struct, frozen=True, kw_only=True):
     """What is known at the send of the queue a delayed message is for. Unknown is what lets it pass: None."""
 
     put_inhibited: bool = False
@@ -110,7 +110,7 @@ def check_delay(
         raise error_for(Reason.PUBLICATION_FAILURE, _SEND, name, detail=said)
 
 
-def check_target(target: Target, body_bytes: int, *, name: str = "") -> None:
+def check_target(target: TargetQueue, body_bytes: int, *, name: str = "") -> None:
     """Refuse at the send what the queue would refuse now, so that fewer are refused when they are due.
 
     Raises `MQIError` 2046 (a cluster queue that is bound), 2051, 2030 or 2053. Sent all the same, each could still be taken.

@@ -17,7 +17,7 @@ from mqflow.policy.delivery_delay import (
     DELAY_MS_MAX,
     Moment,
     Plan,
-    Target,
+    TargetQueue,
     check_delay,
     check_target,
     delay_in_ms,
@@ -113,18 +113,18 @@ def test_restriction(row: Refused) -> None:
 
 
 TARGETS = (
-    ("basic checks: the queue is put disabled", Target(put_inhibited=True), Reason.PUT_INHIBITED),
-    ("basic checks: the message is bigger than the maximum", Target(max_message_bytes=9), Reason.MSG_TOO_BIG_FOR_Q),
-    ("basic checks: as big as the maximum", Target(max_message_bytes=10), Reason.NONE),
-    ("basic checks: the queue is full", Target(depth=5, max_depth=5), Reason.Q_FULL),
-    ("basic checks: room for one more", Target(depth=4, max_depth=5), Reason.NONE),
-    ("clustered destinations that are bound", Target(clustered_and_bound=True), Reason.OPTIONS_ERROR),
-    ("ours: what cannot be inquired is not held against it", Target(), Reason.NONE),
+    ("basic checks: the queue is put disabled", TargetQueue(put_inhibited=True), Reason.PUT_INHIBITED),
+    ("basic checks: the message is bigger than the maximum", TargetQueue(max_message_bytes=9), Reason.MSG_TOO_BIG_FOR_Q),
+    ("basic checks: as big as the maximum", TargetQueue(max_message_bytes=10), Reason.NONE),
+    ("basic checks: the queue is full", TargetQueue(depth=5, max_depth=5), Reason.Q_FULL),
+    ("basic checks: room for one more", TargetQueue(depth=4, max_depth=5), Reason.NONE),
+    ("clustered destinations that are bound", TargetQueue(clustered_and_bound=True), Reason.OPTIONS_ERROR),
+    ("ours: what cannot be inquired is not held against it", TargetQueue(), Reason.NONE),
 )
 
 
 @pytest.mark.parametrize(("sentence", "target", "reason"), TARGETS, ids=[row[0] for row in TARGETS])
-def test_check_of_the_target_at_the_send(sentence: str, target: Target, reason: int) -> None:
+def test_check_of_the_target_at_the_send(sentence: str, target: TargetQueue, reason: int) -> None:
     assert reason == reason_of(lambda: check_target(target, 10, name="ORDERS"))
 
 

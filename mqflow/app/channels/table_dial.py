@@ -16,7 +16,7 @@ from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.dialects.base import Dialect
 from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.queue_manager import BoundQueueManager
-from mqflow.policy.channels.candidates import Attempt, wanted
+from mqflow.policy.channels.candidates import Candidate, connect_name
 from mqflow.policy.channels.sources import Choice, DefinedBy
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
 from mqflow.verbs import Connection
@@ -52,7 +52,7 @@ def by_table(
         )
     told: set[str] = set()
 
-    def dial(attempt: Attempt, *, application_name: str, user: str) -> Connection:
+    def dial(attempt: Candidate, *, application_name: str, user: str) -> Connection:
         towards = channel_options(options, attempt)
         if towards.key_repository and not towards.cipher_spec and towards.channel not in told:
             told.add(towards.channel)
@@ -70,12 +70,12 @@ def by_table(
     )
 
 
-def channel_options(options: ConnectOptions, attempt: Attempt) -> ConnectOptions:
+def channel_options(options: ConnectOptions, attempt: Candidate) -> ConnectOptions:
     """Return how to connect by this attempt: its channel and address, what it says of both, and its word on TLS if it has one.
 
     A name that need not be that of the queue manager becomes an asterisk: the group's name is the table's business.
     """
-    channel, asked = attempt.channel, wanted(options.queue_manager)
+    channel, asked = attempt.channel, connect_name(options.queue_manager)
     return replace(
         options,
         ccdt_url="",

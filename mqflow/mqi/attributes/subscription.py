@@ -9,10 +9,10 @@ from typing import Any, Final
 from msgspec.structs import asdict, replace
 
 from mqflow.mqi.attributes.queue import AttributeSpec
-from mqflow.mqi.attributes.topic import TOPIC_STRING_CHARS_MAX
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.subscription import SubscriptionAttributes
+from mqflow.mqi.topic_strings import TOPIC_STRING_CHARS_MAX
 
 __all__ = ("ADMINISTRATIVE", "SUBSCRIPTION_ATTRIBUTES", "row_of", "with_values")
 

@@ -13,10 +13,10 @@ from typing import Final
 from msgspec import Struct
 
 from mqflow.mqi.attributes.queue import AttributeSpec
+from mqflow.mqi.topic_strings import TOPIC_STRING_CHARS_MAX
 
-__all__ = ("AS_PARENT", "BASE_TOPIC", "TOPIC_ATTRIBUTES", "TOPIC_STRING_CHARS_MAX", "DeliveryRule", "TopicAttributes")
+__all__ = ("AS_PARENT", "BASE_TOPIC", "TOPIC_ATTRIBUTES", "DeliveryRule", "TopicAttributes")
 
-TOPIC_STRING_CHARS_MAX: Final = 10_240
 BASE_TOPIC: Final = "SYSTEM.BASE.TOPIC"
 """The root of the tree: what no other topic object says, this one says."""
 

@@ -18,13 +18,13 @@ from mqflow.mqi.properties.types import PropertyType
 from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
-    "Action",
     "Copy",
     "MessageProperty",
     "Properties",
     "PropertyContext",
     "PropertyType",
     "PropertyValue",
+    "PutAction",
     "Support",
     "carried",
     "find",
@@ -61,7 +61,7 @@ class PropertyContext(IntEnum):
     USER = 1
 
 
-class Action(IntEnum):
+class PutAction(IntEnum):
     """MQACTP_*: what a message that is put is to the one whose properties are given as the original's."""
 
     NEW = 0
@@ -92,9 +92,9 @@ class MessageProperty(Struct, frozen=True, kw_only=True):
 Properties: TypeAlias = tuple[MessageProperty, ...]
 
 _COPIED: Final = {
-    Action.FORWARD: Copy.ALL | Copy.FORWARD,
-    Action.REPLY: Copy.ALL | Copy.REPLY,
-    Action.REPORT: Copy.ALL | Copy.REPORT,
+    PutAction.FORWARD: Copy.ALL | Copy.FORWARD,
+    PutAction.REPLY: Copy.ALL | Copy.REPLY,
+    PutAction.REPORT: Copy.ALL | Copy.REPORT,
 }
 
 
@@ -132,13 +132,13 @@ def find(properties: Properties, name: str, *, after: int = -1) -> int | None:
     return None
 
 
-def carried(original: Iterable[MessageProperty], new: Iterable[MessageProperty], action: Action) -> Properties:
+def carried(original: Iterable[MessageProperty], new: Iterable[MessageProperty], action: PutAction) -> Properties:
     """Return the properties that a put message has: of the original what goes along, and over it the new ones.
 
     To a new message everything goes along, whatever its copy options say.
     """
     found = tuple(original)
-    if action is not Action.NEW:
+    if action is not PutAction.NEW:
         found = tuple(present for present in found if present.copy_options & _COPIED[action])
     for present in new:
         found = with_property(found, present)

@@ -17,19 +17,19 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.table import Address, Channel, ChannelTable
 
 __all__ = (
-    "Attempt",
+    "Candidate",
+    "ConnectName",
     "Preference",
-    "Wanted",
     "after_failure",
     "after_reading",
     "candidates",
+    "connect_name",
     "nothing_matches",
     "table_of",
-    "wanted",
 )
 
 
-class Wanted(Struct, frozen=True):
+class ConnectName(Struct, frozen=True):
     """What a name in a connect asks for."""
 
     #: What QMNAME of an entry has to be.
@@ -42,7 +42,7 @@ class Wanted(Struct, frozen=True):
         return self.name_checked and reached.rstrip() != self.queue_manager
 
 
-class Attempt(Struct, frozen=True, kw_only=True):
+class Candidate(Struct, frozen=True, kw_only=True):
     """One address to try."""
 
     channel: Channel
@@ -58,20 +58,20 @@ class Preference(Struct, frozen=True, kw_only=True):
     failed: tuple[Channel, ...] = ()
 
 
-def wanted(name: str) -> Wanted:
+def connect_name(name: str) -> ConnectName:
     """Return what the name asks for: "QM1" one queue manager, "*GROUP" any of a group, "*" or blank entries without a name."""
     text = name.rstrip()
-    return Wanted(text[1:], name_checked=False) if text.startswith("*") else Wanted(text, name_checked=bool(text))
+    return ConnectName(text[1:], name_checked=False) if text.startswith("*") else ConnectName(text, name_checked=bool(text))
 
 
-def candidates(preference: Preference, name: str, *, random: Callable[[], float], host: str = "") -> tuple[Attempt, ...]:
+def candidates(preference: Preference, name: str, *, random: Callable[[], float], host: str = "") -> tuple[Candidate, ...]:
     """Return what to try for the name, in order; nothing where no entry matches.
 
     Entries of weight 0 come first, by name, then in the order of the file. Then those with a weight, drawn in proportion to it:
     by AFFINITY(PREFERRED) the same for every process of a host, with what failed at the end; by AFFINITY(NONE) anew at each
     call, by `random`, which gives numbers in [0, 1). All addresses of an entry are tried before the next entry.
     """
-    group = wanted(name).queue_manager
+    group = connect_name(name).queue_manager
     matching = [each for each in preference.table.channels if each.queue_manager == group and not each.unusable]
     first = sorted((each for each in matching if not each.client_weight), key=lambda each: (each.name, each.position))
     weighted = [each for each in matching if each.client_weight]
@@ -102,12 +102,12 @@ def after_reading(preference: Preference, table: ChannelTable) -> Preference:
 
 def table_of(channel: Channel, name: str, source: str) -> ChannelTable:
     """Return the table of one channel that was defined outright (MQSERVER): it matches the name, whatever that is."""
-    return ChannelTable(channels=(replace(channel, queue_manager=wanted(name).queue_manager),), source=source)
+    return ChannelTable(channels=(replace(channel, queue_manager=connect_name(name).queue_manager),), source=source)
 
 
 def nothing_matches(table: ChannelTable, name: str) -> MQIError:
     """Return the error for a name that no entry of the table matches: 2058, with what was looked for and what is there."""
-    group = wanted(name).queue_manager
+    group = connect_name(name).queue_manager
     there = sorted({each.queue_manager or "(blank)" for each in table.channels if not each.unusable})
     looked_for = (
         f"whose queue manager is {group}" if group else "without a queue manager's name ('*' and blank match only those)"
@@ -118,10 +118,10 @@ def nothing_matches(table: ChannelTable, name: str) -> MQIError:
     return error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=name.strip(), detail=detail)
 
 
-def _attempts(channel: Channel, why: str) -> Iterator[Attempt]:
+def _attempts(channel: Channel, why: str) -> Iterator[Candidate]:
     for at, address in enumerate(channel.addresses):
         nth = f" Address {at + 1} of {len(channel.addresses)} of the entry." if len(channel.addresses) > 1 else ""
-        yield Attempt(channel=channel, address=address, why=why + nth)
+        yield Candidate(channel=channel, address=address, why=why + nth)
 
 
 def _drawn(weighted: Sequence[Channel], random: Callable[[], float]) -> list[Channel]:

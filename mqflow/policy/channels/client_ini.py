@@ -14,7 +14,14 @@ from mqflow.policy.did_you_mean import closest
 from mqflow.policy.reconnect.delays import DelaysError, Ladder, parse_delays
 from mqflow.policy.reconnect.mode import DefaultReconnect
 
-__all__ = ("DATA_DIRECTORY", "ClientConfiguration", "ClientConfigurationError", "Place", "parse_client_configuration", "places")
+__all__ = (
+    "DATA_DIRECTORY",
+    "ClientConfiguration",
+    "ClientConfigurationError",
+    "FilePlace",
+    "parse_client_configuration",
+    "places",
+)
 
 DATA_DIRECTORY: Final = "/var/mqm"
 """Where IBM MQ keeps its data."""
@@ -74,7 +81,7 @@ class ClientConfiguration(Struct, frozen=True, kw_only=True):
         return (*(f"CHANNELS: {name}" for name in channels), *(f"{stanza}: all of it" for stanza in self.other_stanzas))
 
 
-class Place(Struct, frozen=True):
+class FilePlace(Struct, frozen=True):
     """Where the file may be."""
 
     path: str
@@ -82,14 +89,14 @@ class Place(Struct, frozen=True):
     said_by: str
 
 
-def places(environment: Mapping[str, str], *, current: str, home: str, data: str = DATA_DIRECTORY) -> tuple[Place, ...]:
+def places(environment: Mapping[str, str], *, current: str, home: str, data: str = DATA_DIRECTORY) -> tuple[FilePlace, ...]:
     """Return where mqclient.ini is looked for, in order; the first file that can be read is the one.
 
     Raises `ClientConfigurationError` for an MQCLNTCF that is a URL but not a file's.
     """
-    named = (Place(_local(text), "MQCLNTCF"),) if (text := environment.get("MQCLNTCF", "").strip()) else ()
+    named = (FilePlace(_local(text), "MQCLNTCF"),) if (text := environment.get("MQCLNTCF", "").strip()) else ()
     folders = ((current, "the current directory"), (data, "the MQ data directory"), (home, "the home directory"))
-    return (*named, *(Place(f"{folder.rstrip('/')}/{_FILE}", said_by) for folder, said_by in folders if folder))
+    return (*named, *(FilePlace(f"{folder.rstrip('/')}/{_FILE}", said_by) for folder, said_by in folders if folder))
 
 
 def parse_client_configuration(text: str, source: str = _FILE) -> ClientConfiguration:

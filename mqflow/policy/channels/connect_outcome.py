@@ -10,22 +10,22 @@ from msgspec import Struct
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason, reason_name
-from mqflow.policy.channels.candidates import Attempt
+from mqflow.policy.channels.candidates import Candidate
 from mqflow.policy.reconnect.reason_classes import Class, classify
 
-__all__ = ("Failed", "after_pass")
+__all__ = ("ConnectFailed", "after_pass")
 
 _TOLD_MAX: Final = 10
 
 
-class Failed(Struct, frozen=True):
+class ConnectFailed(Struct, frozen=True):
     """An attempt that failed, and with what."""
 
-    attempt: Attempt
+    attempt: Candidate
     error: MQIError
 
 
-def after_pass(name: str, failed: Sequence[Failed]) -> MQIError:
+def after_pass(name: str, failed: Sequence[ConnectFailed]) -> MQIError:
     """Return the error of a pass that reached nothing: all attempts are in it, each with its reason.
 
     As long as one of them may succeed later it is one that asks for another pass: 2059, or the only reason there was. Where no
@@ -41,7 +41,7 @@ def after_pass(name: str, failed: Sequence[Failed]) -> MQIError:
     return error_for(reason, "MQCONNX", queue_manager=name.strip(), detail=f"Tried {told}{more}")
 
 
-def _told(failed: Failed) -> str:
+def _told(failed: ConnectFailed) -> str:
     attempt = failed.attempt
     detail = f", {failed.error.detail.rstrip('.')}" if failed.error.detail else ""
     return f"{attempt.channel.name} at {attempt.address}: {reason_name(int(failed.error.reason))}{detail}"

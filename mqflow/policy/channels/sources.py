@@ -20,9 +20,9 @@ __all__ = (
     "Choice",
     "DefinedBy",
     "Given",
-    "Location",
     "Origin",
     "TableAt",
+    "TableLocation",
     "choose",
     "locate_table",
     "without_password",
@@ -74,7 +74,7 @@ class TableAt(Struct, frozen=True):
 Choice = DefinedBy | TableAt
 
 
-class Location(Struct, frozen=True, kw_only=True):
+class TableLocation(Struct, frozen=True, kw_only=True):
     """Where a table is: a file, or what to ask of which host."""
 
     #: Empty where it has to be fetched.
@@ -90,7 +90,7 @@ class Location(Struct, frozen=True, kw_only=True):
     shown: str
 
     def __repr__(self) -> str:
-        return f"Location({self.shown!r})"
+        return f"TableLocation({self.shown!r})"
 
 
 def choose(given: Given) -> Choice:
@@ -141,7 +141,7 @@ PRECEDENCE: Final[tuple[tuple[Origin, Callable[[Given], Channel | str | None]], 
 MQCHLLIB. Both are this project's reading."""
 
 
-def locate_table(text: str, *, http_allowed: bool = False) -> Location:
+def locate_table(text: str, *, http_allowed: bool = False) -> TableLocation:
     """Return where the table is: "ccdt.json", "file:///etc/mq/ccdt.json", "https://host/ccdt.json".
 
     Raises `ChannelTableError` for ftp, for http unless it is allowed, and for what is no address: whoever can change a table on
@@ -159,9 +159,9 @@ def locate_table(text: str, *, http_allowed: bool = False) -> Location:
         raise ChannelTableError(shown, "it is neither a path nor a URL.")
     match parts.scheme.lower():
         case "":
-            return Location(path=text, shown=shown)
+            return TableLocation(path=text, shown=shown)
         case "file" if parts.netloc in {"", "localhost"} and parts.path:
-            return Location(path=unquote(parts.path), shown=shown)
+            return TableLocation(path=unquote(parts.path), shown=shown)
         case "file":
             raise ChannelTableError(shown, "a file is on this machine: file:///path.")
         case "http" if not http_allowed:
@@ -171,7 +171,7 @@ def locate_table(text: str, *, http_allowed: bool = False) -> Location:
         case ("http" | "https") as scheme if parts.hostname and " " not in text:
             secure = scheme == "https"
             user, at, _ = parts.netloc.rpartition("@")
-            return Location(
+            return TableLocation(
                 secure=secure,
                 host=parts.hostname,
                 port=port or (443 if secure else 80),

@@ -19,13 +19,13 @@ from mqflow.mqi.options import Report
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
 
-__all__ = ("BEHAVIOURS", "Plan", "Rules", "decide", "dispose", "effective", "is_poison", "refused")
+__all__ = ("BEHAVIOURS", "BehaviourRules", "Plan", "decide", "dispose", "effective", "is_poison", "refused")
 
 Plan = tuple[Disposition, ...]
 """Dispositions in the order to try them. Never empty; the last needs no put."""
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class BehaviourRules(Struct, frozen=True, kw_only=True):
     """What one behaviour does with poison messages."""
 
     #: What becomes of a message that neither the backout requeue queue nor the dead-letter queue took.
@@ -62,21 +62,21 @@ def _lost_unless_persistent(descriptor: MessageDescriptor) -> Discard | Return:
     return Discard("not persistent, and neither the backout requeue queue nor the dead-letter queue took it")
 
 
-BEHAVIOURS: Final[Mapping[Behaviour, Rules]] = {
+BEHAVIOURS: Final[Mapping[Behaviour, BehaviourRules]] = {
     # First seed, asynchronous: "returns the message to the input queue", "outside of any unit of work".
-    Behaviour.JMS_LISTENER: Rules(unaccepted=_stays),
+    Behaviour.JMS_LISTENER: BehaviourRules(unaccepted=_stays),
     # First seed, synchronous: "within the unit of work that was active", "and the transaction is committed, ... discarded".
-    Behaviour.JMS_CONSUMER: Rules(unaccepted=_lost_on_commit),
+    Behaviour.JMS_CONSUMER: BehaviourRules(unaccepted=_lost_on_commit),
     # First seed, synchronous: "a non-transacted JMS context or session, the message is discarded".
-    Behaviour.JMS_CONSUMER_NOT_TRANSACTED: Rules(unaccepted=_lost),
+    Behaviour.JMS_CONSUMER_NOT_TRANSACTED: BehaviourRules(unaccepted=_lost),
     # q032680; its last row (persistent messages stop delivery) is recalled, and the second seed's first comment agrees with it.
-    Behaviour.CONNECTION_CONSUMER: Rules(unaccepted=_lost_unless_persistent, reports=True),
+    Behaviour.CONNECTION_CONSUMER: BehaviourRules(unaccepted=_lost_unless_persistent, reports=True),
     # Second seed: an application server handles poison by the same two attributes. That it stops is recalled of listener ports.
-    Behaviour.APPLICATION_SERVER: Rules(unaccepted=_stops_delivery, reports=True),
+    Behaviour.APPLICATION_SERVER: BehaviourRules(unaccepted=_stops_delivery, reports=True),
     # Second seed, last comment: tried once by default; backout queue, dead-letter queue, else it "continue[s] to retry".
-    Behaviour.BROKER_INPUT_NODE: Rules(unaccepted=_stays, threshold_when_zero=1, discards_on_request=False),
+    Behaviour.BROKER_INPUT_NODE: BehaviourRules(unaccepted=_stays, threshold_when_zero=1, discards_on_request=False),
     # Second seed: BOTHRESH is "just a hint", and it is the developer who puts the message onto one of the two queues.
-    Behaviour.PLAIN_MQI: Rules(unaccepted=_stays, automatic=False, discards_on_request=False),
+    Behaviour.PLAIN_MQI: BehaviourRules(unaccepted=_stays, automatic=False, discards_on_request=False),
 }
 """One row for each behaviour."""
 

@@ -14,7 +14,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.channels.candidates import Attempt
+from mqflow.policy.channels.candidates import Candidate
 from mqflow.policy.channels.sources import Origin, TableAt
 from mqflow.policy.channels.table import ChannelTableError
 from mqflow.policy.reconnect.mode import ReconnectMode
@@ -40,7 +40,7 @@ class Network:
         self.told: list[Tried] = []
         self.trouble: list[str] = []
 
-    def dial(self, attempt: Attempt, *, application_name: str, user: str) -> Connection:
+    def dial(self, attempt: Candidate, *, application_name: str, user: str) -> Connection:
         self.dialled.append(attempt.address.host)
         if attempt.address.host not in self.hosts:
             raise error_for(Reason.HOST_NOT_AVAILABLE, "MQCONNX", detail=f"{attempt.address} does not answer")

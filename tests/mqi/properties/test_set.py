@@ -12,11 +12,11 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Encoding
 from mqflow.mqi.properties.names import matcher, settable_name, shown_name, whole_name
 from mqflow.mqi.properties.set import (
-    Action,
     Copy,
     MessageProperty,
     PropertyType,
     PropertyValue,
+    PutAction,
     carried,
     find,
     property_type,
@@ -151,13 +151,13 @@ def test_properties_are_found_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("action", "names"),
     [
-        (Action.NEW, ["all", "forward", "publish", "reply", "report", "none"]),
-        (Action.FORWARD, ["all", "forward"]),
-        (Action.REPLY, ["all", "reply"]),
-        (Action.REPORT, ["all", "report"]),
+        (PutAction.NEW, ["all", "forward", "publish", "reply", "report", "none"]),
+        (PutAction.FORWARD, ["all", "forward"]),
+        (PutAction.REPLY, ["all", "reply"]),
+        (PutAction.REPORT, ["all", "report"]),
     ],
 )
-def test_what_goes_along_is_what_its_copy_options_say(action: Action, names: list[str]) -> None:
+def test_what_goes_along_is_what_its_copy_options_say(action: PutAction, names: list[str]) -> None:
     options = (Copy.ALL, Copy.FORWARD, Copy.PUBLISH, Copy.REPLY, Copy.REPORT, Copy.NONE)
     words = ("all", "forward", "publish", "reply", "report", "none")
     original = [text(name, copy_options=bits) for name, bits in zip(words, options, strict=True)]
@@ -168,7 +168,7 @@ def test_what_goes_along_is_what_its_copy_options_say(action: Action, names: lis
 def test_a_new_property_stands_over_the_original_one() -> None:
     original, new = text(value="blue"), text(value="red")
 
-    assert (new,) == carried([original], [new], Action.FORWARD)
+    assert (new,) == carried([original], [new], PutAction.FORWARD)
 
 
 # Source: IBM, MQIMPO_CONVERT_TYPE: to a wider number, of its kind; to text from everything; from text by its form.

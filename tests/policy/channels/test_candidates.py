@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.channels.candidates import Preference, after_failure, after_reading, candidates, nothing_matches, wanted
+from mqflow.policy.channels.candidates import (
+    Preference,
+    after_failure,
+    after_reading,
+    candidates,
+    connect_name,
+    nothing_matches,
+)
 from mqflow.policy.channels.table import Address, Channel, ChannelTable
 
 
@@ -62,12 +69,12 @@ def test_a_name_matches_entries_and_may_have_to_be_that_of_the_queue_manager_rea
     name: str, matching: list[str], checked: object
 ) -> None:
     assert matching == names(MIXED, name)
-    assert checked is wanted(name).name_checked
+    assert checked is connect_name(name).name_checked
 
 
 def test_a_queue_manager_of_another_name_is_refused_unless_the_name_began_with_an_asterisk() -> None:
     assert [True, False, False, False] == [
-        wanted(name).refuses(reached) for name, reached in (("QM1", "QM2"), ("QM1", "QM1"), ("*QM1", "QM2"), ("", "QM2"))
+        connect_name(name).refuses(reached) for name, reached in (("QM1", "QM2"), ("QM1", "QM1"), ("*QM1", "QM2"), ("", "QM2"))
     ]
 
 
@@ -150,7 +157,7 @@ def test_what_is_tried_is_each_matching_entry_once_and_weight_0_before_all_other
 
     tried = [attempt.channel for attempt in candidates(one, name, random=chance(seed))]
 
-    matching = [each for each in one.table.channels if each.queue_manager == wanted(name).queue_manager]
+    matching = [each for each in one.table.channels if each.queue_manager == connect_name(name).queue_manager]
     assert matching == sorted(tried, key=lambda each: each.position)
     weights = [bool(each.client_weight) for each in tried]
     assert sorted(weights) == weights
@@ -181,7 +188,7 @@ def test_one_entry_without_affinity_makes_its_group_be_drawn_for_each_connect() 
 
 @given(groups, asked)
 def test_an_added_entry_leaves_the_others_in_their_order(one: Preference, name: str) -> None:
-    group = wanted(name).queue_manager
+    group = connect_name(name).queue_manager
     more = preference(*one.table.channels, channel("NEW", group, 50))
 
     assert names(one, name) == [each for each in names(more, name) if each != "NEW"]

@@ -4,15 +4,15 @@ import pytest
 
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.channels.candidates import Attempt
-from mqflow.policy.channels.connect_outcome import Failed, after_pass
+from mqflow.policy.channels.candidates import Candidate
+from mqflow.policy.channels.connect_outcome import ConnectFailed, after_pass
 from mqflow.policy.channels.table import Address, Channel
 from mqflow.policy.reconnect.reason_classes import Class, classify
 
 
-def failed(*reasons: int) -> list[Failed]:
-    attempt = Attempt(channel=Channel(name="ORDERS"), address=Address("mq1"), why="")
-    return [Failed(attempt, error_for(reason, "MQCONNX")) for reason in reasons]
+def failed(*reasons: int) -> list[ConnectFailed]:
+    attempt = Candidate(channel=Channel(name="ORDERS"), address=Address("mq1"), why="")
+    return [ConnectFailed(attempt, error_for(reason, "MQCONNX")) for reason in reasons]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_every_attempt_is_told_with_its_reason_up_to_ten() -> None:
 
 def test_what_an_error_says_of_itself_is_told_too() -> None:
     [one] = failed(2058)
-    named = Failed(one.attempt, MQIError(2058, "MQCONNX", detail="The queue manager there is called QM2."))
+    named = ConnectFailed(one.attempt, MQIError(2058, "MQCONNX", detail="The queue manager there is called QM2."))
 
     assert "(2058), The queue manager there is called QM2." in str(after_pass("QM1", [named]))

@@ -6,7 +6,7 @@ q005690 (conventions).
 """
 
 from mqflow.policy.dead_letters.rules.parser import parse
-from mqflow.policy.dead_letters.rules.printing import printed
+from mqflow.policy.dead_letters.rules.printer import printed
 from mqflow.policy.dead_letters.rules.records import (
     DESTINATION_QUEUE,
     DESTINATION_QUEUE_MANAGER,

@@ -1,6 +1,6 @@
 """What a rules table says, as frozen records, and what may be wrong with its text.
 
-Knows no text and no message: `parser` reads, `printing` writes, `policy.dead_letters.actions` applies.
+Knows no text and no message: `parser` reads, `printer` writes, `policy.dead_letters.actions` applies.
 Source: IBM q005670, q005680, q005590.
 """
 
