@@ -167,7 +167,7 @@ def test_a_plan_says_in_words_what_becomes_of_a_message_that_no_queue_takes(
 def test_a_plan_says_in_words_that_a_message_is_discarded_because_its_sender_asked_for_that() -> None:
     last = dispose(MessageDescriptor(report=Report.DISCARD_MSG), ORDERS, "DEAD.LETTERS", Behaviour.JMS_LISTENER)[-1]
 
-    assert Discard("its sender asked for that: MQRO_DISCARD_MSG") == last
+    assert Discard("its sender asked for it: MQRO_DISCARD_MSG") == last
 
 
 def test_a_plan_names_its_reason_as_a_plain_number() -> None:

@@ -120,7 +120,7 @@ class MuteError(Exception):
     [
         (ValueError("no file caf\udce9"), "no file caf\\udce9"),  # a name that is no UTF-8, as Python has it
         (ValueError("日本"), "日本"),
-        (MuteError(), "(its text cannot be told: KeyError)"),
+        (MuteError(), "(its text raised KeyError)"),
     ],
 )
 def test_a_text_is_one_that_can_be_written_everywhere(error: Exception, text: str) -> None:

@@ -101,5 +101,5 @@ def test_pauses_never_get_shorter_as_failures_repeat(pace: Pace, count: int, mor
     ],
 )
 def test_a_pace_that_is_none_is_refused_by_naming_what_it_takes(values: dict[str, float], expected: str) -> None:
-    with pytest.raises(ValueError, match=f"is no pace: {expected}[.]$"):
+    with pytest.raises(ValueError, match=f"is not a valid pace: {expected}[.]$"):
         Pace(**values)

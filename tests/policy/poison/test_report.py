@@ -206,7 +206,7 @@ DISPOSITIONS: tuple[tuple[Disposition, int, bool], ...] = (
     (Deliver(), Report.NONE, False),
     (Requeue("ORDERS.BOQ"), Report.NONE, False),
     (DeadLetter("DLQ", 2362), Report.NONE, True),
-    (Discard("its sender asked for that"), Report.DISCARD_MSG, True),
+    (Discard("its sender asked for it"), Report.DISCARD_MSG, True),
     (Discard("no queue took it"), Report.NONE, False),
     (Return("no queue took it"), Report.NONE, False),
 )
