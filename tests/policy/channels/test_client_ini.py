@@ -109,7 +109,7 @@ def test_what_looks_like_a_typing_error_is_a_warning() -> None:
     [
         ("DefRecon=MAYBE", "DefRecon: 'MAYBE' is not accepted; it takes NO, YES, QMGR, DISABLED."),
         ("DefRecon=", "DefRecon: '' is not accepted"),
-        ("ReconDelay=soon", "ReconDelay: 'soon' is no ReconDelay"),
+        ("ReconDelay=soon", "ReconDelay: 'soon' is not a ReconDelay"),
         ("MQReconnectTimeout=-1", "a whole number from 0 to 999999999"),
         ("MQReconnectTimeout=٣", "a whole number"),
         ("CCSID=0", "a whole number from 1 to 65535"),

@@ -40,7 +40,7 @@ def test_another_text_is_refused_with_what_it_takes(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["(0)", "(0,0)", "(1000,200)(0)"])
 def test_a_ladder_that_would_end_in_trying_without_a_pause_is_refused(text: str) -> None:
-    with pytest.raises(DelaysError, match="ends in no wait"):
+    with pytest.raises(DelaysError, match="ends in a delay of 0"):
         parse_delays(text)
 
 

@@ -198,7 +198,7 @@ def test_a_subscription_whose_queue_is_gone_is_refused_and_the_others_are_not() 
     [
         (INPUT, ()),
         (OpenOption.OUTPUT, ()),
-        (OpenOption.BROWSE, ("the place of the browse cursor, with its lock and its marks",)),
+        (OpenOption.BROWSE, ("the position of the browse cursor, with its lock and its marks",)),
         (INPUT | OpenOption.SAVE_ALL_CONTEXT, ()),  # it went with the unit of work
         (INPUT | OpenOption.READ_AHEAD, ("messages that were read ahead",)),
     ],
