@@ -96,7 +96,7 @@ def from_jms(word: str, queue_manager: str) -> ReconnectOption:
         raise ReconnectOptionError(f"{word!r} is not a CLIENTRECONNECTOPTIONS; it takes {', '.join(JMS_OPTIONS)}.")
     if option is ReconnectOption.RECONNECT and queue_manager.strip() and not queue_manager.startswith("*"):
         raise ReconnectOptionError(
-            f"ANY may lead to any queue manager of a group, but {queue_manager!r} names one queue manager. "
+            f"ANY may lead to any queue manager of a group, but {queue_manager!r} names one. "
             f"Name a group ('*{queue_manager.strip()}', '*' or blank), or use QMGR."
         )
     return option

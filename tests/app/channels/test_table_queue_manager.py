@@ -124,7 +124,7 @@ def test_a_pass_that_reaches_nothing_is_one_error_with_all_attempts(network: Net
 def test_a_name_that_matches_nothing_is_2058_and_nobody_is_dialled(network: Network, tmp_path: Path) -> None:
     write(tmp_path, entry("A", "one"))
 
-    with pytest.raises(MQIError, match="no usable entry whose queue manager is QM9"):
+    with pytest.raises(MQIError, match="no usable entry for queue manager QM9"):
         connecting(network, tmp_path, "QM9").connect()
 
     assert [] == network.dialled

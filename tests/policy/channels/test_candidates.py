@@ -226,8 +226,8 @@ def test_a_table_that_changed_forgets_failures_and_one_that_did_not_keeps_them()
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("QM9", "no usable entry whose queue manager is QM9; its entries have (blank), GRP, QM1, QM2"),
-        ("*QM9", "no usable entry whose queue manager is QM9"),
+        ("QM9", "no usable entry for queue manager QM9; it has entries for (blank), GRP, QM1, QM2"),
+        ("*QM9", "no usable entry for queue manager QM9"),
     ],
 )
 def test_a_name_that_matches_nothing_is_2058_and_says_what_there_is(name: str, said: str) -> None:
@@ -238,4 +238,4 @@ def test_a_name_that_matches_nothing_is_2058_and_says_what_there_is(name: str, s
 
 
 def test_blank_is_not_all_entries_and_its_error_says_so() -> None:
-    assert "'*' and blank match only those" in str(nothing_matches(preference(channel("A")).table, "*"))
+    assert "which '*' and blank need" in str(nothing_matches(preference(channel("A")).table, "*"))

@@ -114,8 +114,8 @@ def test_what_looks_like_a_typing_error_is_a_warning() -> None:
         ("MQReconnectTimeout=٣", "a whole number"),
         ("CCSID=0", "a whole number from 1 to 65535"),
         ("Put1DefaultAlwaysSync=1", "it takes NO, YES."),
-        ("DefRecon", "'DefRecon' is no attribute=value."),
-        ("=YES", "'=YES' is no attribute=value."),
+        ("DefRecon", "'DefRecon' is not of the form attribute=value."),
+        ("=YES", "'=YES' is not of the form attribute=value."),
     ],
 )
 def test_a_line_that_cannot_be_used_is_refused_by_its_number(line: str, said: str) -> None:
