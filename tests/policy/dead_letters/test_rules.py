@@ -237,7 +237,7 @@ ERRORS = [
     pytest.param("DESTQ(A ACTION(RETRY)", ["1:6 never closed"], id="ours: an open bracket, and then the next keyword"),
     pytest.param("ACTION(RETRY", ["1:7 never closed"], id="ours: an open bracket at the end"),
     pytest.param("DESTQ('A ACTION(RETRY)", ["1:7 never closed"], id="ours: an open quote"),
-    pytest.param("ACTION(RETRY) +\n* end", ["1:15 '+' says"], id="ours: nothing follows a continuation"),
+    pytest.param("ACTION(RETRY) +\n* end", ["1:15 after '+', which continues"], id="ours: nothing follows a continuation"),
     pytest.param("ACTION(RETRY)\nACTION(DISCARD) +\n   RETRY(A+\nB)", ["3:10 AMQ8747 RETRY"], id="places on continued lines"),
     pytest.param(
         "ACTION(X)\nREASON(A)\nDESTQ('A' B) ACTION(FWD)\n",
