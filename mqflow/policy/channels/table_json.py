@@ -238,6 +238,7 @@ def _local_address(local: _LocalAddress) -> str:
     return local.host if local.port is None else f"{local.host}({local.port})"
 
 
+# Any: as for `_at`.
 def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
     """Yield a sentence for each key of the table that no channel has."""
     match value:
@@ -256,6 +257,7 @@ def _unknown_keys(value: object, kind: Any, path: str) -> Iterator[str]:
             return
 
 
+# Any: as for `_at`.
 def _record_of(kind: Any) -> type[Struct] | None:
     choices = get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
     return next((each for each in choices if isinstance(each, type) and issubclass(each, Struct)), None)

@@ -1,4 +1,4 @@
-"""Which entries of a channel table are tried for a name, in which order, and what is said of each."""
+"""The entries of a channel table that are tried for a name, their order, and the reason of each place."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -94,7 +94,7 @@ def test_all_addresses_of_an_entry_are_tried_in_their_order_before_the_next_entr
     assert ["z(1414)", "y(1515)", "b0.example(1414)"] == [str(attempt.address) for attempt in tried]
 
 
-def test_each_attempt_says_why_it_is_where_it_is() -> None:
+def test_each_candidate_has_the_reason_for_its_place() -> None:
     two = replace(channel("A"), addresses=(Address("z"), Address("y")))
     start = preference(two, channel("W", weight=3), channel("X", weight=1))
     failed = after_failure(start, start.table.channels[1])
@@ -206,7 +206,7 @@ def test_with_affinity_an_entry_that_failed_is_last_and_one_of_weight_0_stays(on
     assert after == (before if not gone.client_weight else [each for each in before if each != gone] + [gone])
 
 
-def test_entries_that_failed_stand_in_the_order_of_their_last_failure() -> None:
+def test_entries_that_failed_are_in_the_order_of_their_last_failure() -> None:
     start = preference(*(channel(name, weight=10) for name in "ABC"))
     first, second, _ = start.table.channels
     for gone in (first, second, first):

@@ -1,4 +1,4 @@
-"""What `lint` has to say of a table, and what it leaves alone."""
+"""The findings of `lint`, and tables without findings."""
 
 import pytest
 

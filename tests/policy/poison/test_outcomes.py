@@ -1,4 +1,4 @@
-"""One reading of every exception: whose fault it is, whether another delivery can help, and after which pause."""
+"""The outcome of every exception: its cause, whether another delivery can help, and the pause before it."""
 
 from datetime import timedelta
 
@@ -118,7 +118,7 @@ class MuteError(Exception):
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ValueError("no file caf\udce9"), "no file caf\\udce9"),  # a name that is no UTF-8, as Python has it
+        (ValueError("no file caf\udce9"), "no file caf\\udce9"),  # a name that is not UTF-8, as Python decodes it
         (ValueError("日本"), "日本"),
         (MuteError(), "(its text raised KeyError)"),
     ],

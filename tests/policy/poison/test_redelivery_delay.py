@@ -1,4 +1,4 @@
-"""Pauses before a redelivery grow from the first failure on, are spread by chance, and are bounded."""
+"""Pauses before a redelivery grow from the first failure on, have a random part, and are bounded."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mqflow.policy.poison.redelivery_delay import REDELIVERY, REFUSED, Pace, pause_s
 
-LONGEST = 0.0  # the random number that takes nothing off a pause
+LONGEST = 0.0  # the random number that leaves a pause unchanged
 
 seconds = st.floats(0.001, 60)
 paces = st.builds(

@@ -1,4 +1,4 @@
-"""The reports a sender asked for: when one is owed, what is in it, where it goes."""
+"""The reports and replies to a message: when a report is owed, its content, and its queue; the fields of a reply."""
 
 import pytest
 from hypothesis import given

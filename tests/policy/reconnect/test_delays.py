@@ -1,4 +1,4 @@
-"""ReconDelay as mqclient.ini writes it, and the time after which nobody waits any more."""
+"""The delays between attempts to reconnect, ReconDelay as mqclient.ini writes it, and the limit of the attempts."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mqflow.policy.reconnect.delays import LADDER, DelaysError, Ladder, delay_s, next_delay_s, parse_delays
 
-#: IBM's defaults as ReconDelay would write them (recalled; the same numbers as the seed document).
+#: IBM's defaults in the form of ReconDelay (recalled; the same numbers as the seed document).
 DEFAULTS = "(1000,250)(2000,500)(4000,1000)(8000,2000)(16000,4000)(25000,6250)"
 
 IBM = "IBM, Automatic JMS client reconnection with CCDTs"
@@ -88,5 +88,5 @@ def test_an_attempt_waits_longer_than_the_one_before_until_the_ladder_ends(attem
     assert attempt >= len(LADDER) or delay_s(attempt, one) < delay_s(attempt + 1, other)
 
 
-def test_the_delays_can_be_others() -> None:
+def test_the_ladder_can_be_replaced() -> None:
     assert [0.5, 0.5, 3.0] == [delay_s(attempt, 0.5, ((0, 1), (2, 2))) for attempt in (0, 1, 5)]
