@@ -1,4 +1,4 @@
-"""Option bits: IBM's numbers, and no two options on one bit."""
+"""Option bits: IBM's numbers, no two options on one bit, and the names of options in a text."""
 
 from enum import IntFlag
 
@@ -91,6 +91,6 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), NAMES, ids=[said for _, said in NAMES])
-def test_options_are_said_by_their_names(options: OpenOption, said: str) -> None:
-    assert said == option_names(options)
+@pytest.mark.parametrize(("options", "names"), NAMES, ids=[names for _, names in NAMES])
+def test_options_are_written_by_their_names(options: OpenOption, names: str) -> None:
+    assert names == option_names(options)

@@ -1,4 +1,4 @@
-"""Header chains: each link says what follows it."""
+"""Header chains: each link describes the data behind it."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ USR = Folder("usr", (Property("a", 1),))
 
 
 def plain(header: Header) -> Header:
-    """The header without what reading remembers of how it stood."""
+    """Return the header without its `raw` text."""
     return (
         replace(header, folders=tuple(replace(folder, raw="") for folder in header.folders))
         if isinstance(header, RFH2)

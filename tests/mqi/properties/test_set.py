@@ -1,4 +1,4 @@
-"""Message properties: names, types and conversions, sets of them, and what goes along with a forwarded message or a reply."""
+"""Message properties: names, types and conversions, sets, and the properties of a forwarded message or a reply."""
 
 import math
 import struct
@@ -63,7 +63,7 @@ def test_a_name_has_a_folder(name: str, whole: str) -> None:
     assert whole == settable_name(name)
 
 
-# Source: as above. The last three are no identifiers ("Property names": the rules of Java identifiers).
+# Source: as above. The last three are not identifiers ("Property names": the rules of Java identifiers).
 REFUSED_NAMES = (
     "JMSPriority", "JMSAnything", "usr.JMSAnything", "NULL", "between", "Is", "Root.x", "Body.x", "mqx.one.two", "MQ.a.b",
     "", "a..b", ".a", "a.", "a b", "a-b", "1a",
@@ -252,5 +252,5 @@ def test_the_word_of_a_type_says_the_type(kind: Type) -> None:
 
 @pytest.mark.parametrize(("word", "kind"), [("int", Type.INT64), ("", Type.STRING), ("date", Type.STRING)])
 def test_a_word_that_is_no_types_own(word: str, kind: Type) -> None:
-    """Source: IBM q104140: `int` is i8, and what says nothing is a string."""
+    """Source: IBM q104140: `int` is i8, and an unknown word is a string."""
     assert kind is type_of_word(word, "5")

@@ -242,7 +242,7 @@ ERRORS = [
     pytest.param(
         "ACTION(X)\nREASON(A)\nDESTQ('A' B) ACTION(FWD)\n",
         ["1:8 AMQ8747", "2:1 The rule has no ACTION", "2:8 AMQ8747", "3:1 AMQ8759 FWDQ", "3:11 one value"],
-        id="seed: every error is told, in order",
+        id="seed: every error is reported, in order",
     ),
 ]  # fmt: skip
 

@@ -186,7 +186,7 @@ NO_BACKOUT_QUEUE_ROWS = (
         expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED),
     ),
     Row(
-        sentence="ours: an input node is told of no discarding by its source, so the option is not obeyed",
+        sentence="ours: the source of an input node has no discarding, so the option is not obeyed",
         by=(BROKER,),
         backout_requeue_queue="",
         report=Report.DISCARD_MSG,
@@ -363,7 +363,7 @@ PLAIN_ROWS = (
         expected=DeadLetter(DLQ, Reason.BACKOUT_THRESHOLD_REACHED),
     ),
     Row(
-        sentence="ours: a program is told of no discarding by its source, so the option is not obeyed",
+        sentence="ours: the source of a program has no discarding, so the option is not obeyed",
         by=(PLAIN,),
         backout_requeue_queue="",
         report=Report.DISCARD_MSG,

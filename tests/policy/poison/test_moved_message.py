@@ -122,7 +122,7 @@ def test_the_body_is_found_again_behind_the_added_header_in_its_own_character_se
         (replace(ORDER, format="MYFORMAT"), b"\x00\x01", "jms_bytes"),
         (replace(ORDER, format=Format.NONE), b"", "jms_none"),
     ],
-    ids=["text", "empty text", "no format", "a format of one's own", "nothing"],
+    ids=["text", "empty text", "no format", "an own format", "nothing"],
 )
 def test_the_added_header_names_the_message_class(descriptor: MessageDescriptor, body: bytes, expected: str) -> None:
     header, _ = rfh2.parse(to_backout_queue(descriptor, body)[1], encoding=Encoding.NORMAL)
@@ -332,7 +332,7 @@ def test_a_message_that_was_never_moved_says_nothing(descriptor: MessageDescript
 @pytest.mark.parametrize(
     "forged",
     [(Property("count", "many"),), (Property("at", "yesterday"),), (Property("colour", "blue"),), ()],
-    ids=["a count in words", "a time that is none", "something else", "nothing"],
+    ids=["a count in words", "an invalid time", "something else", "nothing"],
 )
 def test_a_folder_that_somebody_else_wrote_does_no_harm(forged: tuple[Property, ...]) -> None:
     told = moved_message.why(*to_backout_queue(ORDER, b"", folders=(Folder(moved_message.FOLDER, forged),)))

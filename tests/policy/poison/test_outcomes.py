@@ -60,7 +60,7 @@ def test_an_undecodable_body_without_a_deeper_cause_names_itself() -> None:
 @pytest.mark.parametrize(
     ("error", "final"),
     [(NoSuchFlightError(), True), (NoSuchCarrierError(), True), (ValueError(), False)],
-    ids=["named", "derived from what is named", "another"],
+    ids=["named", "a subclass of the named type", "another"],
 )
 def test_an_exception_that_is_never_retried_is_final(error: Exception, final: bool) -> None:  # noqa: FBT001 - a column
     outcome = outcome_of(error, (NoSuchFlightError, KeyError))
