@@ -53,7 +53,7 @@ def test_each_header_is_read_by_what_the_one_before_it_says() -> None:
 @pytest.mark.parametrize(
     ("of_descriptor", "of_header", "meant"),
     [
-        pytest.param(819, CCSID_INHERIT, 819, id="-2 is that of what precedes"),
+        pytest.param(819, CCSID_INHERIT, 819, id="-2 is that of the header before"),
         pytest.param(819, 850, 850, id="a number is itself"),
         pytest.param(819, CCSID_Q_MGR, 437, id="0 is the queue manager's"),
         pytest.param(CCSID_Q_MGR, CCSID_INHERIT, 437, id="-2 of 0 is the queue manager's"),

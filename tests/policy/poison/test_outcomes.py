@@ -40,7 +40,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     ],
     ids=[
         "built in",
-        "one's own",
+        "an exception of the application",
         "Reject",
         "Retry",
         "Retry with seconds",
