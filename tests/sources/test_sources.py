@@ -41,7 +41,7 @@ def test_no_statement_occurs_twice(name: str) -> None:
         ),
         (Statement(says="so it is", held=("sources/nowhere::x",)), "there is no test_x in tests/sources/test_nowhere.py"),
         (
-            Statement(says="so it is", held=("sources/sources::no_statement_stands_twice[" + "a row that is " + "not there]",)),
+            Statement(says="so it is", held=("sources/sources::no_statement_occurs_twice[" + "a row that is " + "not there]",)),
             "no text in tests/sources/test_sources.py has the words of this row",
         ),
     ],
@@ -61,5 +61,5 @@ def test_another_form_than_the_name_of_a_test_is_refused(name: str) -> None:
         title="A", by="B", guide="c", section=(Section(title="D", statement=(Statement(says="so", held=(name,)),)),)
     )
 
-    with pytest.raises(ValueError, match="is no name of a test"):
+    with pytest.raises(ValueError, match="is not the name of a test"):
         list(what_is_wrong(source))

@@ -35,7 +35,7 @@ from mqflow.mqi.authorities import Authority, Kind, Need
 from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption, option_names
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
-from mqflow.verbs import Subscribed
+from mqflow.verbs import ObjectDescriptor, Subscribed
 
 if TYPE_CHECKING:
     from mqflow.embedded.connection import EmbeddedConnection
@@ -226,7 +226,7 @@ def _create(
     if wanted.options & SubscribeOption.MANAGED:
         model = rules.durable_model if durable else rules.nondurable_model
         name = managed_queue(state, model, durable=durable, user=connection.user)
-        queue = open_object(state, connection, Wanted(name, _MANAGED_INPUT, trusted=True))
+        queue = open_object(state, connection, Wanted(ObjectDescriptor(name), _MANAGED_INPUT, trusted=True))
     else:
         queue = _given(connection, given, durable=durable)
     attributes = replace(attributes, destination=queue.resolved_queue)
@@ -335,7 +335,9 @@ def _resumed_queue(
     if given is not None and not found.attributes.managed:
         return _given(connection, given, durable=found.attributes.durable)
     managed = found.attributes.managed
-    return open_object(state, connection, Wanted(found.attributes.destination, _MANAGED_INPUT, trusted=managed))
+    return open_object(
+        state, connection, Wanted(ObjectDescriptor(found.attributes.destination), _MANAGED_INPUT, trusted=managed)
+    )
 
 
 def _held(connection: "EmbeddedConnection", subscription: Subscription, queue: EmbeddedHandle) -> EmbeddedSubscriptionHandle:
