@@ -18,7 +18,7 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message, report
 from mqflow.policy.poison.disposition import Behaviour, DeadLetter, Deliver, Discard, Disposition, Requeue, Return
-from mqflow.policy.reconnect import reconnection
+from mqflow.policy.reconnect.reason_classes import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.verbs import Got, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
@@ -166,7 +166,7 @@ class PoisonMover(Struct, frozen=True):
 
 
 def _lost(error: MQIError) -> bool:
-    return reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT
+    return classify(int(error.reason)) is Class.RECONNECT
 
 
 def _feedback(attempts: Sequence[Attempt]) -> int:
