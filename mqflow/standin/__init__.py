@@ -4,7 +4,7 @@ Only where somebody asks for it: by `install`, by `mqflow standin run`, by the f
 so in the description of the queue manager. The public names, no logic.
 """
 
-from mqflow.standin.calls.connect import ConnectRequest
+from mqflow.standin.host import ConnectRequest
 from mqflow.standin.library.install import Installed, StandInError, install
 
 __all__ = ("ConnectRequest", "Installed", "StandInError", "install")

@@ -14,8 +14,8 @@ from typing import Final
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin.calls.connect import Hconn, Host
 from mqflow.standin.calls.messages import TRUNCATED, Request, deliver, next_message, request_from
+from mqflow.standin.host import Hconn, Host
 from mqflow.standin.memory.layouts import MQCBC, MQCBD, MQCTLO, MQGMO
 from mqflow.standin.memory.structures import Structure, read, structure_at
 from mqflow.verbs import Got, InlineConnection
@@ -334,11 +334,12 @@ def control(host: Host, number: int, operation: int, options_at: int) -> int:
 
 
 def _consumers(host: Host, hconn: Hconn) -> Consumers:
-    if hconn.consumers is None:
-        if not isinstance(hconn.connection, InlineConnection):
-            raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQCB", detail="This queue manager is served: it has no callbacks")
-        hconn.consumers = Consumers(host, hconn, hconn.connection)
-    return hconn.consumers
+    if isinstance(hconn.consumers, Consumers):
+        return hconn.consumers
+    if not isinstance(hconn.connection, InlineConnection):
+        raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "MQCB", detail="This queue manager is served: it has no callbacks")
+    hconn.consumers = made = Consumers(host, hconn, hconn.connection)
+    return made
 
 
 def _consumer(host: Host, hconn: Hconn, cbd_at: int, hobj: int, md_at: int, gmo_at: int) -> Consumer:

@@ -15,10 +15,10 @@ from mqflow.mqi.options import GetOption, MatchOption, MessageFlag, PutOption
 from mqflow.mqi.properties.in_rfh2 import from_header, with_properties
 from mqflow.mqi.properties.set import Action, Properties, carried
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin.calls.connect import Hconn, Host
-from mqflow.standin.calls.message_handles import MessageHandle, handle_of
+from mqflow.standin.calls.message_handles import handle_of
 from mqflow.standin.calls.objects import check_offered, count_put, object_type
 from mqflow.standin.calls.subscribe import topic_text
+from mqflow.standin.host import Hconn, Host, MessageHandle
 from mqflow.standin.memory.descriptors import read_descriptor, with_extension, without_extension, write_descriptor
 from mqflow.standin.memory.layouts import MQGMO, MQOD, MQPMO
 from mqflow.standin.memory.structures import Structure, read, structure_at, write, write_number

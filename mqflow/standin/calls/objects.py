@@ -10,8 +10,9 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.names import padded
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
-from mqflow.standin.calls.connect import NOT_CONNECTED, Host, PutCounts
+from mqflow.standin.calls.connect import NOT_CONNECTED
 from mqflow.standin.calls.subscribe import topic_text
+from mqflow.standin.host import Host, PutCounts
 from mqflow.standin.memory.layouts import MQOD, MQSTS
 from mqflow.standin.memory.structures import Structure, number_at, read, structure_at, write, write_number
 from mqflow.verbs import ObjectDescriptor

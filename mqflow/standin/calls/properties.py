@@ -16,8 +16,8 @@ from mqflow.mqi.properties.names import settable_name
 from mqflow.mqi.properties.set import MessageProperty, PropertyContext, PropertyType, Support, property_type
 from mqflow.mqi.properties.types import converted, from_memory, to_memory
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin.calls.connect import Host
-from mqflow.standin.calls.message_handles import SetWhere, handle_of
+from mqflow.standin.calls.message_handles import handle_of
+from mqflow.standin.host import Host, SetWhere
 from mqflow.standin.memory.layouts import MQCHARV, MQDMPO, MQIMPO, MQPD, MQSMPO
 from mqflow.standin.memory.structures import NULL_TERMINATED, Structure, number_at, read, structure_at, write, write_number
 

@@ -6,7 +6,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.standin.calls.connect import Host
+from mqflow.standin.host import Host
 from mqflow.standin.memory.layouts import MQSD, MQSRO
 from mqflow.standin.memory.structures import Structure, number_at, structure_at, write_number
 

@@ -14,7 +14,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.standin.calls import callbacks as consuming
 from mqflow.standin.calls import connect, message_handles, messages, objects, properties, subscribe
-from mqflow.standin.calls.connect import Host
+from mqflow.standin.host import Host
 from mqflow.standin.memory.structures import number_at, write_number
 
 __all__ = ("BAGS", "SIGNATURES", "SYMBOLS", "callbacks")

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.standin.calls.connect import ConnectRequest, Host
+from mqflow.standin.host import ConnectRequest, Host
 from mqflow.standin.library.shared_library import SONAMES, Library, can_load, load, mapped_clients
 from mqflow.verbs import QueueManager
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from mqflow.standin.calls.connect import Host
 from mqflow.standin.calls.table import SYMBOLS, callbacks
+from mqflow.standin.host import Host
 from mqflow.standin.library.elf import TABLE, shared_library
 
 __all__ = ("SONAMES", "Library", "can_load", "load", "mapped_clients", "write_for_linker")
