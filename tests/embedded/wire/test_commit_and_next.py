@@ -18,8 +18,8 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.protocol.wakeup import SocketSignal
 from mqflow.embedded.wire.server import idle_poller
-from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, Left
-from mqflow.embedded.wire.server.idle_poller import EpollSwitchboard, switchboard_of_system
+from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
+from mqflow.embedded.wire.server.idle_poller import EpollIdlePoller, idle_poller_of_system
 from mqflow.embedded.wire.server.listener import Server, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -48,7 +48,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def one_is_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle_poller, "_CROWD_MIN", 1)
+    monkeypatch.setattr(idle_poller, "_COMMITTERS_MIN", 1)
 
 
 @pytest.fixture
@@ -70,17 +70,17 @@ def server(owner: EmbeddedQueueManager, folder: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def loans(monkeypatch: pytest.MonkeyPatch) -> list[Left | None]:
+def loans(monkeypatch: pytest.MonkeyPatch) -> list[LeftOver | None]:
     """What came back of each loan, in order; None is one that was not made."""
-    ended: list[Left | None] = []
-    lend = CommitAndNext.lend
+    ended: list[LeftOver | None] = []
+    hand_over = CommitAndNext.hand_over
 
-    def noting(line: CommitAndNext, request: requests.Exchange) -> Left | None:
-        left = lend(line, request)
+    def noting(line: CommitAndNext, request: requests.Exchange) -> LeftOver | None:
+        left = hand_over(line, request)
         ended.append(left)
         return left
 
-    monkeypatch.setattr(CommitAndNext, "lend", noting)
+    monkeypatch.setattr(CommitAndNext, "hand_over", noting)
     return ended
 
 
@@ -140,7 +140,9 @@ def until(condition: Callable[[], object]) -> None:
         threading.Event().wait(0.002)
 
 
-def test_any_number_of_units_of_work_is_one_loan(owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]) -> None:
+def test_any_number_of_units_of_work_is_one_loan(
+    owner: EmbeddedQueueManager, server: Server, loans: list[LeftOver | None]
+) -> None:
     put(owner, *(b"%d" % number for number in range(50)))
     connection, handle = connect(server)
 
@@ -217,7 +219,7 @@ def test_a_store_that_refuses_or_does_not_know_is_told_to_who_committed(
 
 
 def test_a_message_that_is_special_is_got_by_the_connection_itself(
-    owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]
+    owner: EmbeddedQueueManager, server: Server, loans: list[LeftOver | None]
 ) -> None:
     put(owner, b"one", b"two")
     put(owner, b"expires", descriptor=MessageDescriptor(persistence=Persistence.PERSISTENT, expiry_tenths=600))
@@ -232,7 +234,7 @@ def test_a_message_that_is_special_is_got_by_the_connection_itself(
 
 
 def test_another_verb_is_done_by_the_connection_itself_and_then_it_goes_on(
-    owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]
+    owner: EmbeddedQueueManager, server: Server, loans: list[LeftOver | None]
 ) -> None:
     put(owner, b"one", b"two", b"three", b"four")
     connection, handle = connect(server)
@@ -338,7 +340,7 @@ def test_nothing_is_got_for_an_application_that_is_known_to_be_gone(
 
 
 def test_an_application_that_dies_between_two_is_backed_out(
-    owner: EmbeddedQueueManager, server: Server, loans: list[Left | None]
+    owner: EmbeddedQueueManager, server: Server, loans: list[LeftOver | None]
 ) -> None:
     put(owner, b"one", b"two")
     connection, handle = connect(server)
@@ -379,7 +381,7 @@ def asked(number: int, *, commit: bool | None = True) -> requests.Exchange:
 
 
 def test_who_takes_its_answer_late_keeps_nobody_waiting(
-    owner: EmbeddedQueueManager, server: Server, raw: tuple[Frames, int], loans: list[Left | None]
+    owner: EmbeddedQueueManager, server: Server, raw: tuple[Frames, int], loans: list[LeftOver | None]
 ) -> None:
     put(owner, b"small", b"x" * 4_000_000, b"third", b"fourth")
     slow, number = raw
@@ -393,7 +395,7 @@ def test_who_takes_its_answer_late_keeps_nobody_waiting(
     exchanged = requests.decode_reply(asked(number), slow.answer()).value
     assert isinstance(exchanged, requests.Exchanged)
     assert [4_000_000] == [len(got.body) for got in exchanged.unit]
-    assert [Left(unsent=True)] == loans
+    assert [LeftOver(unsent=True)] == loans
     assert requests.Exchanged() == say(slow, asked(number))  # and it goes on
 
 
@@ -455,7 +457,7 @@ def test_an_interrupt_that_is_said_meanwhile_is_remembered(
 
 
 def test_a_line_of_which_nothing_is_heard_is_listened_to_by_its_own_thread(
-    owner: EmbeddedQueueManager, folder: Path, loans: list[Left | None], monkeypatch: pytest.MonkeyPatch
+    owner: EmbeddedQueueManager, folder: Path, loans: list[LeftOver | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idle_poller, "QUIET_S", 0.01)
     put(owner, b"one", b"two", b"three")
@@ -465,14 +467,18 @@ def test_a_line_of_which_nothing_is_heard_is_listened_to_by_its_own_thread(
         commit_and_get(connection, handle)
         until(lambda: loans)
 
-        assert [Left()] == loans
+        assert [LeftOver()] == loans
         assert [b"three"] == bodies(commit_and_get(connection, handle))
 
 
 def test_one_application_is_answered_by_its_own_thread_and_several_lend_their_lines_while_they_are_several(
-    owner: EmbeddedQueueManager, folder: Path, store: ScriptedStore, loans: list[Left | None], monkeypatch: pytest.MonkeyPatch
+    owner: EmbeddedQueueManager,
+    folder: Path,
+    store: ScriptedStore,
+    loans: list[LeftOver | None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(idle_poller, "_CROWD_MIN", 2)
+    monkeypatch.setattr(idle_poller, "_COMMITTERS_MIN", 2)
     put(owner, *(b"%d" % number for number in range(10)))
     with serve(owner, folder / "qm") as server:
         one, handle = connect(server)
@@ -499,7 +505,7 @@ def test_one_application_is_answered_by_its_own_thread_and_several_lend_their_li
 
 
 def test_where_nobody_can_listen_the_connection_does_it_all_itself(
-    owner: EmbeddedQueueManager, server: Server, loans: list[Left | None], monkeypatch: pytest.MonkeyPatch
+    owner: EmbeddedQueueManager, server: Server, loans: list[LeftOver | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_thread(*_: object) -> Running:
         raise RuntimeError("can't start new thread")
@@ -507,8 +513,8 @@ def test_where_nobody_can_listen_the_connection_does_it_all_itself(
     put(owner, b"one", b"two", b"three")
     connection, handle = connect(server)
     first(connection, handle)
-    assert isinstance(server._switchboard, EpollSwitchboard)
-    monkeypatch.setattr(server._switchboard, "_runner", type("NoThreads", (), {"start": no_thread})())
+    assert isinstance(server._idle_poller, EpollIdlePoller)
+    monkeypatch.setattr(server._idle_poller, "_runner", type("NoThreads", (), {"start": no_thread})())
 
     assert [[b"two"], [b"three"]] == [bodies(commit_and_get(connection, handle)) for _ in range(2)]
     assert [None, None] == loans
@@ -516,7 +522,7 @@ def test_where_nobody_can_listen_the_connection_does_it_all_itself(
 
 def test_a_switchboard_without_lines_ends_its_thread_and_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_poller, "QUIET_S", 0.01)
-    board = EpollSwitchboard(THREADS, SYSTEM_CLOCK, SocketSignal())
+    board = EpollIdlePoller(THREADS, SYSTEM_CLOCK, SocketSignal())
     here, there = socket.socketpair()
     heard = threading.Semaphore(0)
 
@@ -562,6 +568,6 @@ def test_a_line_that_cannot_go_on_ends_its_own_connection_and_no_other(
 
 
 def test_there_is_a_switchboard_where_the_system_can_wait_for_many() -> None:
-    board = switchboard_of_system(THREADS, SYSTEM_CLOCK)
+    board = idle_poller_of_system(THREADS, SYSTEM_CLOCK)
     assert board is not None
     board.close()

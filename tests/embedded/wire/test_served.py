@@ -25,7 +25,7 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.protocol.requests_admin import Clear
-from mqflow.embedded.wire.server.client_connection import Answering
+from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.authorities import Authority, Kind
@@ -220,18 +220,18 @@ def test_a_call_under_way_when_the_queue_manager_stops_hears_why_although_its_co
     handle = connection.open(QUEUE, BOTH)
     told: list[Reason | int] = []
     cut = threading.Event()
-    end = Answering.end
+    end = ClientConnection.end
 
     def get() -> None:
         with pytest.raises(MQIError) as raised:
             connection.get(handle, FOR_EVER)
         told.append(raised.value.reason)
 
-    def end_and_say(answering: Answering) -> None:
+    def end_and_say(answering: ClientConnection) -> None:
         end(answering)
         cut.set()
 
-    monkeypatch.setattr(Answering, "end", end_and_say)
+    monkeypatch.setattr(ClientConnection, "end", end_and_say)
     getting, closing = threading.Thread(target=get), threading.Thread(target=server.close)
     getting.start()
     while not owner._state.local_queue(QUEUE).waiters:

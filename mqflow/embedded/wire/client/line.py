@@ -13,7 +13,7 @@ import msgspec
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames, made
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
@@ -24,12 +24,14 @@ __all__ = ("Line",)
 class Line:
     """Requests and replies over one socket: what is lost, and what that means for the call under way."""
 
-    def __init__(self, stream: Stream, queue_manager_name: str, heart: Heart, over: "Callable[[Line], None]") -> None:
+    def __init__(
+        self, stream: Stream, queue_manager_name: str, heartbeats: HeartbeatSender, over: "Callable[[Line], None]"
+    ) -> None:
         self.queue_manager_name = queue_manager_name
         self._over = over
-        self._frames: Final = Frames(stream, silence_s=heart.silence_s)
-        self._heart = heart
-        heart.add(self._frames)
+        self._frames: Final = Frames(stream, silence_s=heartbeats.silence_s)
+        self._heartbeats = heartbeats
+        heartbeats.add(self._frames)
         self._free = threading.Lock()
         #: Why no call is possible any more: 2018 after `close`, 2009 once the socket was lost.
         self._ended = 0
@@ -96,7 +98,7 @@ class Line:
 
     def rely_on_pulse(self) -> None:
         """Beat no more: a pulse does, and ends this line when it stops."""
-        self._heart.remove(self._frames)
+        self._heartbeats.remove(self._frames)
         self._frames.have_patience()
 
     def end(self) -> None:
@@ -110,7 +112,7 @@ class Line:
 
     def _end(self, reason: Reason) -> None:
         self._ended = self._ended or reason
-        self._heart.remove(self._frames)
+        self._heartbeats.remove(self._frames)
         self.end()  # closing alone would not end a call under way in another thread
         self._frames.socket.close()
         self._over(self)

@@ -18,7 +18,7 @@ from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX, Pulse, PulseError
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
@@ -67,7 +67,7 @@ class ServedQueueManager:
         # Who connects where a connection names nobody; empty for the user of the owner, as whom this process runs too.
         self._user = user
         self._lines: set[Line] = set()
-        self._heart = Heart(runner, silence_s=silence_s)
+        self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._runner = runner
         self._guard = runner.lock()
         self._pulses: dict[Address, Pulse] = {}
@@ -115,14 +115,14 @@ class ServedQueueManager:
 
     def _line_to(self, address: Address, application_name: str, user: str, *, administers: bool) -> Line:
         try:
-            stream = self._dial(address, self._tls, self._heart.silence_s)
+            stream = self._dial(address, self._tls, self._heartbeats.silence_s)
         except OSError as error:
             reason, said = _refusal(error)
             detail = f"{said} at {address} ({error.strerror or error})"
             if isinstance(error, ssl.SSLCertVerificationError):
                 detail += ". ca=FILE in the URL says whom to trust, and a certificate is good for the hosts it was made for"
             raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
-        line = Line(stream, self._name, self._heart, self._over)
+        line = Line(stream, self._name, self._heartbeats, self._over)
         self._lines.add(line)
         pulse = self._pulse_for(line, address)
         hello = requests.Hello(
@@ -154,7 +154,7 @@ class ServedQueueManager:
                 if not isinstance(address, UnixAddress) or len(self._lines) <= OWN_BEATS_MAX:
                     return 0
                 try:
-                    pulse = Pulse(self._dial(address, None, self._heart.silence_s), self._heart, self._runner)
+                    pulse = Pulse(self._dial(address, None, self._heartbeats.silence_s), self._heartbeats, self._runner)
                 except (OSError, PulseError):  # it can do without
                     return 0
                 self._pulses[address] = pulse

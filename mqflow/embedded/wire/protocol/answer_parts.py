@@ -11,7 +11,7 @@ from typing import Final
 from mqflow.embedded.wire.protocol.requests import Exchanged
 from mqflow.verbs import Got
 
-__all__ = ("MESSAGES_MAX", "PART_BYTES", "Parting")
+__all__ = ("MESSAGES_MAX", "PART_BYTES", "AnswerParts")
 
 MESSAGES_MAX: Final = 16
 """How many messages a part has at most."""
@@ -19,7 +19,7 @@ PART_BYTES: Final = 48 * 1024
 """How long a part of long messages is to be, about: what Linux passes on of a write in one piece."""
 
 
-class Parting:
+class AnswerParts:
     """The parts of one connection's units."""
 
     __slots__ = ("_messages",)

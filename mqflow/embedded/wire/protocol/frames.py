@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from mqflow.embedded.wire.protocol.spin_receive import Eager
+from mqflow.embedded.wire.protocol.spin_receive import SpinReceive
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.world import SYSTEM_CLOCK, Clock
 
@@ -92,8 +92,8 @@ class Frames:
         self._rest: Callable[[int], bytes] = stream.recv
         self._rest_into: Callable[[memoryview], int] = partial(_copied_into, stream)
         if isinstance(stream, socket.socket):
-            self._first_part, self._rest = Eager(stream.recv).recv, Eager(stream.recv).recv
-            self._rest_into = Eager(partial(_received_into, stream)).recv
+            self._first_part, self._rest = SpinReceive(stream.recv).recv, SpinReceive(stream.recv).recv
+            self._rest_into = SpinReceive(partial(_received_into, stream)).recv
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             stream.setsockopt(socket.SOL_SOCKET, option, time_limit(silence_s))
 

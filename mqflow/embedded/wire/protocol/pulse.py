@@ -14,11 +14,11 @@ import msgspec
 
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FrameError, Frames
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.world import Runner
 
-__all__ = ("OWN_BEATS_MAX", "Mortal", "Pulse", "PulseError", "Pulses")
+__all__ = ("OWN_BEATS_MAX", "Dependent", "Pulse", "PulseError", "Pulses")
 
 OWN_BEATS_MAX: Final = 8
 """So many connections of a process beat for themselves: a pulse costs a connection and a thread."""
@@ -30,7 +30,7 @@ class PulseError(Exception):
     """The other side offers no pulse."""
 
 
-class Mortal(Protocol):
+class Dependent(Protocol):
     """What ends when its pulse does."""
 
     def end(self) -> None:
@@ -41,32 +41,32 @@ class Mortal(Protocol):
 class Pulse:
     """The heartbeats of a process to a server. Who lives by it is ended when the server is not heard of."""
 
-    def __init__(self, stream: Stream, heart: Heart, runner: Runner) -> None:
-        self._heart = heart
-        self._frames: Final = Frames(stream, silence_s=heart.silence_s)
+    def __init__(self, stream: Stream, heartbeats: HeartbeatSender, runner: Runner) -> None:
+        self._heartbeats = heartbeats
+        self._frames: Final = Frames(stream, silence_s=heartbeats.silence_s)
         self._guard = runner.lock()
         # In the order they came, as everywhere: that of a set would be another in each process.
-        self._living: dict[Mortal, None] = {}
+        self._living: dict[Dependent, None] = {}
         #: Whether it has stopped.
         self.over = False
         #: What the server calls it.
         self.number: Final = self._begun()
-        heart.add(self._frames)
+        heartbeats.add(self._frames)
         runner.start(self._listen, "mqflow-pulse")
 
-    def add(self, mortal: Mortal) -> bool:
+    def add(self, dependent: Dependent) -> bool:
         """Have it end when this does; return False where that has happened."""
         with self._guard:
             if not self.over:
-                self._living[mortal] = None
+                self._living[dependent] = None
             return not self.over
 
-    def remove(self, mortal: Mortal) -> None:
+    def remove(self, dependent: Dependent) -> None:
         """Let it go; with the last one, stop."""
         with self._guard:
-            if mortal not in self._living:
+            if dependent not in self._living:
                 return
-            del self._living[mortal]
+            del self._living[dependent]
             last = not self._living
         if last:
             self.stop()
@@ -75,7 +75,7 @@ class Pulse:
         """End the connection."""
         with self._guard:
             self.over = True
-        self._heart.remove(self._frames)
+        self._heartbeats.remove(self._frames)
         with contextlib.suppress(OSError):  # it is lost already
             self._frames.socket.shutdown(socket.SHUT_RDWR)
 
@@ -98,8 +98,8 @@ class Pulse:
         self._frames.socket.close()
         with self._guard:
             living, self._living = tuple(self._living), {}
-        for mortal in living:
-            mortal.end()
+        for dependent in living:
+            dependent.end()
 
 
 class Pulses:
@@ -108,7 +108,7 @@ class Pulses:
     def __init__(self, runner: Runner) -> None:
         self._guard = runner.lock()
         self._numbers = itertools.count(1)
-        self._living: dict[int, dict[Mortal, None]] = {}
+        self._living: dict[int, dict[Dependent, None]] = {}
 
     def begin(self) -> int:
         """Return the number of a new pulse."""
@@ -117,22 +117,22 @@ class Pulses:
             self._living[number] = {}
         return number
 
-    def join(self, number: int, mortal: Mortal) -> bool:
+    def join(self, number: int, dependent: Dependent) -> bool:
         """Have it end when that pulse does; False where there is no such pulse, or no more."""
         with self._guard:
             living = self._living.get(number)
             if living is not None:
-                living[mortal] = None
+                living[dependent] = None
             return living is not None
 
-    def leave(self, number: int, mortal: Mortal) -> None:
+    def leave(self, number: int, dependent: Dependent) -> None:
         """Let it go."""
         with self._guard:
-            self._living.get(number, {}).pop(mortal, None)
+            self._living.get(number, {}).pop(dependent, None)
 
     def end(self, number: int) -> None:
         """End all who live by it."""
         with self._guard:
             living = self._living.pop(number, {})
-        for mortal in living:
-            mortal.end()
+        for dependent in living:
+            dependent.end()

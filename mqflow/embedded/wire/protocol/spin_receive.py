@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from mqflow.world import SYSTEM_CLOCK, give_way
 
-__all__ = ("LOOK_S", "Eager")
+__all__ = ("LOOK_S", "SpinReceive")
 
 LOOK_S: Final = 100e-6
 """How long it looks: what it costs that both sides fall asleep and are woken on another processor."""
@@ -26,10 +26,10 @@ Wanted = TypeVar("Wanted")
 Received = TypeVar("Received")
 
 
-class Eager(Generic[Wanted, Received]):
+class SpinReceive(Generic[Wanted, Received]):
     """The `recv` of a socket, or its `recv_into`, for a peer that may be quick."""
 
-    __slots__ = ("_clock", "_distrust", "_give_way", "_lesson", "_recv")
+    __slots__ = ("_clock", "_distrust", "_give_way", "_next_distrust", "_recv")
 
     def __init__(
         self,
@@ -43,18 +43,18 @@ class Eager(Generic[Wanted, Received]):
         #: How many waits in a row have to be short before it looks again.
         self._distrust = _QUICK_MIN
         #: How many that will be when the next look is in vain.
-        self._lesson = _QUICK_MIN
+        self._next_distrust = _QUICK_MIN
 
     def recv(self, most: Wanted) -> Received:
         """Return what the call of the socket does, and raise what it does; asleep or not."""
         began = self._clock()
         if not self._distrust:
-            return self._looked(most, began + LOOK_S)
+            return self._spin(most, began + LOOK_S)
         data = self._recv(most, 0)
         self._distrust = self._distrust - 1 if self._clock() - began < _QUICK_S else max(self._distrust, _QUICK_MIN)
         return data
 
-    def _looked(self, most: Wanted, until: float) -> Received:
+    def _spin(self, most: Wanted, until: float) -> Received:
         """Return what comes; after `until`, asleep. What is awaited is never there at once: others first."""
         while True:
             self._give_way()
@@ -63,14 +63,14 @@ class Eager(Generic[Wanted, Received]):
             except BlockingIOError:
                 if self._clock() < until:
                     continue
-                self._learn()
+                self._distrust_longer()
                 return self._recv(most, 0)
             if self._clock() >= until:  # others took their time: asleep, it would have been woken before they were done
-                self._learn()
-            elif self._lesson > _QUICK_MIN:
-                self._lesson = max(_QUICK_MIN, self._lesson >> 1)
+                self._distrust_longer()
+            elif self._next_distrust > _QUICK_MIN:
+                self._next_distrust = max(_QUICK_MIN, self._next_distrust >> 1)
             return data
 
-    def _learn(self) -> None:
-        self._distrust = self._lesson
-        self._lesson = min(self._lesson * 8, _QUICK_MAX)
+    def _distrust_longer(self) -> None:
+        self._distrust = self._next_distrust
+        self._next_distrust = min(self._next_distrust * 8, _QUICK_MAX)

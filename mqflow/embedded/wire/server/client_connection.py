@@ -16,17 +16,17 @@ from typing import Final, TypeVar
 import msgspec
 
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.answer_parts import Parting
+from mqflow.embedded.wire.protocol.answer_parts import AnswerParts
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, LENGTH_BYTES, Frame, FrameError, Frames, SilenceError
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal
 from mqflow.embedded.wire.server.administration import administered
-from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, Left
+from mqflow.embedded.wire.server.commit_and_next import CommitAndNext, LeftOver
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection
-from mqflow.embedded.wire.server.idle_poller import Switchboard
-from mqflow.embedded.wire.server.login import Entrance
-from mqflow.embedded.wire.server.perform_call import Performing
+from mqflow.embedded.wire.server.idle_poller import IdlePoller
+from mqflow.embedded.wire.server.login import Login
+from mqflow.embedded.wire.server.perform_call import VerbCalls
 from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
@@ -34,7 +34,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock, Runner
 
-__all__ = ("Answering",)
+__all__ = ("ClientConnection",)
 
 Taken = TypeVar("Taken", "Got | None", list[Got])
 
@@ -46,22 +46,22 @@ _ANSWER_BYTES_MAX: Final = 1024 * 1024
 _SAID: Final = object()
 
 
-class Answering:
+class ClientConnection:
     """One application's connection, on a thread of its own."""
 
     def __init__(
         self,
         queue_manager: Servable,
         raw: socket.socket,
-        entrance: Entrance,
+        login: Login,
         host: Host,
         clock: Clock,
-        heart: Heart,
-        over: Callable[["Answering"], None],
+        heartbeats: HeartbeatSender,
+        over: Callable[["ClientConnection"], None],
         arrived: Signal,
         pulses: Pulses,
         runner: Runner,
-        switchboard: Switchboard | None,
+        idle_poller: IdlePoller | None,
         *,
         hello_s: float,
         full: MQIError | None = None,
@@ -70,7 +70,7 @@ class Answering:
         self._full = full
         self._pulses = pulses
         self._runner = runner
-        self._switchboard = switchboard
+        self._idle_poller = idle_poller
         self._line: CommitAndNext | None = None
         # What has come while others listened, and is to be done next.
         self._frame: bytes | None = None
@@ -80,17 +80,17 @@ class Answering:
         self.is_pulse = False
         self._queue_manager = queue_manager
         self._raw = raw
-        self._entrance = entrance
+        self._login = login
         self._host = host
-        self._frames = Frames(raw, silence_s=heart.silence_s, clock=clock)
+        self._frames = Frames(raw, silence_s=heartbeats.silence_s, clock=clock)
         #: By when it has to have said who it is; None once it has.
         self.unknown_until: float | None = clock.monotonic() + hello_s
         self._clock = clock
-        self._heart = heart
+        self._heartbeats = heartbeats
         self._over = over
         self._arrived = arrived
         self._decoded = requests.Decoded()
-        self._parting = Parting()
+        self._parts = AnswerParts()
         #: Where answers are written, one after the other.
         self._answer = bytearray(LENGTH_BYTES)
         self._last_exchange: tuple[requests.Exchange | None, GetOptions] = None, GetOptions()
@@ -102,14 +102,14 @@ class Answering:
         """Answer requests until the application disconnects, dies, or speaks something else."""
         connection: ServableConnection | None = None
         try:
-            secured = self._entrance.secured(self._raw)
+            secured = self._login.secured(self._raw)
             if secured is not self._raw:
-                self._frames = Frames(secured, silence_s=self._heart.silence_s, clock=self._clock)
+                self._frames = Frames(secured, silence_s=self._heartbeats.silence_s, clock=self._clock)
             self._frames.beating = False
-            self._heart.add(self._frames)
+            self._heartbeats.add(self._frames)
             connection = self._welcome()
             self.unknown_until = None
-            verbs = None if connection is None else Performing(connection)
+            verbs = None if connection is None else VerbCalls(connection)
             while verbs is not None and not self._ending and (frame := self._next()) is not None:
                 request = self._decoded(frame)
                 if isinstance(request, requests.Interrupt):
@@ -123,7 +123,7 @@ class Answering:
         except (OSError, FrameError, msgspec.MsgspecError):
             pass  # whatever the reason: nobody is there who could be told
         finally:
-            self._heart.remove(self._frames)
+            self._heartbeats.remove(self._frames)
             self._pulses.leave(self._pulse, self)
             if connection is not None:
                 connection.abandon()
@@ -153,7 +153,7 @@ class Answering:
             if isinstance(hello, requests.Hello | requests.Pulse):  # an answer to nothing may get lost
                 self._say_no(self._full)
             return None
-        if isinstance(hello, requests.Pulse) and hello.version == requests.PROTOCOL_VERSION and self._entrance.same_machine:
+        if isinstance(hello, requests.Pulse) and hello.version == requests.PROTOCOL_VERSION and self._login.same_machine:
             self._beat()
         if not isinstance(hello, requests.Hello):
             return None
@@ -174,7 +174,7 @@ class Answering:
         value = reply.value
         if isinstance(value, requests.Exchanged) and len(value.unit) > 1:
             reply = requests.Reply(
-                None, self._parting.send_all_but_last(value.unit, lambda part: self._send(requests.Reply(None, part)))
+                None, self._parts.send_all_but_last(value.unit, lambda part: self._send(requests.Reply(None, part)))
             )
         self._send(reply)
 
@@ -243,7 +243,7 @@ class Answering:
         if not self._pulses.join(pulse, self):
             raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self._queue_manager.name, detail="No such pulse")
         self._pulse = pulse
-        self._heart.remove(self._frames)
+        self._heartbeats.remove(self._frames)
         self._frames.have_patience()
 
     def _connected(self, hello: requests.Hello) -> ServableConnection:
@@ -264,14 +264,14 @@ class Answering:
         if hello.queue_manager not in {"", name}:
             detail = f"The queue manager served here is {name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", queue_manager=hello.queue_manager, detail=detail)
-        return self._entrance.user_of(hello, self._queue_manager.owner)
+        return self._login.user_of(hello, self._queue_manager.owner)
 
     def _next(self) -> Frame | None:
         """Return the next request: the one that others left, or one that is waited for."""
         frame, self._frame = self._frame, None
         return self._frames.receive() if frame is None else frame
 
-    def _answered(self, verbs: Performing, request: requests.Request) -> requests.Reply[object] | None:
+    def _answered(self, verbs: VerbCalls, request: requests.Request) -> requests.Reply[object] | None:
         """Return what to say; None where all is said."""
         try:
             result = self._perform(verbs, request)
@@ -279,7 +279,7 @@ class Answering:
         except MQIError as error:
             return requests.Reply(requests.failure_of(error))
 
-    def _perform(self, verbs: Performing, request: requests.Request) -> object:
+    def _perform(self, verbs: VerbCalls, request: requests.Request) -> object:
         if isinstance(request, requests.Exchange):  # first, because there is one for each unit of work of a consumer
             return self._exchange(verbs, request)
         if isinstance(request, requests.VerbGet):
@@ -288,7 +288,7 @@ class Answering:
             return verbs.perform(request)
         raise FrameError("a connection says hello once, and that of an application administers nothing")
 
-    def _any_get(self, verbs: Performing, request: requests.VerbGet) -> object:
+    def _any_get(self, verbs: VerbCalls, request: requests.VerbGet) -> object:
         connection, handle = verbs.connection, verbs.handle(request.handle)
         if isinstance(request, requests.GetMany):
             return self._get_many(connection, handle, request)
@@ -319,7 +319,7 @@ class Answering:
                 break
         return got
 
-    def _exchange(self, verbs: Performing, request: requests.Exchange) -> object:
+    def _exchange(self, verbs: VerbCalls, request: requests.Exchange) -> object:
         """Settle, then get: in one step where that is possible."""
         connection, handle = verbs.connection, verbs.handle(request.handle)
         options, commit = self._without_wait(request), request.commit
@@ -329,7 +329,7 @@ class Answering:
             unit = connection.exchange_at_once(handle, options, commit=commit is True, most=most, bytes_max=bytes_max)
             if unit:
                 return requests.Exchanged(unit=tuple(unit))
-        left: Left | None = None
+        left: LeftOver | None = None
         if unit is None and commit is not None:
             try:
                 if commit:
@@ -340,29 +340,29 @@ class Answering:
                 return requests.Exchanged(settle=requests.failure_of(error))
         return self._get_settled(connection, request, handle, options) if left is None else self._done_with(verbs, left)
 
-    def _commit(self, verbs: Performing, request: requests.Exchange) -> Left | None:
+    def _commit(self, verbs: VerbCalls, request: requests.Exchange) -> LeftOver | None:
         """Commit. Where many do, others have done it, and what was asked for afterwards: then return what they left."""
-        left: Left | None = None
-        if self._switchboard is None or self._frames.socket is not self._raw:
+        left: LeftOver | None = None
+        if self._idle_poller is None or self._frames.socket is not self._raw:
             verbs.connection.commit()
         else:
-            with self._switchboard.crowd:
-                if self._switchboard.crowd.is_large:
-                    left = self._lent(verbs, self._switchboard, request)
+            with self._idle_poller.committers:
+                if self._idle_poller.committers.are_many:
+                    left = self._handed_over(verbs, self._idle_poller, request)
                 if left is None:
                     verbs.connection.commit()
         return left
 
-    def _lent(self, verbs: Performing, switchboard: Switchboard, request: requests.Exchange) -> Left | None:
+    def _handed_over(self, verbs: VerbCalls, idle_poller: IdlePoller, request: requests.Exchange) -> LeftOver | None:
         """Sleep while others answer this and what follows; return what they left. None where they cannot."""
         if self._line is None:
             options_of, runner = self._without_wait, self._runner
             self._line = CommitAndNext(
-                switchboard, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner
+                idle_poller, verbs.connection, self._frames, self._decoded, verbs.handle, options_of, runner
             )
-        return self._line.lend(request)
+        return self._line.hand_over(request)
 
-    def _done_with(self, verbs: Performing, left: Left) -> object:
+    def _done_with(self, verbs: VerbCalls, left: LeftOver) -> object:
         """Do what others left, and return what is to be said."""
         if left.unsent:
             self._frames.send_made(b"")

@@ -15,15 +15,15 @@ from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FrameError, Frames
 from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.server.contract import ServableConnection
-from mqflow.embedded.wire.server.idle_poller import Switchboard
+from mqflow.embedded.wire.server.idle_poller import IdlePoller
 from mqflow.mqi.errors import MQIError
 from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, ObjectHandle
 from mqflow.world import Runner
 
-__all__ = ("CommitAndNext", "Left")
+__all__ = ("CommitAndNext", "LeftOver")
 
 
-class Left(Struct, frozen=True):
+class LeftOver(Struct, frozen=True):
     """What the connection's own thread has to do; nothing, where it only has to listen again."""
 
     #: What was settled for this, and not got.
@@ -43,7 +43,7 @@ class CommitAndNext:
 
     def __init__(
         self,
-        switchboard: Switchboard,
+        idle_poller: IdlePoller,
         connection: ServableConnection,
         frames: Frames,
         decoded: requests.Decoded,
@@ -51,7 +51,7 @@ class CommitAndNext:
         options_of: Callable[[requests.Exchange], GetOptions],
         runner: Runner,
     ) -> None:
-        self._switchboard = switchboard
+        self._idle_poller = idle_poller
         self._connection = connection
         self._frames = frames
         self._decoded = decoded
@@ -59,12 +59,12 @@ class CommitAndNext:
         self._options_of = options_of
         self._guard = runner.lock()
         self._over = runner.event()
-        self._lent = False
+        self._handed_over = False
         #: What is being committed for; nobody but the store's thread ends the loan meanwhile.
         self._owed: requests.Exchange | None = None
         #: What was heard meanwhile: the end.
         self._broken: Exception | None = None
-        self._left = Left()
+        self._left = LeftOver()
         self._quiet = False
         self._interrupted = False
 
@@ -73,7 +73,7 @@ class CommitAndNext:
         """What to wait for."""
         return self._frames.socket
 
-    def lend(self, request: requests.Exchange) -> Left | None:
+    def hand_over(self, request: requests.Exchange) -> LeftOver | None:
         """Have this done, and what is asked of the same kind afterwards; return what is left, when something is.
 
         None where nobody can listen: then nothing has happened.
@@ -81,48 +81,48 @@ class CommitAndNext:
         self._over.clear()
         with self._guard:
             try:
-                self._switchboard.connect(self)
+                self._idle_poller.connect(self)
             except (OSError, RuntimeError):  # no memory for it, or no thread
                 return None
-            self._lent, self._quiet, self._broken = True, False, None
+            self._handed_over, self._quiet, self._broken = True, False, None
             self._begin(request)
         self._over.wait()
         return self._left
 
     def heard(self) -> None:
-        """Begin what is asked for, or give it back. On the switchboard's thread."""
+        """Begin what is asked for, or give it back. On the idle_poller's thread."""
         with self._guard:
-            if not self._lent:  # given back between the two
+            if not self._handed_over:  # given back between the two
                 return
             try:
                 self._hear()
             except Exception as error:  # noqa: BLE001 - whatever it is, the line's own thread ends by it, and no other
                 if self._owed is None:
-                    self._give_back(Left(failure=error))
+                    self._hand_back(LeftOver(failure=error))
                 else:
                     self._broken = error
-                    self._switchboard.disconnect(self)
+                    self._idle_poller.disconnect(self)
 
     def tick(self) -> None:
-        """Give it back where nothing was heard since the last one. On the switchboard's thread."""
+        """Give it back where nothing was heard since the last one. On the idle_poller's thread."""
         with self._guard:
-            if self._lent and self._owed is None:
+            if self._handed_over and self._owed is None:
                 if self._quiet:
-                    self._give_back(Left())
+                    self._hand_back(LeftOver())
                 self._quiet = True
 
     def _hear(self) -> None:
-        while self._lent and (frame := self._frames.heard()) is not None:
+        while self._handed_over and (frame := self._frames.heard()) is not None:
             self._quiet = False
             request = self._decoded(frame)
             if isinstance(request, requests.Interrupt):
                 self._interrupted = True
             elif self._owed is not None:
                 raise FrameError("the application spoke out of turn")
-            elif isinstance(request, requests.Exchange) and request.commit is True and self._switchboard.crowd.is_large:
+            elif isinstance(request, requests.Exchange) and request.commit is True and self._idle_poller.committers.are_many:
                 self._begin(request)
             else:
-                self._give_back(Left(frame=frame))
+                self._hand_back(LeftOver(frame=frame))
             if not self._frames.has_more:
                 break
 
@@ -136,7 +136,7 @@ class CommitAndNext:
             self._answer(error)
         except Exception as failure:  # noqa: BLE001 - as when it is heard: nothing will come of this, and its own thread says so
             self._owed = None
-            self._give_back(Left(failure=failure))
+            self._hand_back(LeftOver(failure=failure))
         else:
             self._answer(None)
 
@@ -152,7 +152,7 @@ class CommitAndNext:
             if error is None:
                 unit = self._got(request)
                 if not unit:
-                    self._give_back(Left(settled=request, failure=self._broken))
+                    self._hand_back(LeftOver(settled=request, failure=self._broken))
                     return
                 exchanged = requests.Exchanged(unit=tuple(unit))
             else:
@@ -160,10 +160,10 @@ class CommitAndNext:
             self._frames.beating = False
             whole = self._frames.send_at_once(requests.encode(requests.Reply(None, exchanged)))
         except Exception as failure:  # noqa: BLE001 - the store goes on, whatever is wrong with this line
-            self._give_back(Left(failure=failure))
+            self._hand_back(LeftOver(failure=failure))
             return
         if self._broken is not None or not whole:
-            self._give_back(Left(failure=self._broken, unsent=not whole))
+            self._hand_back(LeftOver(failure=self._broken, unsent=not whole))
 
     def _got(self, request: requests.Exchange) -> list[Got]:
         if self._broken is not None:  # it would be backed out at once, and counted
@@ -171,8 +171,8 @@ class CommitAndNext:
         handle, options = self._handle_of(request.handle), self._options_of(request)
         return self._connection.get_at_once(handle, options, most=request.most, bytes_max=UNIT_BYTES_MAX)
 
-    def _give_back(self, left: Left) -> None:
-        self._lent = False
-        self._switchboard.disconnect(self)
+    def _hand_back(self, left: LeftOver) -> None:
+        self._handed_over = False
+        self._idle_poller.disconnect(self)
         self._left = replace(left, interrupted=self._interrupted)
         self._over.set()

@@ -11,25 +11,25 @@ from typing import Final, Protocol
 from mqflow.embedded.wire.protocol.wakeup import HasDescriptor, SocketSignal
 from mqflow.world import Clock, Runner, Running
 
-__all__ = ("QUIET_S", "Crowd", "EpollSwitchboard", "Line", "Switchboard", "switchboard_of_system")
+__all__ = ("QUIET_S", "Committers", "EpollIdlePoller", "IdlePoller", "Line", "idle_poller_of_system")
 
 QUIET_S: Final = 0.5
 """How long nothing may be heard of a line before its owner listens itself, who knows how long is too long."""
 
 # From so many on a loan saves more than it costs: measured with 1, 2, 3, 4 and 16 at a time.
-_CROWD_MIN: Final = 4
+_COMMITTERS_MIN: Final = 4
 
 
-class Crowd:
+class Committers:
     """Those who commit now, or have lent their lines. For a few it is quicker that each has its own thread answer it."""
 
     def __init__(self, runner: Runner, least: int | None = None) -> None:
         self._guard = runner.lock()
-        self._least: Final = _CROWD_MIN if least is None else least
+        self._least: Final = _COMMITTERS_MIN if least is None else least
         self._count = 0
 
     @property
-    def is_large(self) -> bool:
+    def are_many(self) -> bool:
         """Whether lines are worth lending."""
         return self._count >= self._least
 
@@ -43,7 +43,7 @@ class Crowd:
 
 
 class Line(Protocol):
-    """What is listened to. Both calls are made on the switchboard's thread, and raise nothing."""
+    """What is listened to. Both calls are made on the idle_poller's thread, and raise nothing."""
 
     @property
     def stream(self) -> HasDescriptor:
@@ -59,11 +59,11 @@ class Line(Protocol):
         ...
 
 
-class Switchboard(Protocol):
+class IdlePoller(Protocol):
     """Listens to lines, from `connect` to `disconnect`. Any thread may call either."""
 
     @property
-    def crowd(self) -> Crowd:
+    def committers(self) -> Committers:
         """Of those whose lines these are."""
         ...
 
@@ -80,11 +80,11 @@ class Switchboard(Protocol):
         ...
 
 
-class EpollSwitchboard:
-    """A switchboard for any number of lines. Its thread lives while it has some."""
+class EpollIdlePoller:
+    """A idle_poller for any number of lines. Its thread lives while it has some."""
 
     def __init__(self, runner: Runner, clock: Clock, wake: SocketSignal) -> None:
-        self.crowd: Final = Crowd(runner)
+        self.committers: Final = Committers(runner)
         self._runner = runner
         self._clock = clock
         self._wake = wake
@@ -140,6 +140,6 @@ class EpollSwitchboard:
                 line.tick()
 
 
-def switchboard_of_system(runner: Runner, clock: Clock) -> Switchboard | None:
+def idle_poller_of_system(runner: Runner, clock: Clock) -> IdlePoller | None:
     """Return one where the system has what it takes; None elsewhere than on Linux."""
-    return EpollSwitchboard(runner, clock, SocketSignal()) if hasattr(select, "epoll") else None
+    return EpollIdlePoller(runner, clock, SocketSignal()) if hasattr(select, "epoll") else None

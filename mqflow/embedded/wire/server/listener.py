@@ -14,13 +14,13 @@ from typing import Final, Self
 from mqflow.embedded.storage.folder import file_identity, prepare_folder
 from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress, is_loopback
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
-from mqflow.embedded.wire.protocol.heart import Heart
+from mqflow.embedded.wire.protocol.heartbeat_sender import HeartbeatSender
 from mqflow.embedded.wire.protocol.pulse import Pulses
 from mqflow.embedded.wire.protocol.wakeup import Signal, SocketSignal
-from mqflow.embedded.wire.server.client_connection import Answering
+from mqflow.embedded.wire.server.client_connection import ClientConnection
 from mqflow.embedded.wire.server.contract import Host, Servable, ServableConnection, no_host
-from mqflow.embedded.wire.server.idle_poller import Switchboard, switchboard_of_system
-from mqflow.embedded.wire.server.login import Entrance, Passwords, SameUser, WithPassword
+from mqflow.embedded.wire.server.idle_poller import IdlePoller, idle_poller_of_system
+from mqflow.embedded.wire.server.login import Login, Passwords, SameUser, WithPassword
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
@@ -88,7 +88,7 @@ class Server:
         queue_manager: Servable,
         listener: socket.socket,
         address: Address,
-        entrance: Entrance,
+        login: Login,
         *,
         host: Host,
         runner: Runner,
@@ -96,12 +96,12 @@ class Server:
         silence_s: float,
         room: Room,
         signals: Callable[[], Signal] = SocketSignal,
-        switchboard: Switchboard | None = None,
+        idle_poller: IdlePoller | None = None,
     ) -> None:
         #: Where it is served; the port is the one it got.
         self.address: Final = address
         self._queue_manager = queue_manager
-        self._entrance = entrance
+        self._login = login
         self._host = host
         self._listener = listener
         #: Which file its socket is.
@@ -115,10 +115,10 @@ class Server:
         self._closing = signals()
         self._guard = threading.Lock()
         #: Each with its thread, and the room in which it has its place.
-        self._served: dict[Answering, tuple[Running, Room]] = {}
-        self._heart = Heart(runner, silence_s=silence_s)
+        self._served: dict[ClientConnection, tuple[Running, Room]] = {}
+        self._heartbeats = HeartbeatSender(runner, silence_s=silence_s)
         self._pulses = Pulses(runner)
-        self._switchboard = switchboard
+        self._idle_poller = idle_poller
         self._accepting = runner.start(self._accept, f"mqflow-serve-{queue_manager.name}")
 
     @property
@@ -148,8 +148,8 @@ class Server:
         for connection, (running, _) in sorted(served.items(), key=lambda each: each[0].is_pulse):
             connection.end()
             running.join()
-        if self._switchboard is not None:
-            self._switchboard.close()
+        if self._idle_poller is not None:
+            self._idle_poller.close()
         self._closing.close()
 
     def _remove_socket(self, path: Path) -> None:
@@ -177,7 +177,7 @@ class Server:
     def _let_in(self, stream: socket.socket) -> None:
         """Have the peer served or refused. Raises `OSError` or `RuntimeError` where there is no thread; it is let go then."""
         try:
-            if not self._entrance.admits(stream):
+            if not self._login.admits(stream):
                 stream.close()
             elif self._room.take():
                 self._answer(stream, self._room, _HELLO_S)
@@ -192,18 +192,18 @@ class Server:
     def _answer(self, stream: socket.socket, room: Room, hello_s: float, full: MQIError | None = None) -> None:
         """Serve the peer, whose place in the room is taken."""
         try:
-            connection = Answering(
+            connection = ClientConnection(
                 self._queue_manager,
                 stream,
-                self._entrance,
+                self._login,
                 self._host,
                 self._clock,
-                self._heart,
+                self._heartbeats,
                 self._forget,
                 self._signals(),
                 self._pulses,
                 self._runner,
-                self._switchboard,
+                self._idle_poller,
                 hello_s=hello_s,
                 full=full,
             )
@@ -233,7 +233,7 @@ class Server:
         for stranger in strangers:
             stranger.end()
 
-    def _forget(self, connection: "Answering") -> None:
+    def _forget(self, connection: "ClientConnection") -> None:
         with self._guard:
             known = self._served.pop(connection, None)
         if known is not None:
@@ -281,7 +281,7 @@ def serve(
         clock=clock,
         silence_s=silence_s,
         room=room or Room(),
-        switchboard=switchboard_of_system(runner, clock),
+        idle_poller=idle_poller_of_system(runner, clock),
     )
 
 
@@ -312,18 +312,18 @@ def serve_tcp(
     except OSError as error:
         raise ServingError(f"{address} cannot be listened at: {error.strerror or error}. Choose another port.") from error
     bound = TcpAddress(address.host, listener.getsockname()[1])
-    entrance = WithPassword(passwords, tls)
+    login = WithPassword(passwords, tls)
     return Server(
         queue_manager,
         listener,
         bound,
-        entrance,
+        login,
         host=host,
         runner=runner,
         clock=clock,
         silence_s=silence_s,
         room=room or Room(),
-        switchboard=switchboard_of_system(runner, clock),
+        idle_poller=idle_poller_of_system(runner, clock),
     )
 
 

@@ -16,7 +16,7 @@ from mqflow.embedded.wire.server.users_file import why_no_user
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 
-__all__ = ("Entrance", "Passwords", "SameUser", "WithPassword")
+__all__ = ("Login", "Passwords", "SameUser", "WithPassword")
 
 _CREDENTIALS: Final = struct.Struct("3i")
 _ASKED_AT_ONCE: Final = 4
@@ -30,7 +30,7 @@ class Passwords(Protocol):
         ...
 
 
-class Entrance(Protocol):
+class Login(Protocol):
     """Decides who gets in."""
 
     #: Whether all who come in are processes of this machine.

@@ -15,7 +15,7 @@ from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, S
 from mqflow.mqi.reason_codes import CompletionCode
 from mqflow.verbs import ObjectDescriptor, ObjectHandle, SubscriptionHandle
 
-__all__ = ("Performing",)
+__all__ = ("VerbCalls",)
 
 
 class _NoHandle(Struct, frozen=True):
@@ -30,7 +30,7 @@ class _NoHandle(Struct, frozen=True):
 _NO_HANDLE: Final = _NoHandle()
 
 
-class Performing:
+class VerbCalls:
     """The verbs of one connection, and the handles it has given out."""
 
     def __init__(self, connection: ServableConnection) -> None:

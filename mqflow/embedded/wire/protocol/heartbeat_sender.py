@@ -8,13 +8,13 @@ from typing import Final
 from mqflow.embedded.wire.protocol.frames import SILENCE_S, Frames
 from mqflow.world import Runner
 
-__all__ = ("Heart",)
+__all__ = ("HeartbeatSender",)
 
 _BEATS_IN_A_SILENCE = 4
 _AT_ONCE: Final = 16
 
 
-class Heart:
+class HeartbeatSender:
     """Sends a heartbeat on each of its sockets, four in the time that a peer would wait. Its thread lives while it has any."""
 
     def __init__(self, runner: Runner, *, silence_s: float = SILENCE_S) -> None:
