@@ -186,7 +186,7 @@ def test_a_queue_manager_that_says_nothing_more_is_2009(folder: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        with pytest.raises(MQIError, match=r"has not been heard of for 0\.2 s") as lost:
+        with pytest.raises(MQIError, match=r"has sent or received nothing for 0\.2 s") as lost:
             ServedQueueManager(path, silence_s=SHORT_S).connect()
 
     assert Reason.CONNECTION_BROKEN == lost.value.reason

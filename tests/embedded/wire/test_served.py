@@ -248,7 +248,7 @@ def test_a_call_under_way_when_the_queue_manager_stops_hears_why_although_its_co
 
 
 def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) -> None:
-    with pytest.raises(MQIError, match="Nobody serves a queue manager at") as told:
+    with pytest.raises(MQIError, match="No process serves a queue manager at") as told:
         ServedQueueManager(folder / "qm").connect()
     assert told.value.reason == Reason.Q_MGR_NOT_AVAILABLE
 

@@ -1,9 +1,9 @@
-"""Receiving from a peer that answers within microseconds: looks again a few times before it sleeps.
+"""Receives from a peer that answers within microseconds: polls the socket for a short time before it sleeps.
 
-A sleep ends by a wake-up, and on an idle machine that costs both sides more than the answer took: the processor has gone to
-rest, and is called back. So who has been answered quickly several times looks for as long as a wake-up costs, giving way to
-others between two looks, and sleeps only then: never more than twice the price of the better of the two. Who was not looks no
-more until it is quick again. Knows a socket; knows no frame.
+A sleep ends by a wake-up, and on an idle machine the wake-up costs both sides more than the answer took, because the processor
+has gone to rest. So after several quick answers a receive polls for as long as a wake-up costs, gives way to other threads
+between two polls, and sleeps only then. That costs at most twice the price of the better way. After a slow answer it sleeps at
+once, until answers are quick again. Knows a socket; knows no frame.
 """
 
 import socket
@@ -15,9 +15,9 @@ from mqflow.world import SYSTEM_CLOCK, give_way
 __all__ = ("LOOK_S", "SpinReceive")
 
 LOOK_S: Final = 100e-6
-"""How long it looks: what it costs that both sides fall asleep and are woken on another processor."""
+"""The polling time: the cost when both sides sleep, and wake up on another processor."""
 _QUICK_S: Final = 3 * LOOK_S
-"""What counts as quick asleep: with the time it takes to be woken."""
+"""A receive that slept for less than this was quick; the time of the wake-up included."""
 _QUICK_MIN: Final = 8
 _QUICK_MAX: Final = 4_096
 
@@ -27,7 +27,7 @@ Received = TypeVar("Received")
 
 
 class SpinReceive(Generic[Wanted, Received]):
-    """The `recv` of a socket, or its `recv_into`, for a peer that may be quick."""
+    """The `recv` or `recv_into` of a socket, for a peer that can be quick."""
 
     __slots__ = ("_clock", "_distrust", "_give_way", "_next_distrust", "_recv")
 
@@ -40,13 +40,13 @@ class SpinReceive(Generic[Wanted, Received]):
         self._recv = recv
         self._clock = clock
         self._give_way = give_way
-        #: How many waits in a row have to be short before it looks again.
+        #: The number of quick waits in a row that must come before the next poll.
         self._distrust = _QUICK_MIN
-        #: How many that will be when the next look is in vain.
+        #: That number after the next poll in vain.
         self._next_distrust = _QUICK_MIN
 
     def recv(self, most: Wanted) -> Received:
-        """Return what the call of the socket does, and raise what it does; asleep or not."""
+        """Return the result of the socket's call, with or without a sleep; raises what that call raises."""
         began = self._clock()
         if not self._distrust:
             return self._spin(most, began + LOOK_S)
@@ -55,7 +55,7 @@ class SpinReceive(Generic[Wanted, Received]):
         return data
 
     def _spin(self, most: Wanted, until: float) -> Received:
-        """Return what comes; after `until`, asleep. What is awaited is never there at once: others first."""
+        """Poll until `until`, then sleep; return what comes. Lets other threads run first: an answer is never there at once."""
         while True:
             self._give_way()
             try:
@@ -65,7 +65,7 @@ class SpinReceive(Generic[Wanted, Received]):
                     continue
                 self._distrust_longer()
                 return self._recv(most, 0)
-            if self._clock() >= until:  # others took their time: asleep, it would have been woken before they were done
+            if self._clock() >= until:  # other threads took long: a sleep would have ended before they were done
                 self._distrust_longer()
             elif self._next_distrust > _QUICK_MIN:
                 self._next_distrust = max(_QUICK_MIN, self._next_distrust >> 1)

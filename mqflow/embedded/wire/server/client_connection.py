@@ -1,9 +1,8 @@
-"""One application's connection to a served queue manager: says hello, has its requests carried out, and dies.
+"""The server's end of one application's connection, from its hello to its end.
 
-On a thread of its own, which calls the verbs for the application (`performing`), waits where a get does, and sleeps while its
-line is lent (`lent_line`). A stream that ends, or says nothing more, is an application that died: its unit of work is backed
-out. An administrator's connection has its requests carried out too, and no verb. Knows the seam and the records of `calls`;
-knows no rule of MQ.
+Its own thread calls the verbs (`perform_call`), waits for messages, and sleeps while the idle poller answers for it
+(`commit_and_next`). If the stream ends or falls silent, the application is dead, and its unit of work is backed out. The
+connection of an administrator carries out administration only, and no verb. Knows the seam and `requests`; knows no rule of MQ.
 """
 
 import contextlib
@@ -38,16 +37,16 @@ __all__ = ("ClientConnection",)
 
 Taken = TypeVar("Taken", "Got | None", list[Got])
 
-# Whoever has not said who it is makes nobody keep megabytes for it.
+# A peer without a hello must not take megabytes.
 _HELLO_BYTES_MAX: Final = 64 * 1024
-# Memory for an answer is kept for the next one, but not more of it than this.
+# The buffer of an answer is kept for the next one, up to this length.
 _ANSWER_BYTES_MAX: Final = 1024 * 1024
-#: Stands for an answer that others gave.
+#: Stands for an answer that another thread sent.
 _SAID: Final = object()
 
 
 class ClientConnection:
-    """One application's connection, on a thread of its own."""
+    """The connection of one application, on a thread of its own."""
 
     def __init__(
         self,
@@ -66,24 +65,24 @@ class ClientConnection:
         hello_s: float,
         full: MQIError | None = None,
     ) -> None:
-        #: What everybody is told but an administrator, where there is no place for one more.
+        #: The refusal for applications if the server is full; administrators still get in.
         self._full = full
         self._pulses = pulses
         self._runner = runner
         self._idle_poller = idle_poller
         self._line: CommitAndNext | None = None
-        # What has come while others listened, and is to be done next.
+        # A request that the idle poller received, to carry out next.
         self._frame: bytes | None = None
-        # The number of its pulse, if it lives by one.
+        # The number of its pulse; 0 without a pulse.
         self._pulse = 0
-        #: Whether it is one itself.
+        #: Whether this connection is a pulse itself.
         self.is_pulse = False
         self._queue_manager = queue_manager
         self._raw = raw
         self._login = login
         self._host = host
         self._frames = Frames(raw, silence_s=heartbeats.silence_s, clock=clock)
-        #: By when it has to have said who it is; None once it has.
+        #: The time until which the hello must come; None after the hello.
         self.unknown_until: float | None = clock.monotonic() + hello_s
         self._clock = clock
         self._heartbeats = heartbeats
@@ -91,15 +90,15 @@ class ClientConnection:
         self._arrived = arrived
         self._decoded = requests.Decoded()
         self._parts = AnswerParts()
-        #: Where answers are written, one after the other.
+        #: The buffer of the answers.
         self._answer = bytearray(LENGTH_BYTES)
         self._last_exchange: tuple[requests.Exchange | None, GetOptions] = None, GetOptions()
-        #: Whether the application wants no get to wait any more.
+        #: Whether the application has ended the waits of its gets.
         self._interrupted = False
         self._ending = False
 
     def run(self) -> None:
-        """Answer requests until the application disconnects, dies, or speaks something else."""
+        """Answer requests until the application disconnects, dies, or sends something else."""
         connection: ServableConnection | None = None
         try:
             secured = self._login.secured(self._raw)
@@ -115,13 +114,13 @@ class ClientConnection:
                 if isinstance(request, requests.Interrupt):
                     self._interrupted = True
                     continue
-                self._frames.beating = True  # the application listens while it waits for an answer, and only then
+                self._frames.beating = True  # the application receives only while it waits for an answer
                 reply = self._answered(verbs, request)
                 if reply is not None:
                     self._say(reply)
                 self._frames.beating = False
         except (OSError, FrameError, msgspec.MsgspecError):
-            pass  # whatever the reason: nobody is there who could be told
+            pass  # the application is gone, whatever the reason, and cannot receive an error
         finally:
             self._heartbeats.remove(self._frames)
             self._pulses.leave(self._pulse, self)
@@ -131,12 +130,12 @@ class ClientConnection:
             self._over(self)
 
     def let_go(self) -> None:
-        """Close what it holds; by itself only where `run` never ran."""
+        """Close the socket and the signal. `run` calls this; another caller must only if `run` never ran."""
         self._raw.close()
         self._arrived.close()
 
     def end(self) -> None:
-        """Make `run` return. A call under way is answered still: whether it took effect would be in doubt otherwise."""
+        """Make `run` return. A call under way is still answered: otherwise its effect would be in doubt."""
         self._ending = True
         with contextlib.suppress(OSError):  # it has ended already
             self._raw.shutdown(socket.SHUT_RD)
@@ -150,7 +149,7 @@ class ClientConnection:
             self._administer(hello)
             return None
         if self._full is not None:
-            if isinstance(hello, requests.Hello | requests.Pulse):  # an answer to nothing may get lost
+            if isinstance(hello, requests.Hello | requests.Pulse):  # a peer that sent no hello expects no answer
                 self._say_no(self._full)
             return None
         if isinstance(hello, requests.Pulse) and hello.version == requests.PROTOCOL_VERSION and self._login.same_machine:
@@ -164,13 +163,13 @@ class ClientConnection:
             return None
         try:
             self._frames.send(requests.encode(requests.Reply(None, connection.queue_manager_name)))
-        except BaseException:  # it did not wait for the answer
+        except BaseException:  # the application did not wait for the answer
             connection.abandon()
             raise
         return connection
 
     def _say(self, reply: requests.Reply[object]) -> None:
-        """Send it; a long unit in parts."""
+        """Send the reply; a long unit goes in parts."""
         value = reply.value
         if isinstance(value, requests.Exchanged) and len(value.unit) > 1:
             reply = requests.Reply(
@@ -179,7 +178,7 @@ class ClientConnection:
         self._send(reply)
 
     def _send(self, reply: requests.Reply[object]) -> int:
-        """Send it, and return how many bytes that were."""
+        """Send the reply, and return its length in bytes."""
         requests.encode_into(reply, self._answer, LENGTH_BYTES)
         self._frames.beating = False
         self._frames.send_filled(self._answer)
@@ -189,25 +188,26 @@ class ClientConnection:
         return sent_bytes
 
     def _beat(self) -> None:
-        """Be a pulse, for as long as it is heard."""
+        """Be a pulse, as long as its heartbeats come."""
         number = self._pulses.begin()
         self.is_pulse = True
         self.unknown_until = None
         try:
             self._frames.send(requests.encode(requests.Reply(None, number)))
             self._frames.beating = True
-            self._frames.receive()  # nothing else is ever said
+            self._frames.receive()  # nothing but heartbeats ever comes
         finally:
             self._pulses.end(number)
 
     def _administer(self, hello: requests.Hello) -> None:
-        """Do what an administrator asks for and orders, as long as it does.
+        """Carry out the questions and orders of an administrator, until it ends the connection.
 
-        That is no application: it has no unit of work, takes no application's place, and no quiescing keeps it out.
+        An administrator is not an application: it has no unit of work, takes no place of an application, and gets in while the
+        queue manager quiesces.
         """
         try:
             user = self._known(hello)
-            self._queue_manager.administration_of(user)  # refuses who may not
+            self._queue_manager.administration_of(user)  # refuses a user without authority
             self._live_by(hello.pulse)
         except MQIError as error:
             self._say_no(error)
@@ -223,7 +223,7 @@ class ClientConnection:
 
     def _administered(self, user: str, request: requests.Request) -> requests.Reply[object]:
         try:
-            administration = self._queue_manager.administration_of(user)  # a user may lose what it had
+            administration = self._queue_manager.administration_of(user)  # a user can lose its authority meanwhile
             if isinstance(request, requests.HostOrder):
                 self._host(request)
                 return requests.Reply(None)
@@ -237,7 +237,7 @@ class ClientConnection:
         self._frames.send(requests.encode(requests.Reply[None](requests.failure_of(error))))
 
     def _live_by(self, pulse: int) -> None:
-        """Wait for the application for ever, where a pulse says that it is alive. Raises 2009 where there is none any more."""
+        """With a pulse, wait for the application for ever. Raises 2009 if there is no such pulse any more."""
         if not pulse:
             return
         if not self._pulses.join(pulse, self):
@@ -256,7 +256,7 @@ class ClientConnection:
         return connection
 
     def _known(self, hello: requests.Hello) -> str:
-        """Return the user that says hello. Raises `MQIError` for who is not let in."""
+        """Return the user of the hello. Raises `MQIError` if the login refuses it."""
         name = self._queue_manager.name
         if hello.version != requests.PROTOCOL_VERSION:
             detail = f"The owner speaks version {requests.PROTOCOL_VERSION} of the protocol, the application {hello.version}"
@@ -267,12 +267,12 @@ class ClientConnection:
         return self._login.user_of(hello, self._queue_manager.owner)
 
     def _next(self) -> Frame | None:
-        """Return the next request: the one that others left, or one that is waited for."""
+        """Return the next request: the one that the idle poller received, or wait for one."""
         frame, self._frame = self._frame, None
         return self._frames.receive() if frame is None else frame
 
     def _answered(self, verbs: VerbCalls, request: requests.Request) -> requests.Reply[object] | None:
-        """Return what to say; None where all is said."""
+        """Return the reply to send; None if the reply has gone out already."""
         try:
             result = self._perform(verbs, request)
             return None if result is _SAID else requests.Reply(None, result)
@@ -280,13 +280,13 @@ class ClientConnection:
             return requests.Reply(requests.failure_of(error))
 
     def _perform(self, verbs: VerbCalls, request: requests.Request) -> object:
-        if isinstance(request, requests.Exchange):  # first, because there is one for each unit of work of a consumer
+        if isinstance(request, requests.Exchange):  # first, because a consumer sends one for each unit of work
             return self._exchange(verbs, request)
         if isinstance(request, requests.VerbGet):
             return self._any_get(verbs, request)
         if isinstance(request, requests.VerbQuestion | requests.VerbOrder):
             return verbs.perform(request)
-        raise FrameError("a connection says hello once, and that of an application administers nothing")
+        raise FrameError("a connection says hello once, and an application's connection administers nothing")
 
     def _any_get(self, verbs: VerbCalls, request: requests.VerbGet) -> object:
         connection, handle = verbs.connection, verbs.handle(request.handle)
@@ -297,7 +297,7 @@ class ClientConnection:
     def _get(
         self, connection: ServableConnection, handle: ObjectHandle, options: GetOptions, get: Callable[[GetOptions], Taken]
     ) -> Taken:
-        """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
+        """Get, and wait here if necessary: the application can die meanwhile, and only its socket shows that."""
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
         if not waits:
             return get(options)
@@ -311,7 +311,7 @@ class ClientConnection:
                 continue
             try:
                 arrived = self._arrives_within(ends_at)
-                got = get(at_once)  # before the wait is withdrawn: one that has not got its message wakes another for it
+                got = get(at_once)  # before `withdraw`: a waiter that has not got its message wakes another waiter
             finally:
                 withdraw()
                 self._arrived.clear()
@@ -320,7 +320,7 @@ class ClientConnection:
         return got
 
     def _exchange(self, verbs: VerbCalls, request: requests.Exchange) -> object:
-        """Settle, then get: in one step where that is possible."""
+        """Settle, then get: in one step if that is possible."""
         connection, handle = verbs.connection, verbs.handle(request.handle)
         options, commit = self._without_wait(request), request.commit
         unit: list[Got] | None = None
@@ -341,7 +341,7 @@ class ClientConnection:
         return self._get_settled(connection, request, handle, options) if left is None else self._done_with(verbs, left)
 
     def _commit(self, verbs: VerbCalls, request: requests.Exchange) -> LeftOver | None:
-        """Commit. Where many do, others have done it, and what was asked for afterwards: then return what they left."""
+        """Commit. If many commit, the idle poller does it, and answers further requests: then return what it left over."""
         left: LeftOver | None = None
         if self._idle_poller is None or self._frames.socket is not self._raw:
             verbs.connection.commit()
@@ -354,7 +354,7 @@ class ClientConnection:
         return left
 
     def _handed_over(self, verbs: VerbCalls, idle_poller: IdlePoller, request: requests.Exchange) -> LeftOver | None:
-        """Sleep while others answer this and what follows; return what they left. None where they cannot."""
+        """Sleep while the idle poller answers this and further requests; return the left-over. None if it cannot."""
         if self._line is None:
             options_of, runner = self._without_wait, self._runner
             self._line = CommitAndNext(
@@ -363,11 +363,11 @@ class ClientConnection:
         return self._line.hand_over(request)
 
     def _done_with(self, verbs: VerbCalls, left: LeftOver) -> object:
-        """Do what others left, and return what is to be said."""
+        """Finish what the idle poller left over, and return the value to reply with."""
         if left.unsent:
             self._frames.send_made(b"")
         if left.failure is not None:
-            if left.settled is not None:  # told all the same: whether it took effect would be in doubt otherwise
+            if left.settled is not None:  # replied all the same: otherwise the effect of the commit would be in doubt
                 ended = error_for(Reason.CONNECTION_BROKEN, "MQGET", queue_manager=self._queue_manager.name)
                 self._frames.send(requests.encode(requests.Reply(None, requests.Exchanged(get=requests.failure_of(ended)))))
             raise left.failure
@@ -381,7 +381,7 @@ class ClientConnection:
     def _get_settled(
         self, connection: ServableConnection, request: requests.Exchange, handle: ObjectHandle, options: GetOptions
     ) -> requests.Exchanged:
-        """Get. Whoever has to wait for a message is told first that the settlement went well."""
+        """Get. If the get must wait, the application first receives that the settlement succeeded."""
         try:
             unit = connection.get_many(handle, options, request.most, bytes_max=UNIT_BYTES_MAX)
             if not unit and request.options.options & GetOption.WAIT and not self._interrupted:
@@ -392,7 +392,7 @@ class ClientConnection:
         return requests.Exchanged(unit=tuple(unit))
 
     def _without_wait(self, request: requests.Exchange) -> GetOptions:
-        """Return the request's options for a get that does not wait: of the same request again, the same record."""
+        """Return the request's options for a get that does not wait; the same request gets the same record."""
         if request is not self._last_exchange[0]:
             self._last_exchange = request, without_wait(request.options)
         return self._last_exchange[1]
@@ -408,18 +408,20 @@ class ClientConnection:
         return self._get(connection, handle, request.options, get)
 
     def _arrives_within(self, ends_at: float | None) -> bool:
-        """Wait for a message; False when the time is over. Raises `FrameError` where the application is gone meanwhile."""
+        """Wait for a message; return False when the time runs out. Raises `FrameError` if the application dies meanwhile."""
         interrupted = self._interrupted
         self._frames.let_go()
         self._answer = bytearray(LENGTH_BYTES)
-        if self._frames.has_more:  # it came with the request, and the socket says nothing of it
+        if self._frames.has_more:  # it came with the request, so the socket does not show it
             interrupted = self._hears_interrupt()
         while not interrupted:
             left_s = _left_s(ends_at, self._clock)
             silence_s = math.inf if self._frames.patient else self._frames.silence_s
             wait_s = silence_s if left_s is None else min(left_s, silence_s)
             waited = self._arrived.heard_beside(self._frames.socket, None if wait_s == math.inf else wait_s)
-            stopped = self._ending and waited.signalled  # a queue manager that stops wakes first: the get will say why
+            stopped = (
+                self._ending and waited.signalled
+            )  # a queue manager that stops sets the signal first: the get raises the reason
             if waited.readable and not stopped:
                 interrupted = self._hears_interrupt()
             if waited.signalled:
@@ -431,16 +433,16 @@ class ClientConnection:
         return False
 
     def _hears_interrupt(self) -> bool:
-        """Hear what comes while a get waits: a heartbeat, an interrupt, or the end, which raises `FrameError`."""
+        """Receive while a get waits: a heartbeat, an interrupt, or the end, which raises `FrameError`."""
         frame = self._frames.heard()
         if frame is not None:
             if not isinstance(self._decoded(frame), requests.Interrupt):
-                raise FrameError("the application spoke out of turn")
+                raise FrameError("the application sent a request before its answer came")
             self._interrupted = True
         return self._interrupted
 
 
-@lru_cache(maxsize=64)  # a queue manager may keep what it made of a record, so give it the same one again
+@lru_cache(maxsize=64)  # a queue manager can keep a plan for a record, so it receives the same record again
 def _at_once(options: GetOptions) -> GetOptions:
     return msgspec.structs.replace(options, wait_ms=0)
 
