@@ -1,4 +1,4 @@
-"""What the stand-in library works on: a queue manager, the connections to it, and their handles by number.
+"""The state of the stand-in library: a queue manager, the connections to it, and their handles by number.
 
 Knows who can use a connection, from which thread, and beside which other thread. Knows no structure in the caller's memory.
 Source: IBM, "Shared (thread independent) connections with MQCONNX"; rc2002 (q040760), rc2018, rc2219, rc2500; MQIMPO and MQSMPO
@@ -40,7 +40,7 @@ Values = Mapping[str, int | str | bytes]
 
 
 class Sharing(Enum):
-    """Which threads may use a connection (MQCNO_HANDLE_SHARE_*)."""
+    """The threads that can use a connection (MQCNO_HANDLE_SHARE_*)."""
 
     NONE = 0x20
     BLOCK = 0x40
@@ -48,9 +48,9 @@ class Sharing(Enum):
 
 
 class ConnectRequest(Struct, frozen=True, kw_only=True):
-    """What an application asked for when it connected: the fields of the structures it gave, as IBM calls them.
+    """The request of an application that connects: the fields of its structures, by IBM's names.
 
-    Secrets are in it, because whether they arrive is what a test wants to know; they are not in its repr.
+    It holds secrets, because tests check that they arrive; its repr does not show them.
     """
 
     queue_manager: str
@@ -59,15 +59,15 @@ class ConnectRequest(Struct, frozen=True, kw_only=True):
     application_name: str = ""
     #: CCDTUrlPtr.
     ccdt_url: str = ""
-    #: MQCD, MQSCO and MQCSP, empty where none was given; SSLPeerName, CSPUserId, CSPPassword, Token, InitialKey and
-    #: KeyRepoPassword are there as the bytes that their pointers lead to.
+    #: MQCD, MQSCO and MQCSP; empty if the application gave none. SSLPeerName, CSPUserId, CSPPassword, Token, InitialKey and
+    #: KeyRepoPassword have the bytes behind their pointers.
     channel: Values = {}
     tls: Values = {}
     security: Values = {}
 
     @property
     def user(self) -> str:
-        """The user that the MQCSP names, or else the MQCD."""
+        """The user of the MQCSP, or else of the MQCD."""
         return text_of(self.security.get("CSPUserId", b"")) or text_of(self.channel.get("UserIdentifier", b""))
 
     def __repr__(self) -> str:
@@ -75,19 +75,19 @@ class ConnectRequest(Struct, frozen=True, kw_only=True):
 
 
 class PutCounts:
-    """What MQSTAT tells of puts with MQPMO_ASYNC_RESPONSE since it was last asked."""
+    """The counts of puts with MQPMO_ASYNC_RESPONSE since the last MQSTAT."""
 
     __slots__ = ("completion", "failed", "object_name", "reason", "succeeded", "warned")
 
     def __init__(self) -> None:
         self.succeeded = self.warned = self.failed = 0
-        #: Of the first that did not succeed.
+        #: The first put that did not succeed.
         self.completion = self.reason = 0
         self.object_name = ""
 
 
 class SetWhere(IntEnum):
-    """MQSMPO_*: where a property is set."""
+    """MQSMPO_*: the place of a new property."""
 
     FIRST = 0
     UNDER_CURSOR = 0x1
@@ -97,30 +97,30 @@ class SetWhere(IntEnum):
 
 
 class MessageHandle:
-    """Hmsg: properties in order, the cursor, and the descriptor of the message got with it."""
+    """Hmsg: properties in order, the cursor, and the descriptor of the message of the last MQGET."""
 
     def __init__(self, *, validate: bool = True) -> None:
         self.validate = validate
         self.properties: Properties = ()
         self.descriptor: MessageDescriptor | None = None
-        #: Index of the property last inquired, and the name it was asked by.
+        #: The index of the property last inquired, and the name in that inquiry.
         self._cursor: int | None = None
         self._asked = ""
 
     def hold(self, properties: Properties, descriptor: MessageDescriptor) -> None:
-        """Hold what an MQGET found, and nothing else."""
+        """Replace the content with that of an MQGET."""
         self.properties, self.descriptor = properties, descriptor
         self._cursor = None
 
     def used(self) -> Properties:
-        """Return the properties for an MQPUT, which leaves the cursor at none of them."""
+        """Return the properties for an MQPUT, which resets the cursor."""
         self._cursor = None
         return self.properties
 
     def inquire(self, name: str, *, following: bool) -> MessageProperty:
-        """Return the first property of the name, or the one after the last found by it, and move the cursor there.
+        """Return the first property of the name, or the next one after the last inquiry, and move the cursor there.
 
-        Raises 2471 where there is none.
+        Raises 2471 if there is no such property.
         """
         if self.descriptor is not None and (field := descriptor_property(self.descriptor, whole_name(name))):
             return field
@@ -132,22 +132,22 @@ class MessageHandle:
         return self.properties[index]
 
     def under_cursor(self, verb: str) -> MessageProperty:
-        """Return the property that was inquired last. Raises 2471 where there is none, or no more."""
+        """Return the property of the last inquiry. Raises 2471 if the cursor is at no property."""
         return self.properties[self._at_cursor(verb)]
 
     def delete(self, name: str) -> None:
-        """Hold the first property of this name no more. Raises 2471 where there is none."""
+        """Delete the first property of this name. Raises 2471 if there is no such property."""
         index = find(self.properties, name)
         if index is None:
             raise _not_there(name, "MQDLTMP")
         self._delete_at(index)
 
     def delete_under_cursor(self) -> None:
-        """Hold the property that was inquired last no more. Raises 2471 where there is none, or no more."""
+        """Delete the property of the last inquiry. Raises 2471 if the cursor is at no property."""
         self._delete_at(self._at_cursor("MQDLTMP"))
 
     def set(self, wanted: MessageProperty, where: SetWhere) -> None:
-        """Hold the property as well, there. Raises 2471 where that is at the cursor, and the cursor is at no property."""
+        """Add the property at that place. Raises 2471 for a place at the cursor if the cursor is at no property."""
         present = self.properties
         match where:
             case SetWhere.FIRST:
@@ -197,15 +197,15 @@ class Callbacks(Protocol):
 
 
 class Hconn:
-    """A connection as the application knows it: by number."""
+    """A connection, which the application knows by its number."""
 
     def __init__(self, number: int, connection: Connection, sharing: Sharing, *, local: bool) -> None:
         self.number = number
         self.connection = connection
         self.sharing = sharing
-        #: A local binding, not a client's: it may begin global units of work, and its puts never answer early.
+        #: Whether it is a local binding and no client: it can begin global units of work, and its puts never answer early.
         self.local = local
-        # The thread itself: its number would be given to another one when it has ended.
+        # The thread itself: another thread gets its number after its end.
         self.thread = threading.current_thread()
         #: Open objects and subscriptions by number.
         self.objects: dict[int, ObjectHandle] = {}
@@ -243,8 +243,8 @@ class Hconn:
     def used(self, verb: str, *, controls: bool = False) -> Iterator[None]:
         """Hold the connection for one call.
 
-        Raises 2018 in a thread it does not belong to, 2219 where it is busy and not to block, 2500 while its callbacks run,
-        except for calls that are made in a callback, or that control them (`controls`).
+        Raises 2018 in a thread that must not use it, 2219 if it is busy and must not block, and 2500 while its callbacks run,
+        except for calls in a callback, and for calls that control the callbacks (`controls`).
         """
         name = self.connection.queue_manager_name
         within = self.consumers is not None and self.consumers.runs_in(threading.get_ident())
@@ -265,7 +265,7 @@ class Hconn:
 
 
 class Host:
-    """What the library works on: a queue manager, a clock, threads; and every connection there is."""
+    """The state of the library: a queue manager, a clock, threads, and every open connection."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class Host:
         self._users = users
         self._lock = threading.Lock()
         self._hconns: dict[int, Hconn] = {}
-        # No number twice in a process: a program may keep the handles of a connection that is long gone, and close them.
+        # No number twice in a process: a program can close the handles of a connection that ended long ago.
         self._numbers = numbers
         #: Message handles that belong to no connection (MQHC_UNASSOCIATED_HCONN).
         self.message_handles: dict[int, MessageHandle] = {}
@@ -297,7 +297,7 @@ class Host:
         return found
 
     def connect(self, request: ConnectRequest, sharing: Sharing, *, local: bool) -> tuple[Hconn, int]:
-        """Return a connection and 0; or 2002 and the one that shares no handles, of which a thread has one at most."""
+        """Return a connection and 0; or 2002 and the thread's one connection that shares no handles."""
         if not _reaches(request.queue_manager, self.queue_manager.name):
             detail = f"This process has the queue manager {self.queue_manager.name}"
             raise error_for(Reason.Q_MGR_NAME_ERROR, "MQCONNX", request.queue_manager, detail=detail)
@@ -320,11 +320,11 @@ class Host:
             return next(self._numbers)
 
     def forget(self, hconn: Hconn) -> None:
-        """Let the number mean nothing any more."""
+        """Forget the connection and its number."""
         self._hconns.pop(hconn.number, None)
 
     def abandon(self) -> None:
-        """Give up every connection, backed out, as when the process ends."""
+        """Back out and end every connection, as the end of the process does."""
         for hconn in list(self._hconns.values()):
             self.forget(hconn)
             if hconn.consumers is not None:
@@ -332,15 +332,15 @@ class Host:
             try:
                 hconn.connection.backout()  # MQDISC would commit (q101800)
             except MQIError:
-                continue  # it is lost already, or inside a call of another thread: its queue manager backs it out
+                continue  # it is lost, or in a call of another thread: its queue manager backs it out
             hconn.connection.disconnect()
 
 
 def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str, *, local: bool) -> None:
     """Refuse with 2035 a password that is not the user's, and a client that gives none.
 
-    As CONNAUTH's default has it: CHCKLOCL(OPTIONAL), CHCKCLNT(REQDADM), because a client without credentials would be the user
-    that administers the queue manager. The library cannot say why, as IBM's does not: who asks may not be told.
+    This is CONNAUTH's default, CHCKLOCL(OPTIONAL) and CHCKCLNT(REQDADM): a client without credentials would be the user that
+    administers the queue manager. As with IBM's library, the refusal gives no detail.
     """
     user = text_of(request.security.get("CSPUserId", b""))
     if not user and local:
@@ -351,7 +351,7 @@ def _check_password(request: ConnectRequest, users: Mapping[str, str], name: str
 
 
 def _reaches(wanted: str, name: str) -> bool:
-    """A blank name is the default queue manager; one that starts with an asterisk may be any (a queue manager group)."""
+    """Return whether the name fits: blank is the default queue manager, an asterisk in front any of a group."""
     return wanted in {"", name} or wanted.startswith("*")
 
 

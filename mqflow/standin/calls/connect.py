@@ -14,7 +14,7 @@ from mqflow.standin.memory.structures import Structure, structure_at, text_at, w
 __all__ = ("NOT_CONNECTED", "connect", "connect_with_options", "disconnect")
 
 NOT_CONNECTED: Final = -1
-"""MQHC_UNUSABLE_HCONN, and what a handle is after it was given up."""
+"""MQHC_UNUSABLE_HCONN; also the value of a handle after its end."""
 
 _NAME_CHARS: Final = 48
 _SHARE_BITS: Final = 0xE0
@@ -22,7 +22,7 @@ _CLIENT_BINDING: Final = 0x800
 
 
 def connect(host: Host, name_at: int, hconn_at: int, *, client: bool) -> int:
-    """MQCONN: connect as the default options say."""
+    """MQCONN: connect with the default options."""
     request = ConnectRequest(queue_manager=text_at(name_at, _NAME_CHARS))
     hconn, reason = host.connect(request, Sharing.NONE, local=not client)
     write_number(hconn_at, hconn.number)
@@ -30,12 +30,12 @@ def connect(host: Host, name_at: int, hconn_at: int, *, client: bool) -> int:
 
 
 def connect_with_options(host: Host, name_at: int, options_at: int, hconn_at: int, *, client: bool) -> int:
-    """MQCONNX: connect as the MQCNO says. The channel it names leads to the queue manager of this process all the same."""
+    """MQCONNX: connect with the options of the MQCNO. Every channel leads to the queue manager of this process."""
     cno = structure_at(MQCNO, options_at, "MQCONNX")
     options = cno.number("Options")
     shared = [sharing for sharing in Sharing if options & sharing.value]
     if len(shared) > 1:
-        detail = f"MQCNO options 0x{options & _SHARE_BITS:x}: only one of MQCNO_HANDLE_SHARE_* can be asked for"
+        detail = f"MQCNO options 0x{options & _SHARE_BITS:x}: only one of MQCNO_HANDLE_SHARE_* is allowed"
         raise error_for(Reason.OPTIONS_ERROR, "MQCONNX", detail=detail)
     channel = _given(MQCD, cno.place("ClientConnPtr", "ClientConnOffset"), ("SSLPeerName",))
     request = ConnectRequest(
@@ -51,7 +51,7 @@ def connect_with_options(host: Host, name_at: int, options_at: int, hconn_at: in
             ("CSPUserId", "CSPPassword", "InitialKey", "Token"),
         ),
     )
-    # A package that gives a channel means a client, whether it sets the bit or not: ibmmq packs the options before it does.
+    # A channel means a client, with or without the bit: ibmmq packs the options before it sets the bit.
     client = client or bool(options & _CLIENT_BINDING) or bool(channel)
     hconn, reason = host.connect(request, shared[0] if shared else Sharing.NONE, local=not client)
     cno.set(ConnectionId=f"AMQC{host.queue_manager.name:<12.12}".encode() + hconn.number.to_bytes(8, "big"))

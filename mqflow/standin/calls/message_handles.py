@@ -1,6 +1,6 @@
-"""Message handles: what MQCRTMH makes and MQDLTMH takes away, and the cursor that MQINQMP leaves in one.
+"""MQCRTMH and MQDLTMH: message handles by number, each of a connection or of none.
 
-Knows connections, whose they are, and sets of properties; what is asked of them by address is `properties`' business.
+`properties` reads and writes the properties of a handle.
 Source: IBM, MQCRTMH, MQDLTMH, MQIMPO and MQSMPO options; rc2460, rc2471.
 """
 
@@ -22,14 +22,14 @@ _UNUSABLE: Final = -1
 
 
 class Validation(IntFlag):
-    """MQCMHO_* that are looked at."""
+    """The MQCMHO_* options that the library checks."""
 
     NO_VALIDATION = 0x1
     VALIDATE = 0x2
 
 
 def create_handle(host: Host, number: int, options_at: int, handle_at: int) -> int:
-    """MQCRTMH: write a message handle that has no properties yet."""
+    """MQCRTMH: write a new message handle, without properties."""
     options = structure_at(MQCMHO, options_at, "MQCRTMH").number("Options")
     if options not in {0, Validation.NO_VALIDATION, Validation.VALIDATE}:
         raise error_for(Reason.OPTIONS_ERROR, "MQCRTMH", detail=f"MQCMHO.Options 0x{options:x}")
@@ -41,7 +41,7 @@ def create_handle(host: Host, number: int, options_at: int, handle_at: int) -> i
 
 
 def delete_handle(host: Host, number: int, handle_at: int, options_at: int) -> int:
-    """MQDLTMH: the handle and its properties are gone."""
+    """MQDLTMH: delete the handle and its properties."""
     structure_at(MQDMHO, options_at, "MQDLTMH")
     hmsg = int.from_bytes(read(handle_at, 8), "little", signed=True)
     handle_of(host, number, hmsg, "MQDLTMH")

@@ -118,7 +118,7 @@ def test_a_get_waits_and_hearts_beat_over_tls(
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("bob", SECRET), ("", "")])
 def test_who_has_not_the_password_is_refused_and_not_told_which_was_wrong(plain: Server, user: str, password: str) -> None:
-    with pytest.raises(MQIError, match="with that password") as refused:
+    with pytest.raises(MQIError, match="has that password") as refused:
         ServedQueueManager(plain.address, user=user, password=password).connect()
 
     assert Reason.NOT_AUTHORIZED == refused.value.reason
@@ -224,7 +224,7 @@ def test_who_speaks_no_tls_gets_no_word(secure: Server) -> None:
         alice(secure).connect()
 
     assert Reason.CONNECTION_BROKEN == refused.value.reason
-    assert "Where it is served with TLS, the URL is embedded+tls:" in str(refused.value)
+    assert "If it is served with TLS, the URL is embedded+tls:" in str(refused.value)
 
 
 def test_too_many_connections_are_refused_over_tls_too(
@@ -258,7 +258,7 @@ def test_strangers_at_a_port_keep_no_operator_from_the_socket(
 
 
 def test_beyond_this_machine_it_takes_tls(owner: EmbeddedQueueManager, users: UsersFile) -> None:
-    with pytest.raises(ServingError, match="it takes TLS"):
+    with pytest.raises(ServingError, match="it needs TLS"):
         serve_tcp(owner, TcpAddress("0.0.0.0", 0), users)  # noqa: S104 - that is what is refused
 
 
