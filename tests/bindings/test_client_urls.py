@@ -1,4 +1,4 @@
-"""The URLs of IBM MQ, and what the settings add: who connects, and how the channel is protected."""
+"""The URLs of IBM MQ with their settings: the user, and the protection of the channel."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,6 @@
-"""What a connection asks for, field by field, as it reaches the library: MQCNO, MQCD, MQSCO and MQCSP.
+"""The options of a connection, field by field, as they reach the library: MQCNO, MQCD, MQSCO and MQCSP.
 
-Source: the structures that the stand-in saw behind the real packages.
+Source: the structures that the stand-in received from the real packages.
 """
 
 from collections.abc import Callable

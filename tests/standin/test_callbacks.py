@@ -1,4 +1,4 @@
-"""MQCB and MQCTL, by the real ibmmq: whom the stand-in calls, with what, and until when. pymqi has neither call."""
+"""MQCB and MQCTL, by the real ibmmq: the calls of the stand-in, their arguments, and their end. pymqi has neither call."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""A peer that is not heard of: noticed whatever call is under way, and nobody who is only slow is taken for dead."""
+"""Every call notices a peer that sends nothing, and a peer that is only slow does not count as dead."""
 
 import socket
 import threading
@@ -260,7 +260,7 @@ def test_the_heart_stops_when_nobody_is_left_and_starts_again() -> None:
 
 
 def test_a_word_said_while_a_frame_is_being_sent_follows_it() -> None:
-    """It would be lost otherwise: who waits for a message would hear of an interrupt when the wait is over, minutes later."""
+    """Otherwise it is lost: a get would notice an interrupt only at the end of its wait, minutes later."""
     one, other = socket.socketpair()
     with one, other:
         sender, receiver, frame = Frames(one), Frames(other), bytes(10_000_000)

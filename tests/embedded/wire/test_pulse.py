@@ -1,4 +1,4 @@
-"""Many connections of a process live by one pulse: what it saves, and that the death of either side is noticed as before."""
+"""Many connections of a process share one pulse: its saving, and the death of either side, which is noticed all the same."""
 
 import socket
 import threading
@@ -71,7 +71,7 @@ def put(owner: EmbeddedQueueManager, *bodies: bytes) -> None:
 
 
 def told_while_waiting(connections: list[ServedConnection]) -> tuple[list[threading.Thread], list[int]]:
-    """Have each connection wait for a message; return the threads, and the reasons that they will be told."""
+    """Have each connection wait for a message; return the threads, and the list of their reasons."""
     told: list[int] = []
 
     def wait(connection: ServedConnection) -> None:
@@ -107,7 +107,7 @@ def test_who_lives_by_a_pulse_may_say_nothing_for_ever(server: Server, many: lis
     ]
 
     assert OWN_BEATS_MAX == sum(limits[:MANY])
-    assert OWN_BEATS_MAX + 1 == sum(limits[MANY:])  # the pulse itself must be heard
+    assert OWN_BEATS_MAX + 1 == sum(limits[MANY:])  # the pulse itself must send heartbeats
 
 
 def test_when_a_process_is_not_heard_of_its_units_of_work_are_backed_out(owner: EmbeddedQueueManager, folder: Path) -> None:

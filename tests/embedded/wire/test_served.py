@@ -1,6 +1,6 @@
-"""A queue manager used from other processes: what a lost socket means, and who gets in.
+"""A queue manager in use from other processes: lost sockets, and the login.
 
-That its verbs are those of the seam is in the conformance tests.
+The conformance tests check its verbs.
 """
 
 import errno
@@ -169,7 +169,7 @@ _CALLS: dict[str, tuple[Reason, Callable[[ServedConnection, ServedHandle], objec
         Reason.CALL_INTERRUPTED,
         lambda connection, _: connection.put1(QUEUE, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT),
     ),
-    "MQPUT of one that need not survive": (
+    "MQPUT of a message that is not persistent": (
         Reason.CONNECTION_BROKEN,
         lambda connection, handle: connection.put(handle, MessageDescriptor(persistence=0), b"", PutOption.NO_SYNCPOINT),
     ),
@@ -257,7 +257,7 @@ def test_where_nobody_serves_the_queue_manager_is_not_available(folder: Path) ->
 
 
 def test_a_stopped_process_with_its_backlog_full_keeps_nobody_waiting_for_ever(folder: Path) -> None:
-    """SIGSTOP: whoever connects is taken by the system until the backlog is full, and then by nobody."""
+    """SIGSTOP: the system accepts connections until the backlog is full, and none after that."""
     with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as others:
         stopped.bind(str(folder / "qm"))
         stopped.listen(0)
@@ -462,7 +462,7 @@ def test_an_accept_that_fails_is_tried_again(server: Server, monkeypatch: pytest
 def test_a_connection_there_is_no_room_for_keeps_nobody_else_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mqflow.embedded.wire.server.listener._ACCEPT_AGAIN_S", 0.0)
     refused: list[BaseException] = [
-        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),  # the socket was had, the pair to wake its thread by was not
+        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),  # the socket was there, the pair to wake its thread was not
         RuntimeError("can't start new thread"),
     ]
     start = server._runner.start
@@ -609,7 +609,7 @@ def test_the_socket_of_a_killed_server_is_in_nobodys_way(owner: EmbeddedQueueMan
 
 
 def test_a_server_that_ends_leaves_the_socket_of_another_where_it_is(owner: EmbeddedQueueManager, folder: Path) -> None:
-    """Its folder was moved away while it ran, another one is there and served: whoever owns that must stay reachable."""
+    """Its folder was moved away while it ran, another folder is there and served: its owner must stay reachable."""
     with serve(owner, folder / "data" / "qm"):
         (folder / "data").rename(folder / "moved")
         other = serve(owner, folder / "data" / "qm")

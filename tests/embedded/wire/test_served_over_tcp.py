@@ -1,4 +1,4 @@
-"""A queue manager served over TCP: users with a password, TLS wherever the wire leaves the machine, nothing for others."""
+"""A queue manager served over TCP: users with a password, TLS between machines, and no service for others."""
 
 import socket
 import ssl
@@ -176,7 +176,7 @@ def _hear_and_end(listener: socket.socket) -> None:
 
 
 def test_few_passwords_are_looked_at_at_a_time(owner: EmbeddedQueueManager) -> None:
-    """Each look takes 16 megabytes, and whoever can reach the port may ask for one."""
+    """Each check takes 16 megabytes, and every peer that reaches the port can cause one."""
     passwords = _Slow()
     with serve_tcp(owner, HERE, passwords) as server:
         asking = [threading.Thread(target=_ask, args=(server,)) for _ in range(8)]
@@ -259,7 +259,7 @@ def test_strangers_at_a_port_keep_no_operator_from_the_socket(
 
 def test_beyond_this_machine_it_takes_tls(owner: EmbeddedQueueManager, users: UsersFile) -> None:
     with pytest.raises(ServingError, match="it needs TLS"):
-        serve_tcp(owner, TcpAddress("0.0.0.0", 0), users)  # noqa: S104 - that is what is refused
+        serve_tcp(owner, TcpAddress("0.0.0.0", 0), users)  # noqa: S104 - the refusal is the test
 
 
 def test_a_port_that_is_taken_is_named(owner: EmbeddedQueueManager, plain: Server, users: UsersFile) -> None:

@@ -1,4 +1,4 @@
-"""Looking before sleeping: when it is done, when it stops, and that nothing is lost between the two."""
+"""A receive polls before it sleeps: when it starts, when it stops, and without a loss between the two."""
 
 import socket
 
@@ -12,7 +12,7 @@ SHORT_S, LONG_S = LOOK_S / 4, LOOK_S * 4
 
 
 class Peer:
-    """Sends numbered words, each a while after it is listened for. Looking costs a tenth of what is worth it."""
+    """Sends numbered words, each some time after the receive begins. A poll costs a tenth of the polling time."""
 
     def __init__(self, *waits_s: float, way_s: float = LOOK_S / 10) -> None:
         self.now = 0.0
