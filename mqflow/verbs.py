@@ -210,8 +210,8 @@ class Connection(Protocol):
     def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
         """Return a handle on the object (MQOPEN); a text is the name of a queue.
 
-        Opening a model queue makes a dynamic queue. Raises 2459 if the selection string is not valid, 2516 if the options
-        allow no get and no browse.
+        Opening a model queue makes a dynamic queue. A put to the handle of a topic publishes the message.
+        Raises 2459 if the selection string is not valid, 2516 if the options allow no get and no browse.
         """
         ...
 

@@ -109,6 +109,7 @@ def _ids_fit(*identifiers: bytes) -> bool:
 
 
 def _text_unfit(said: object, fields: Mapping[str, int], reason: Reason) -> Unfit | None:
+    # getattr: the fields come from a table, of two kinds of records.
     return next(
         (unfit for name, chars in fields.items() if (unfit := _too_long(name, getattr(said, name), chars, reason))), None
     )

@@ -9,7 +9,7 @@ from mqflow.testing.virtual_time import Backend, run
 
 __all__ = ("run_once", "run_with_every_call_broken")
 
-Test = Callable[[], Coroutine[Any, Any, None]]
+Test = Callable[[], Coroutine[Any, Any, None]]  # Any: an event loop decides what a coroutine yields and receives
 
 
 def run_once(kit: QueueManagerKit, test: Test, backend: Backend, seed: int = 0) -> None:

@@ -367,6 +367,7 @@ class _Faulty:
     def __init__(self, inner: QueueManager, faults: Faults, user: str) -> None:
         self._inner = inner
         self._user = user
+        # getattr, here and below: some queue managers have more than the protocol asks for.
         self.staging_queue = getattr(inner, "staging_queue", "")
         self._faults = faults
 
@@ -388,6 +389,7 @@ class _InlineFaulty:
     def __init__(self, inner: InlineQueueManager, faults: Faults, user: str) -> None:
         self._inner = inner
         self._user = user
+        # getattr, here and below: some queue managers have more than the protocol asks for.
         self.staging_queue = getattr(inner, "staging_queue", "")
         self._faults = faults
 

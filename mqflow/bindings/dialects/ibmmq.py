@@ -37,6 +37,7 @@ def dialect(package: ModuleType) -> Dialect:
 class _Ibmmq:
     name = "ibmmq"
 
+    # Any: a C extension without types.
     def __init__(self, extension: Any, versions: Mapping[str, int], built_for: str) -> None:
         self.built_for = built_for
         self._versions = versions

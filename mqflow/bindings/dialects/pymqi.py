@@ -32,6 +32,7 @@ def dialect(package: ModuleType) -> Dialect:
 class _Pymqi:
     name = "pymqi"
 
+    # Any: a C extension without types.
     def __init__(self, extension: Any, built_for: str) -> None:
         self.built_for = built_for
         self._connectx = extension.MQCONNX

@@ -75,6 +75,7 @@ SYMBOLS: Final = (*SIGNATURES, *BAGS)
 Verb = Callable[..., int]
 
 
+# Any, here and below: ctypes has no name for the type of its functions.
 def callbacks(host: Callable[[], Host], *, client: bool) -> list[Any]:
     """Return a C function for each symbol, in order; `host` returns the host at the time of a call.
 

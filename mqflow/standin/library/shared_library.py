@@ -31,7 +31,7 @@ class Library(Struct, frozen=True):
     soname: str
     loaded: ctypes.CDLL
     #: The C functions in its table.
-    functions: tuple[Any, ...]
+    functions: tuple[Any, ...]  # Any: ctypes has no name for their type
 
 
 def can_load() -> str:

@@ -201,6 +201,7 @@ class ServedConnection:
             self._call, handle, requests.GetMany(number, options, min(most, requests.MANY_MAX), min(bytes_max, UNIT_BYTES_MAX))
         )
 
+    # Any: the value has the type that `requests` decodes for the request.
     def _got(self, call: Callable[..., Any], handle: object, request: requests.GetMany) -> list[Got]:
         answer: tuple[Got, ...] | None = call(request, "MQGET", _name_of(handle))
         return list(answer or ())

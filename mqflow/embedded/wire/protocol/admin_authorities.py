@@ -14,6 +14,7 @@ __all__ = ("Call", "ServedAuthorities", "ask_authorities", "order_authorities")
 class Call(Protocol):
     """Sends a request, and returns the value of the reply or raises its error."""
 
+    # Any: the answer has the type that `requests` decodes for the request.
     def __call__(self, request: requests.Request, verb: str, object_name: str = "", *, unknown: bool = False) -> Any:
         """Send the request. With `unknown`, a lost answer leaves it unknown whether the request took effect for good."""
         ...

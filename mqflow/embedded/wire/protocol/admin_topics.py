@@ -26,6 +26,7 @@ class ServedTopics:
         """Define a topic object."""
         self._call(requests_admin.DefineTopic(attributes, replace), "DEFINE TOPIC", attributes.name, unknown=True)
 
+    # Any, here and below: the table of the attributes gives each field's type.
     def alter_topic(self, name: str, changes: Mapping[str, Any]) -> None:
         """Change fields of a topic object."""
         self._call(requests_admin.AlterTopic(name, dict(changes)), "ALTER TOPIC", name, unknown=True)

@@ -350,6 +350,7 @@ class Reply(Struct, Generic[T], frozen=True, array_like=True):
     value: T | None = None
 
 
+# Any, here and below: the type of a reply follows from the request.
 def _reply(answer: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(Reply[answer])
 

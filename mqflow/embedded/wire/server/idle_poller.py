@@ -142,4 +142,5 @@ class EpollIdlePoller:
 
 def idle_poller_of_system(runner: Runner, clock: Clock) -> IdlePoller | None:
     """Return an idle poller if the system has epoll, as Linux has; None on other systems."""
+    # hasattr: `select` has epoll on Linux only.
     return EpollIdlePoller(runner, clock, SocketSignal()) if hasattr(select, "epoll") else None

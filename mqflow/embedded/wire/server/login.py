@@ -56,6 +56,7 @@ class SameUser:
 
     def admits(self, raw: socket.socket) -> bool:
         """Admit the same user. If the system does not tell the peer's user, the mode of the socket (0600) keeps others out."""
+        # getattr: `socket` has the option on Linux only.
         option = getattr(socket, "SO_PEERCRED", None)
         if option is None:
             return True
