@@ -1,4 +1,4 @@
-"""`python -m mqflow` is `mqflow`: for who has the Python, and not its scripts, on the path. Knows only its name."""
+"""`python -m mqflow` is `mqflow`, for a Python whose scripts are not on the path. Knows only the name of the program."""
 
 from mqflow.cli.main import main
 

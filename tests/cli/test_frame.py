@@ -103,7 +103,7 @@ def test_a_misspelt_folder_does_not_become_a_queue_manager(run: Run, tmp_path: P
     result = run("get", "Q", "--url", "embedded:./dta")
 
     assert 2 == result.exit_code
-    assert "there is nothing at dta yet" in result.stderr
+    assert "there is no queue manager at dta yet" in result.stderr
     assert not (tmp_path / "dta").exists()
 
 

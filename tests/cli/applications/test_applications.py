@@ -108,7 +108,7 @@ def test_browse_says_why_a_message_is_on_the_backout_queue(run: Run, orders: Non
     shown = run("browse", "ORDERS.BOQ").stdout
 
     assert "It was moved here from ORDERS.IN (QM1)" in shown
-    assert "Its last handling by book ended undecodable" in shown
+    assert "Its last handling by book had the outcome undecodable" in shown
 
 
 def test_why_without_a_ledger_says_what_one_is(run: Run, queues: None) -> None:
@@ -158,7 +158,7 @@ def test_explain_of_a_listener_on_a_topic_names_the_model_that_decides(run: Run,
 def test_explain_says_where_delayed_messages_wait_and_who_delivers_them(run: Run, orders: None) -> None:
     shown = run("explain", "orders_app:app").stdout
 
-    for words in ("SYSTEM.DDELAY.LOCAL.QUEUE", "whoever has the queue manager open", "more than 5 s"):
+    for words in ("SYSTEM.DDELAY.LOCAL.QUEUE", "the process that has the queue manager open", "more than 5 s"):
         assert words in shown
 
 
@@ -175,7 +175,7 @@ def test_explain_says_which_dead_letters_are_handled(run: Run, orders: None, tmp
     shown = run("explain", "dead_app:app")
 
     assert re.search(r"dead letters on DEAD +2 rules, every 30 s, for ever +source", shown.stdout), shown.output
-    assert re.search(r"dead letters on DEADQ +1 rule, every 60 s, until there is nothing to do +source", shown.stdout)
+    assert re.search(r"dead letters on DEADQ +1 rule, every 60 s, until the queue has no work left +source", shown.stdout)
 
 
 def test_unsubscribe_ends_a_durable_subscription(run: Run, orders: None) -> None:
@@ -184,7 +184,7 @@ def test_unsubscribe_ends_a_durable_subscription(run: Run, orders: None) -> None
     ended = run("unsubscribe", "desk-1")
     again = run("unsubscribe", "desk-1")
 
-    assert (0, "desk-1 is over.") == (ended.exit_code, ended.stdout.strip()), ended.output
+    assert (0, "The subscription desk-1 has ended.") == (ended.exit_code, ended.stdout.strip()), ended.output
     assert "MQRC_NO_SUBSCRIPTION" in again.stderr
 
 

@@ -8,7 +8,8 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine, in_foreground
+from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine
+from mqflow.cli.text.terminal import in_foreground
 from mqflow.events import Event, ReadinessChanged, Reconnected, Reconnecting
 from mqflow.runtime.hooks import LogEvents
 from mqflow.testing.kit import QueueManagerKit
@@ -86,7 +87,7 @@ async def test_it_ticks_by_itself_while_the_connection_is_lost(mq: QueueManagerK
     line = ReconnectLine(terminal, mq.clock)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(line.ticking)
+        group.start_soon(line.keep_current)
         await anyio.sleep(10)
         line(replace(attempt(1), next_in_s=4))
         await anyio.sleep(2.5)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from mqflow.app.config.settings import Settings
-from mqflow.cli.dead_letters.run import _Watched
+from mqflow.cli.dead_letters.run import _RulesFile
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.wire.server.listener import serve
@@ -173,17 +173,17 @@ def test_a_file_that_changes_is_gone_by_and_one_with_errors_is_not(tmp_path: Pat
     path.write_text("ACTION(RETRY)")
     gone_by: list[Rules] = []
     handler = SimpleNamespace(reload=gone_by.append)
-    watched = _Watched(path, handler)  # type: ignore[arg-type]  # only what it calls
+    watched = _RulesFile(path, handler)  # type: ignore[arg-type]  # only what it calls
 
     for text in ("ACTION(DISCARD)", "ACTION(X)", "ACTION(DISCARD)"):
         path.write_text(text)
         os.utime(path, ns=(len(text), len(text)))
         watched._next_at = 0.0
-        watched.look()
+        watched.check()
 
     assert [Action.DISCARD, Action.DISCARD] == [rules.matchers[0].rule.action for rules in gone_by]
     said = capsys.readouterr().out
-    assert "has errors: the rules of before go on" in said
+    assert "has errors; the previous rules still apply" in said
     assert "AMQ8747" in said
 
 
@@ -194,7 +194,7 @@ def test_a_file_that_cannot_be_read_any_more_ends_no_handler(
     path = tmp_path / "rules.tbl"
     path.write_text("ACTION(RETRY)")
     gone_by: list[Rules] = []
-    watched = _Watched(path, SimpleNamespace(reload=gone_by.append))  # type: ignore[arg-type]  # only what it calls
+    watched = _RulesFile(path, SimpleNamespace(reload=gone_by.append))  # type: ignore[arg-type]  # only what it calls
 
     if unreadable == "a folder":
         path.unlink()
@@ -202,10 +202,10 @@ def test_a_file_that_cannot_be_read_any_more_ends_no_handler(
     else:
         path.write_bytes("ACTION(FWD) FWDQ('\xfc')".encode("latin-1"))
     os.utime(path, ns=(7, 7))
-    watched.look()
+    watched.check()
 
     assert [] == gone_by
-    assert "cannot be read: the rules of before go on" in capsys.readouterr().out
+    assert "cannot be read; the previous rules still apply" in capsys.readouterr().out
 
 
 def test_sigterm_ends_a_handler_that_waits_for_ever(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_handler_goes_on_when_its_queue_manager_comes_back(run: Run, served: E
     assert [b"before", b"after"] == arrived
     assert 0 == result.exit_code, result.output
     assert "The connection is lost." in result.stderr
-    assert "QM1 is reached again: the handler goes on" in result.stderr
+    assert "Connected to QM1 again. The handler continues" in result.stderr
     assert "line 2: 2 messages, 0 failed attempts" in result.stderr
 
 
@@ -334,7 +334,7 @@ def test_a_dry_run_says_rule_by_rule_what_would_happen(run: Run) -> None:
     assert ["line", "2", "0", "never matched"] in rows
     assert ["line", "3", "1", "put to NOBODY with its MQDLH (1)"] in rows
     assert "1 message does not begin with an MQDLH" in said
-    assert "put to NOBODY with its MQDLH: it would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in said
+    assert "put to NOBODY with its MQDLH: the move would fail, MQRC_UNKNOWN_OBJECT_NAME (2085)." in said
     assert 4 == len(on(run, DLQ))
 
 

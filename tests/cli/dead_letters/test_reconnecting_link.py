@@ -62,7 +62,7 @@ def test_the_ladder_is_walked_until_the_queue_manager_is_back() -> None:
         link = outage.link()
         before = link.connection
 
-        assert link.again(BROKEN)
+        assert link.reconnect(BROKEN)
 
         assert before is not link.connection
         assert [0.0, 1.0, 2.0, 2.0] == outage.waits
@@ -72,7 +72,7 @@ def test_an_outage_whose_end_wants_resources_first_is_waited_for() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         outage = Outage(queue_manager, Reason.RESOURCE_PROBLEM, queue_manager)
 
-        assert outage.link().again(BROKEN)
+        assert outage.link().reconnect(BROKEN)
 
 
 def test_a_connection_that_breaks_as_soon_as_it_is_had_is_an_attempt_that_failed() -> None:
@@ -84,7 +84,7 @@ def test_a_connection_that_breaks_as_soon_as_it_is_had_is_an_attempt_that_failed
         made = iter((broken, queue_manager.connect()))
         link._connect = made.__next__
 
-        assert link.again(BROKEN)
+        assert link.reconnect(BROKEN)
 
         assert link.connection is not broken
         assert [0.0, 1.0] == outage.waits
@@ -94,7 +94,7 @@ def test_it_gives_up_when_the_command_is_to_end() -> None:
     with EmbeddedQueueManager("QM1") as queue_manager:
         outage = Outage(queue_manager, Reason.Q_MGR_NOT_AVAILABLE, Reason.Q_MGR_NOT_AVAILABLE, stop_after=3)
 
-        assert not outage.link().again(BROKEN)
+        assert not outage.link().reconnect(BROKEN)
 
         assert 3 == len(outage.waits)
 
@@ -121,7 +121,7 @@ def test_what_ends_it(lost: Reason, how: dict[str, Any], met: tuple[Reason, ...]
         link = Outage(queue_manager, *met).link(**how)
 
         with pytest.raises(MQIError) as error:
-            link.again(error_for(lost, "MQGET"))
+            link.reconnect(error_for(lost, "MQGET"))
 
     assert ended == error.value.reason
 
@@ -131,7 +131,7 @@ def test_another_queue_manager_is_refused() -> None:
         link = Outage(one, another).link()
 
         with pytest.raises(MQIError) as error:
-            link.again(BROKEN)
+            link.reconnect(BROKEN)
 
     assert Reason.RECONNECT_QMID_MISMATCH == error.value.reason
 
@@ -140,6 +140,6 @@ def test_another_queue_manager_is_taken_where_any_will_do() -> None:
     with EmbeddedQueueManager("QM1") as one, EmbeddedQueueManager("QM2") as another:
         link = Outage(one, another).link(mode=ReconnectMode.ANY)
 
-        assert link.again(BROKEN)
+        assert link.reconnect(BROKEN)
 
         assert "QM2" == link.connection.queue_manager_name

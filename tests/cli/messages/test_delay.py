@@ -48,13 +48,17 @@ def test_what_does_not_wait_cannot_be_taken_back(run: Run) -> None:
     result = run("delay", "cancel", "41" * 24)
 
     assert 1 == result.exit_code
-    assert "does not wait" in result.stderr
+    assert "is not on" in result.stderr
 
 
 def test_nothing_waits(run: Run) -> None:
     result = run("delay", "list")
 
-    assert (0, "", "Nothing waits on SYSTEM.DDELAY.LOCAL.QUEUE.\n") == (result.exit_code, result.stdout, result.stderr)
+    assert (0, "", "There is no delayed message on SYSTEM.DDELAY.LOCAL.QUEUE.\n") == (
+        result.exit_code,
+        result.stdout,
+        result.stderr,
+    )
 
 
 @pytest.mark.parametrize("delay", ["soon", "5y", "-", ""])
@@ -62,14 +66,14 @@ def test_a_delay_that_is_none_is_wrong_usage(run: Run, delay: str) -> None:
     result = run("put", "ORDERS.IN", "x", "--delay", delay)
 
     assert 2 == result.exit_code
-    assert "90s, 500ms, 5m, 2h or 3d" in result.stderr
+    assert "90s, 500ms, 5m, 2h and 3d" in result.stderr
 
 
 def test_a_delay_longer_than_the_expiry_is_refused(run: Run) -> None:
     result = run("put", "ORDERS.IN", "x", "--delay", "5m", "--expiry", "10")
 
     assert "MQRC_EXPIRY_ERROR (2013)" in result.stderr
-    assert "Nothing waits" in run("delay", "list").stderr
+    assert "There is no delayed message" in run("delay", "list").stderr
 
 
 def test_what_waits_on_the_queue_that_the_settings_name_is_seen_and_taken_back(
@@ -81,7 +85,7 @@ def test_what_waits_on_the_queue_that_the_settings_name_is_seen_and_taken_back(
 
     assert message_id == run("delay", "list").stdout.split()[0]
     assert 0 == run("delay", "cancel", message_id).exit_code
-    assert "Nothing waits on LATER." in run("delay", "list").stderr
+    assert "There is no delayed message on LATER." in run("delay", "list").stderr
 
 
 @pytest.mark.anyio

@@ -52,7 +52,7 @@ def test_an_identifier_that_is_none_is_wrong_usage(run: Run) -> None:
     result = run("get", "ORDERS.IN", "--by-id", "41")
 
     assert 2 == result.exit_code
-    assert "has 48 hexadecimal digits" in result.stderr
+    assert "give 48 hexadecimal digits" in result.stderr
 
 
 def test_stdin_is_one_message_without_its_last_line_end(run: Run) -> None:
@@ -77,8 +77,8 @@ def test_a_line_that_is_no_json_is_named_and_committed_units_stay(run: Run, tmp_
     result = run("put", "ORDERS.IN", "--jsonl", "orders.jsonl")
 
     assert 1 == result.exit_code
-    assert "Line 701: It is no JSON" in result.stderr
-    assert "500 messages before it are put, and stay. --from-line 501 goes on from there." in result.stderr
+    assert "Line 701: It is not JSON" in result.stderr
+    assert "Committed: 500 messages. Continue with --from-line 501." in result.stderr
     assert 500 == depth(run, "ORDERS.IN")
 
 
@@ -160,15 +160,15 @@ def test_bytes_that_are_no_text_are_dumped(run: Run) -> None:
 def test_non_persistent_messages_end_with_the_command_and_it_says_so(run: Run) -> None:
     result = run("put", "ORDERS.IN", "x", "--non-persistent")
 
-    assert "ends with it, and non-persistent messages with both" in result.stderr
+    assert "non-persistent messages are lost when the command ends" in result.stderr
     assert 0 == depth(run, "ORDERS.IN")
 
 
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        (b'{"n":1}\n\n\nnope\n', (), "Line 4: It is no JSON"),
-        (b'{"n":1}\n\n\nnope\n', ("--from-line", "4"), "Line 4: It is no JSON"),
+        (b'{"n":1}\n\n\nnope\n', (), "Line 4: It is not JSON"),
+        (b'{"n":1}\n\n\nnope\n', ("--from-line", "4"), "Line 4: It is not JSON"),
         (b'{"n":1}\n{"n":"gr\xfcn"}\n', (), "Line 2: It is not UTF-8 at byte 8 (0xfc)."),
     ],
     ids=["after blank lines", "from a line on", "in another encoding"],
@@ -229,7 +229,7 @@ def test_an_interrupt_in_a_commit_is_told_with_what_is_put_and_where_to_go_on(tm
     result, depth = _put_a_thousand(tmp_path, lambda: signal.raise_signal(signal.SIGINT), after=after)
 
     assert (1_000, 1_000, True) == (depth, result.committed, result.interrupted)
-    assert "1,000 messages before it are put, and stay. --from-line 1001 goes on from there." in result.stopped
+    assert "Committed: 1,000 messages. Continue with --from-line 1001." in result.stopped
 
 
 def test_a_commit_in_doubt_is_told_so_beside_where_to_go_on(tmp_path: Path) -> None:
@@ -238,5 +238,5 @@ def test_a_commit_in_doubt_is_told_so_beside_where_to_go_on(tmp_path: Path) -> N
 
     result, _ = _put_a_thousand(tmp_path, lost, after=True)
 
-    assert "So 500 messages up to this one may be put, or not. 500 messages before it are put" in result.stopped
+    assert "In doubt, put or not: 500 messages up to this one. Committed: 500 messages." in result.stopped
     assert not result.interrupted

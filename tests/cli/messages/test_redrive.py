@@ -112,7 +112,7 @@ def test_a_file_that_is_no_journal_of_moves_is_left_alone(run: Run, tmp_path: Pa
 
     refused = run("redrive", DLQ, "--to", "OTHER", "--journal", "notes.txt")
 
-    assert (2, True) == (refused.exit_code, "is no journal of a redrive" in refused.stderr)
+    assert (2, True) == (refused.exit_code, "is not a journal of a redrive" in refused.stderr)
     assert "milk, eggs\n" == (tmp_path / "notes.txt").read_text()
 
 
@@ -138,7 +138,7 @@ def test_with_the_setting_each_message_that_is_moved_has_a_record(run: Run, monk
 
     told = [json.loads(text) for text in on(run, "MQFLOW.DISPOSITION")]
     assert [("redriven", "ORDERS.IN", "MONDAY")] * 2 == [(one["outcome"], one["queue"], one["redrive_id"]) for one in told]
-    assert "redrive MONDAY" in result.stderr
+    assert "in the records is MONDAY" in result.stderr
 
 
 # -- captures

@@ -73,7 +73,7 @@ def test_a_consumer_is_forgotten_by_its_name_alone(run: Run, tmp_path: Path) -> 
     forgotten = run("journal", "forget", "j", "bronze")
 
     assert 2 == misspelt.exit_code
-    assert "'bronce' is not registered; those are: bronze." in misspelt.stderr
+    assert "'bronce' is not registered. Registered consumers: bronze." in misspelt.stderr
     assert kept is not None
     assert (0, None) == (forgotten.exit_code, consumers.find("bronze"))
 
@@ -101,7 +101,7 @@ def test_what_a_lane_that_is_landed_no_more_had_committed_is_published(run: Run,
 
     landed = run("land", "ORDERS.IN", "--journal", "j", "--once", "--linger", "0ms")
 
-    assert "former: segment 1 with 1 messages was committed and not published; it is now." in landed.stderr
+    assert "former: segment 1 with 1 messages was committed but not published; it is now." in landed.stderr
     assert (1, ()) == (former.last, former.pending())
 
 
@@ -138,8 +138,8 @@ def test_records_that_share_a_message_are_counted_and_called_records(run: Run) -
 @pytest.mark.parametrize(
     ("arguments", "said", "exit_code"),
     [
-        (["ORDERS.IN:nonsense"], "'nonsense' is no kind: disposition, dead_letter", 2),
-        (["ORDERS.IN", "DLQ", "--lane", "x"], "--lane names the lane of one queue", 2),
+        (["ORDERS.IN:nonsense"], "'nonsense' is not a kind: use disposition, dead_letter", 2),
+        (["ORDERS.IN", "DLQ", "--lane", "x"], "--lane names one lane: give one QUEUE.", 2),
         (["ORDERS.IN", "--lanes", "2", "--browse-first"], "exclude each other", 2),
         (["NOT.THERE"], "MQRC_UNKNOWN_OBJECT_NAME", 1),
         (["ORDERS.IN", "--state-queue", "NO.STATE"], "DEFINE QLOCAL('NO.STATE')", 1),
@@ -221,4 +221,4 @@ def test_a_mistyped_queue_becomes_no_lane_of_the_journal(run: Run) -> None:
 
     assert 1 == refused.exit_code
     assert "MQOPEN on ORDERS.IM (QM1) failed: MQRC_UNKNOWN_OBJECT_NAME (2085)" in refused.stderr
-    assert "no lane is in it yet" in run("journal", "show", "j").stderr
+    assert "has no lane yet" in run("journal", "show", "j").stderr

@@ -15,27 +15,27 @@ FILE = "/data/tables/bronze/dead_letter/ingest_date=2026-11-21/lane=DLQ/part-0.c
         pytest.param(
             f"{JAVA}[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{FILE}. File does not exist. "
             f"It is possible the underlying files have been updated.{AT}",
-            f"The file {FILE} of a table is not there.",
-            "where its folder was moved, move it back",
+            f"The file {FILE} of a table is missing.",
+            "if its folder was moved, move it back",
             id="a folder of tables that was moved",
         ),
         pytest.param(
             f"{JAVA}[FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading file file://{FILE}. "
             "Data type mismatches when reading Parquet column [dlh_reason]. Expected Spark type int, actual Parquet type "
             f"BINARY. SQLSTATE: KD001{AT}",
-            f"The file {FILE} of a table does not fit: dlh_reason is BINARY there, and int is wanted.",
-            "make the table anew from the journal in another folder",
+            f"The file {FILE} of a table does not fit: dlh_reason is BINARY there, but must be int.",
+            "rebuild the table from the journal in another folder",
             id="a file with other columns",
         ),
         pytest.param(
             f"[TASK_WRITE_FAILED] Task failed while writing rows\nCaused by: java.io.IOException: No space left on device{AT}",
-            "There is no room where Spark writes: No space left on device.",
-            "type the command again",
+            "Spark has no room to write: No space left on device.",
+            "run the command again",
             id="a full disk",
         ),
         pytest.param(
             f"{JAVA}Job aborted due to stage failure: Task 0 failed 1 times{AT}",
-            "Spark could not go on: Job aborted due to stage failure: Task 0 failed 1 times",
+            "Spark failed: Job aborted due to stage failure: Task 0 failed 1 times",
             "",
             id="anything else that Java said",
         ),

@@ -4,7 +4,7 @@ import io
 import threading
 from pathlib import Path
 
-from mqflow.cli.processes.loading_progress import ReadingRow, while_reading
+from mqflow.cli.processes.loading_progress import LoadingLine, loading_line
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.read_only import messages_in
@@ -37,26 +37,26 @@ class Terminal(io.StringIO):
 
 def test_a_long_start_says_how_many_messages_are_read_and_leaves_nothing_of_it(tmp_path: Path) -> None:
     terminal = Terminal()
-    row = ReadingRow("QM1", folder_of(tmp_path, 3), terminal, quiet_s=0)
+    row = LoadingLine("QM1", folder_of(tmp_path, 3), terminal, quiet_s=0)
     terminal.shown.wait()
 
-    row.over()
-    row.over()
+    row.finish()
+    row.finish()
 
-    assert terminal.getvalue().startswith("\r\x1b[2KQM1: reading about 3 messages, 0 s")
+    assert terminal.getvalue().startswith("\r\x1b[2KQM1: loading about 3 messages, 0 s")
     assert terminal.getvalue().endswith("\r\x1b[2K")
 
 
 def test_a_short_start_says_nothing(tmp_path: Path) -> None:
     terminal = Terminal()
 
-    ReadingRow("QM1", folder_of(tmp_path, 3), terminal, quiet_s=60).over()
+    LoadingLine("QM1", folder_of(tmp_path, 3), terminal, quiet_s=60).finish()
 
     assert not terminal.getvalue()
 
 
 def test_a_log_has_nothing_of_it_and_what_cannot_be_counted_is_none(tmp_path: Path) -> None:
-    with while_reading("QM1", DataFolder(tmp_path)):  # no terminal here, so the folder is not looked at
+    with loading_line("QM1", DataFolder(tmp_path)):  # no terminal here, so the folder is not looked at
         pass
 
     assert 0 == messages_in(DataFolder(tmp_path))

@@ -164,7 +164,7 @@ def test_a_process_that_dies_is_replaced_while_the_others_go_on_and_a_hang_up_dr
     assert before["standby"] == after["process"]
     assert after["standby"] not in {before["process"], before["standby"]}
     said = "".join(running.said)
-    assert "ended with -9; it is started again in 1 s." in said
+    assert "ended with -9; it starts again in 1 s." in said
     assert f"Process {before['process']}, which served QM1, ended with -9; process {after['process']} goes on." in said
     assert "ended" == status(run)["status"]
 
@@ -194,7 +194,7 @@ def test_where_an_operator_ends_the_queue_manager_the_command_ends_and_starts_no
 
     assert 0 == code, rest
     assert "was ended by mqflow qmgr stop, so the workers drain and end too.\n" in rest
-    assert "started" not in rest
+    assert "starts" not in rest
     assert "ended" == status(run)["status"]
 
 
@@ -219,7 +219,7 @@ def test_a_queue_manager_that_is_served_already_is_used_and_left_alone(run: Run)
 
 @pytest.mark.parametrize(
     ("url", "by"),
-    [("embedded::memory:", "in the memory of this process: nobody takes over"), ("embedded:./new?qmgr=QM1", "with a standby")],
+    [("embedded::memory:", "in the memory of this process, without a standby"), ("embedded:./new?qmgr=QM1", "with a standby")],
     ids=["in memory", "in a folder"],
 )
 def test_what_an_application_says_in_its_source_holds_for_who_serves_it_too(url: str, by: str) -> None:
@@ -243,11 +243,11 @@ def test_where_the_folder_cannot_be_served_nothing_is_started_again_and_the_reas
 
     assert 1 == code
     assert 1 == said.count("A socket's path has at most 103 bytes")
-    assert "started again" not in said
+    assert "starts again" not in said
 
 
 def test_several_workers_are_not_reloaded(run: Run) -> None:
     refused = run("run", "orders_app:app", "--workers", "2", "--reload")
 
     assert 2 == refused.exit_code
-    assert "--reload is about one process: leave out --workers." in refused.stderr
+    assert "--reload works with one process: leave out --workers." in refused.stderr

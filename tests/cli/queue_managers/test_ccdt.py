@@ -46,7 +46,7 @@ def test_a_person_sees_the_order_the_reasons_and_what_is_not_tried(run: Run, tab
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert [
         "Channels: ccdt.json (the application's CCDT URL)",
-        "Connecting with *GRP: whichever queue manager answers will do, whatever it is called.",
+        "Connecting with *GRP: a queue manager of any name is accepted.",
     ] == lines[:2]
     first = "Weight 0: before all others, by name, then in the order of the file."
     assert [
@@ -86,7 +86,7 @@ def test_what_is_not_used_is_named(run: Run, tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_name_of_a_queue_manager_will_be_checked(run: Run, table: Path) -> None:
-    assert "the queue manager reached must be called QM1." in run("ccdt", "explain", "ccdt.json", "--connect", "QM1").stdout
+    assert "the queue manager must have the name QM1." in run("ccdt", "explain", "ccdt.json", "--connect", "QM1").stdout
 
 
 def test_where_nothing_matches_the_exit_code_is_3_and_the_entries_are_shown(run: Run, table: Path) -> None:

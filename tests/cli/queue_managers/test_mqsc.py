@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.cli.queue_managers.mqsc import _typed
+from mqflow.cli.queue_managers.mqsc import _prompt
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES, AttributeSpec
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES
 from mqflow.mqi.attributes.topic import TOPIC_ATTRIBUTES
@@ -79,7 +79,7 @@ def test_a_prompt_waits_for_the_rest_of_a_continued_command_and_not_of_a_comment
 
     monkeypatch.setattr("builtins.input", read)
 
-    assert ["* a comment +", "PING +\n* another\n  QMGR"] == list(_typed("QM1"))
+    assert ["* a comment +", "PING +\n* another\n  QMGR"] == list(_prompt("QM1"))
 
 
 @pytest.mark.parametrize("from_file", [True, False])
@@ -93,5 +93,5 @@ def test_a_script_that_is_not_utf_8_is_refused_with_the_place_and_nothing_is_don
     refused = run("mqsc", str(file)) if from_file else run("mqsc", stdin=script)
 
     assert 1 == refused.exit_code
-    assert "is not UTF-8 in line 2, column 27 (byte 0xfc). Nothing was done" in refused.output
+    assert "is not UTF-8 in line 2, column 27 (byte 0xfc). The command did nothing" in refused.output
     assert "AMQ8147" in run("mqsc", stdin="DISPLAY QLOCAL(FIRST)").output

@@ -78,7 +78,7 @@ def test_it_is_created_started_and_ended(run: Run) -> None:
 
 
 def test_what_is_there_is_not_created_again_and_what_is_not_there_not_started(run: Run) -> None:
-    assert "holds a queue manager already" in run("qmgr", "create", "QM1").stderr
+    assert "has a queue manager already" in run("qmgr", "create", "QM1").stderr
     assert "mqflow qmgr create QM2" in run("qmgr", "serve", "QM2").stderr
     assert "not active" in run("qmgr", "stop", "QM1").stderr
 
@@ -153,7 +153,7 @@ def test_without_switchover_its_standbys_end_too(run: Run) -> None:
     assert ("ended", "") == (row(run)["status"], row(run)["standby"])
     said = Path("QM1/qmgr.log").read_text()
     assert 1 == said.count("QM1 is active, at")
-    assert 2 == said.count("QM1 was ended, so nobody stands by any more.")
+    assert 2 == said.count("QM1 was ended, so this standby ends too.")
 
 
 def _wait(connection: ServedConnection, heard: list[MQIError]) -> None:
@@ -168,7 +168,7 @@ def test_without_a_standby_there_is_no_switchover(run: Run) -> None:
 
     result = run("qmgr", "stop", "QM1", "-s")
 
-    assert "No standby is there" in result.stderr
+    assert "No standby can go on" in result.stderr
     assert "host and port" not in result.stderr  # it is there, and was reached
     assert "active" == row(run)["status"]
 
@@ -178,11 +178,11 @@ def test_a_controlled_end_waits_for_applications(run: Run) -> None:
     connection = connected()
 
     program = Path(sys.argv[0]).name
-    assert f"QM1 ends when its applications have disconnected: {program}.\n" == run("qmgr", "stop", "QM1").stdout
+    assert f"QM1 ends when these applications have disconnected: {program}.\n" == run("qmgr", "stop", "QM1").stdout
     with pytest.raises(MQIError) as refused:
         connected()
     assert Reason.Q_MGR_QUIESCING == refused.value.reason
-    assert "active until its applications have disconnected (2161)" == row(run)["status"]
+    assert "active until its applications disconnect (2161)" == row(run)["status"]
     connection.disconnect()
     while row(run)["status"] != "ended":
         threading.Event().wait(0.02)
@@ -226,11 +226,11 @@ def test_who_starts_it_twice_hears_that_it_is_active(run: Run) -> None:
     first = run("qmgr", "start", "QM1", "--listen", "127.0.0.1:0")
     pid = owner_pid(DataFolder(Path("QM1")))
 
-    assert first.stderr.startswith("mqflow: nobody has a password yet, so nobody gets in over TCP")
+    assert first.stderr.startswith("mqflow: no user has a password yet, so no connection over TCP is accepted")
     assert f"QM1 is active as process {pid}.\n" == first.stdout
     for again in (run("qmgr", "start", "QM1"), run("qmgr", "serve", "QM1")):
         assert 2 == again.exit_code
-        assert f"mqflow: QM1 is active already, as process {pid}. A second one stands by: --standby." in again.stderr
+        assert f"mqflow: QM1 is active already, as process {pid}. Start a second process with --standby." in again.stderr
 
 
 def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
@@ -238,8 +238,8 @@ def test_standbys_form_a_line_and_each_takes_over_in_its_turn(run: Run) -> None:
     lines = Path("QM1/qmgr.log").read_text().splitlines()
     assert [
         f"QM1 stands by: process {owners[0]} is the active one.",
-        f"QM1 stands by in line: process {owners[1]} comes before.",
-        f"QM1 stands by in line: process {owners[1]} comes before.",
+        f"QM1 stands by in line: process {owners[1]} is before this one.",
+        f"QM1 stands by in line: process {owners[1]} is before this one.",
     ] == [line.partition("Z ")[2] for line in lines[1:]]
     run("mqsc", stdin="DEFINE QLOCAL(Q1) DEFPSIST(YES)")
 
@@ -425,7 +425,10 @@ def test_a_folder_without_a_queue_manager_is_said_to_be_one_with_what_to_do(run:
     result = run("qmgr", *words)
 
     assert 2 == result.exit_code
-    assert "There is no queue manager in QM2: mqflow qmgr create QM2 makes one; --data names another folder.\n" in result.stderr
+    assert (
+        "There is no queue manager in QM2: create it with mqflow qmgr create QM2, or name another folder with --data.\n"
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -493,7 +496,7 @@ def test_as_many_connections_are_served_as_was_said_and_one_more_is_refused_with
 
     assert 1 == refused.exit_code
     assert "MQRC_MAX_CONNS_LIMIT_REACHED (2025). The limit of 1 served connections is reached" in refused.stderr
-    assert "active, with as many connections as it takes (2025)" == status
+    assert "active, with the highest number of connections (2025)" == status
     assert [0, 0, 0] == [each.exit_code for each in (defined, copied, ended)]
     with pytest.raises(MQIError):
         connection.commit()

@@ -12,7 +12,7 @@ def test_a_code_is_found_by_number_and_by_name(code: str, run: Run) -> None:
     shown = run("reason", code).stdout.splitlines()
 
     assert "MQRC_CONNECTION_BROKEN (2009)" == shown[0]
-    assert shown[1].startswith("reconnect: Another connection is got")
+    assert shown[1].startswith("reconnect: mqflow connects again")
     assert shown[2].startswith("The connection is gone")
 
 
@@ -34,7 +34,7 @@ def test_a_number_that_is_no_code_is_refused_without_a_guess(run: Run) -> None:
     result = run("reason", "99")
 
     assert 2 == result.exit_code
-    assert "'99' is no reason code that is known here" in result.stderr
+    assert "'99' is not a known reason code" in result.stderr
     assert "Did you mean" not in result.stderr
 
 

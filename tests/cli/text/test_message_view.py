@@ -43,7 +43,7 @@ def test_a_dead_letter_says_for_which_queue_it_was_and_why_it_is_here() -> None:
 
     shown = view("DLQ", descriptor, data)
 
-    assert "It was for ORDERS.IN (QM1), and was put here because of MQRC_Q_FULL (2053)." == shown.why[0]
+    assert "Its destination was ORDERS.IN (QM1). It was put here because of MQRC_Q_FULL (2053)." == shown.why[0]
     assert "Moved by orders at 2026-11-21 04:05:06 UTC." == shown.why[1]
     assert "ORDERS.IN" == rows(shown, "MQDLH")["DestQName"]
     assert ("hello",) == shown.body
@@ -56,7 +56,7 @@ def test_a_message_that_was_backed_out_says_how_often_and_of_what_it_failed() ->
     shown = view("Q.BOQ", descriptor, data)
 
     assert "It was moved here from Q.IN when it had been backed out 3 times (threshold 3)." == shown.why[0]
-    assert "Its last handling by book ended failed: ValueError: no stock" == shown.why[1]
+    assert "Its last handling by book had the outcome failed: ValueError: no stock" == shown.why[1]
     assert "no stock" == rows(shown, "MQRFH2")["mqflow.text"]
 
 

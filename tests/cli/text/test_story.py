@@ -16,8 +16,8 @@ SENTENCES = [
         "The DLQ handler of DLQ could not put it to Q (MQRC_Q_FULL (2053)), by the rule of line 3, attempt 2.",
     ),
     (Discard(), "old", 0, "The DLQ handler of DLQ discarded it, by the rule of old, attempt 2."),
-    (Ignore(), "line 3", 0, "The DLQ handler leaves it on DLQ: line 3 says so."),
-    (Ignore(), "", 0, "The DLQ handler leaves it on DLQ: no rule is left for it."),
+    (Ignore(), "line 3", 0, "The DLQ handler leaves it on DLQ: the action of line 3."),
+    (Ignore(), "", 0, "The DLQ handler leaves it on DLQ: no further rule matches."),
 ]
 
 

@@ -156,7 +156,7 @@ def test_topic_objects_that_are_there_are_used_with_the_models_they_name(printed
         "SET AUTHREC PROFILE('SYSTEM.BASE.TOPIC') OBJTYPE(TOPIC) PRINCIPAL('orders') AUTHADD(PUB)",
     ] == [line for line in commands(result) if "OBJTYPE(TOPIC)" in line]
     assert "SET AUTHREC PROFILE('NEWS.BOQ') OBJTYPE(QUEUE) PRINCIPAL('orders') AUTHADD(PASSALL,PUT)" in commands(result)
-    assert "SYSTEM.BASE.TOPIC stands above every topic" in result.stdout
+    assert "SYSTEM.BASE.TOPIC is above every topic" in result.stdout
 
 
 # -- it is enough, and not too much

@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from mqflow.cli.processes.file_limit import too_few
+from mqflow.cli.processes.served_connections import too_few_open_files
 
 _LIMITED = """
 import resource
-from mqflow.cli.processes.file_limit import allow_all_descriptors
+from mqflow.cli.processes.served_connections import raise_open_file_limit
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-allow_all_descriptors()
+raise_open_file_limit()
 print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 
@@ -28,9 +28,11 @@ def test_the_limit_of_open_files_is_raised_to_what_the_system_allows() -> None:
 def test_a_limit_of_open_files_that_is_too_low_is_said_with_the_connections_that_it_is_enough_for(
     allowed: int, wanted: int, room: str
 ) -> None:
-    assert f"{allowed:,} open files, which is enough for {room} connections, not for {wanted:,}" in too_few(allowed, wanted)
+    assert f"{allowed:,} open files. That is enough for {room} connections, not for {wanted:,}" in too_few_open_files(
+        allowed, wanted
+    )
 
 
 @pytest.mark.parametrize(("allowed", "wanted"), [(6_208, 2_048), (None, 1_000_000)])
 def test_a_limit_that_is_enough_is_not_spoken_of(allowed: int | None, wanted: int) -> None:
-    assert not too_few(allowed, wanted)
+    assert not too_few_open_files(allowed, wanted)
