@@ -61,7 +61,7 @@ def _check_module_name(application: str, module_name: str, name: str) -> None:
 
 
 def _line_of(error: Exception) -> str:
-    """Return the last line of the user's own files in the traceback, as a prefix; empty if there is none.
+    """Return the last line of the user's own files in the traceback, as a prefix, or the empty text.
 
     A `SyntaxError` contains its line already.
     """

@@ -28,7 +28,7 @@ _NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | _BROWSE)
 
 @click.command("browse")
 @click.argument("queue")
-@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="Most messages to show.")
+@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, help="Maximum number of messages.")
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages; * and ? match; repeatable.")
 @json_option
 @url_option
@@ -83,7 +83,7 @@ def _with_story(shown: MessageView, url: str | None) -> MessageView:
     try:
         entries = story(ledger, shown.message_id) if ledger is not None else ()
     except LedgerError:
-        return shown  # most queue managers have no ledger: without decisions there is none
+        return shown  # most queue managers have no ledger: only decisions create it
     return replace(shown, why=last_disposal(entries))
 
 

@@ -23,7 +23,7 @@ _REDACT: Final = "Leave this out of the file: body, a property (usr.NAME), a fie
 @click.argument("queue")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Append to this file; by default stdout.")
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
-@click.option("--limit", type=click.IntRange(1), help="Most messages to write.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of messages.")
 @click.option("--redact", multiple=True, metavar="NAME", help=_REDACT)
 @url_option
 def command(

@@ -51,7 +51,7 @@ def command() -> None:
 
 @command.command("list", short_help="List the delayed messages, and when each is due.")
 @_queue_option
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Most messages to show.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of messages.")
 @json_option
 @url_option
 def show(queue: str | None, limit: int, url: str | None, **options: Any) -> None:

@@ -21,7 +21,7 @@ _UNIT_OF_WORK: Final = 100
 
 @click.command("get")
 @click.argument("queue")
-@click.option("--limit", type=click.IntRange(1), default=1, show_default=True, help="Most messages to get.")
+@click.option("--limit", type=click.IntRange(1), default=1, show_default=True, help="Maximum number of messages.")
 @click.option(
     "--wait", "wait_s", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="How long to wait for each message."
 )

@@ -87,7 +87,7 @@ def command(queue: str, body: tuple[str, ...], jsonl: str | None, from_line: int
 def put_all(connection: Connection, queue: str, source: Bodies, wishes: PutKeywords, stager: Stager) -> Result:
     """Put all messages in units of work of 500; stop at a refused put or an unreadable line.
 
-    The open unit of work of an early end is left to the caller, who backs it out.
+    After an early end the caller must back out the open unit of work.
     """
     units = _UnitsOfWork(connection, source)
     result = units.result

@@ -57,18 +57,23 @@ def per_second(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 )
 @click.option("--where", multiple=True, metavar="NAME=PATTERN", help="Only matching messages, as in `mqflow browse`.")
 @click.option("--rate", callback=per_second, metavar="N/s", help="The highest rate: 50/s, 600/m.")
-@click.option("--limit", type=click.IntRange(1), help="Most messages to move.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of messages.")
 @click.option("--dry-run", is_flag=True, help="Show what the command would move, and move nothing.")
 @click.option(
     "--journal",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Record each move in this file, and move no message twice.",
+    help="Record each move in this file, and skip messages that earlier runs have moved.",
 )
 @click.option(
     "--id", "redrive_id", metavar="NAME", help="The name of this redrive in its records; default: the queue and the time."
 )
 @click.option(
-    "--again", "times_max", type=click.IntRange(1), default=1, show_default=True, help="How often to move the same message."
+    "--again",
+    "times_max",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many times to move the same message.",
 )
 @url_option
 def command(queue: str, to: str, where: tuple[str, ...], url: str | None, **options: Any) -> None:

@@ -95,7 +95,7 @@ def trim(folder: Path, *, dry_run: bool) -> None:
         click.echo(f"{safe(trimmed.lane)}: {segments}, {size:,.1f} MB {verb}; {trimmed.why}.")
 
 
-@command.command("forget")
+@command.command("forget", short_help="Remove a consumer.")
 @_folder
 @click.argument("consumer")
 def forget(folder: Path, consumer: str) -> None:

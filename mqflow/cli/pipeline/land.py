@@ -73,7 +73,9 @@ def _queue_argument(text: str) -> _QueueArgument:
     show_default=True,
     help="How long to wait for more messages in a segment.",
 )
-@click.option("--batch", type=click.IntRange(1), default=2_000, show_default=True, help="Most messages in a segment.")
+@click.option(
+    "--batch", type=click.IntRange(1), default=2_000, show_default=True, help="Maximum number of messages in a segment."
+)
 @click.option("--once", is_flag=True, help="End when the queues are empty.")
 @click.option("--trim", is_flag=True, help="At the end, delete the segments that every registered consumer has read.")
 @click.option("--state-queue", default=STATE_QUEUE, show_default=True, help="The queue of the markers.")

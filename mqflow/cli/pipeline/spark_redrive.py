@@ -67,7 +67,9 @@ class _Rate(Struct, frozen=True):
 )
 @click.option("--id", "redrive_id", metavar="NAME", help="The name of this redrive; derived from the other options by default.")
 @click.option("--rate", callback=per_second, metavar="N/s", help="The highest rate: 50/s, 600/m.")
-@click.option("--unit", type=click.IntRange(1), default=100, show_default=True, help="Most messages in a unit of work.")
+@click.option(
+    "--unit", type=click.IntRange(1), default=100, show_default=True, help="Maximum number of messages in a unit of work."
+)
 @click.option("--dry-run", is_flag=True, help="Show what the command would put, and put nothing.")
 @url_option
 @spark_options

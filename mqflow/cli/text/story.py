@@ -104,13 +104,13 @@ def _decided(event: Decided) -> Iterator[str]:
     if event.backout_requeue_queue:
         yield f"The backout requeue queue is {event.backout_requeue_queue} ({event.queue_source})."
     if event.outcome is not None:
-        yield f"Because its handling {_outcome(event.outcome)}."
+        yield f"The outcome of its handling: {_outcome(event.outcome)}."
 
 
 def _disposed(event: Disposed) -> str:
     ended = _disposition(event.disposition)
-    because = f", because its handling {_outcome(event.outcome)}" if event.outcome is not None else ""
-    return f"Disposed of at count {event.backout_count}: {ended}{because}."
+    outcome = f". The outcome of its handling: {_outcome(event.outcome)}" if event.outcome is not None else ""
+    return f"Disposed of at count {event.backout_count}: {ended}{outcome}."
 
 
 def _attempt(attempt: Attempt) -> str:
@@ -143,8 +143,8 @@ def _outcome(outcome: Outcome | None) -> str:
         case Failed():
             return f"failed with {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
         case Undecodable():
-            return f"was undecodable, {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
+            return f"undecodable, {outcome.error}" + (f": {outcome.text}" if outcome.text else "")
         case Interrupted():
-            return f"was interrupted: {outcome.why}"
+            return f"interrupted: {outcome.why}"
         case _:
             assert_never(outcome)
