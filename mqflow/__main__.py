@@ -1,4 +1,4 @@
-"""`python -m mqflow` is `mqflow`, for a Python whose scripts are not on the path. Knows only the name of the program."""
+"""`python -m mqflow` runs the command `mqflow`, for a PATH that has Python but not its scripts. Knows only the name."""
 
 from mqflow.cli.main import main
 

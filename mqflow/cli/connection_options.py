@@ -9,9 +9,9 @@ import click
 from mqflow.app.channels.locate import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
 
@@ -97,4 +97,4 @@ def connected(url: str | None) -> Iterator[Connection]:
         try:
             yield connection
         finally:
-            leave(connection)  # without an error of its own, so that the user sees the error of the command
+            disconnect_without_commit(connection)  # without an error of its own, so that the user sees the error of the command

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from mqflow.journal.errors import JournalFullError
 from mqflow.landing.lander import Landed, Lander
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison import redelivery_delay
 from mqflow.policy.reconnect import reconnection
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 from mqflow.world import Random
 
@@ -83,4 +83,4 @@ def _lander_s_life(
             elif once and lander.idle:
                 return
     finally:
-        leave(connection)
+        disconnect_without_commit(connection)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.options import Feedback, MessageType, OpenOption, Persistence, Report, SubscribeOption

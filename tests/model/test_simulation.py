@@ -214,7 +214,7 @@ def what_failed_is_committed(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_session_is_left_without_a_backout(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(session, "leave", lambda connection: connection.disconnect())
+    patch.setattr(session, "disconnect_without_commit", lambda connection: connection.disconnect())
 
 
 def who_comes_too_late_does_not_step_back(patch: pytest.MonkeyPatch) -> None:

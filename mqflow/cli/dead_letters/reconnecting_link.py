@@ -8,14 +8,13 @@ from collections.abc import Callable
 from typing import Final
 
 from mqflow.app.channels.reconnect_settings import Reconnection
-from mqflow.many_verbs import inquire_queue_manager
+from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.policy.reconnect.reconnection import Class, classify
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 from mqflow.world import Clock, Random
 
@@ -75,7 +74,7 @@ class Link:
 
     def leave(self) -> None:
         """Back out an open unit of work and disconnect. Raises no error if the connection is lost already."""
-        leave(self.connection)
+        disconnect_without_commit(self.connection)
 
     def _delay_s(self, attempt: int, lost_at: float, error: MQIError) -> float:
         lost_for_s, limit_s = self._clock.monotonic() - lost_at, self._reconnection.limit_s

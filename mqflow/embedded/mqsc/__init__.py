@@ -5,8 +5,8 @@ down again. What MQSC has and the embedded queue manager has not is said by name
 """
 
 from mqflow.embedded.mqsc.commands import Command, SyntaxProblem
+from mqflow.embedded.mqsc.display import to_mqsc
 from mqflow.embedded.mqsc.interpreter import EXIT_FAILED, Response, Results, Verdict, execute, run
 from mqflow.embedded.mqsc.parser import parse
-from mqflow.embedded.mqsc.write import to_mqsc
 
 __all__ = ("EXIT_FAILED", "Command", "Response", "Results", "SyntaxProblem", "Verdict", "execute", "parse", "run", "to_mqsc")

@@ -10,10 +10,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from mqflow.embedded.mqsc.commands import Value
-from mqflow.embedded.mqsc.lexer import RefusedError, Token, TokenKind
+from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.embedded.mqsc.values import read_flag, read_list, read_value
 from mqflow.embedded.mqsc.vocabulary import Attributes
 from mqflow.mqi.attributes.queue import AttributeSpec
+from mqflow.mqi.lexer import Token, TokenKind
 from mqflow.mqi.names import is_object_name
 from mqflow.policy.did_you_mean import closest
 

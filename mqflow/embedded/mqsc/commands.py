@@ -39,7 +39,6 @@ __all__ = (
     "DisplayStatus",
     "End",
     "ObjectAct",
-    "ObjectDisplay",
     "Operator",
     "Ping",
     "RefreshSecurity",
@@ -320,9 +319,16 @@ class DisplayChannelStatus(Struct, frozen=True):
     pattern: str
 
 
-ObjectDisplay = DisplayObjects | DisplayConnections | DisplayChannelStatus
 Display = (
-    DisplayQueues | DisplayStatus | DisplayQueueManager | DisplayAuthorities | DisplayEntity | DisplayOfTopics | ObjectDisplay
+    DisplayQueues
+    | DisplayStatus
+    | DisplayQueueManager
+    | DisplayAuthorities
+    | DisplayEntity
+    | DisplayOfTopics
+    | DisplayObjects
+    | DisplayConnections
+    | DisplayChannelStatus
 )
 """What only looks."""
 

@@ -12,11 +12,22 @@ from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.mqsc.commands import DisplayQueueManager, DisplayQueues, DisplayStatus, Operator, Selection, Value, Where
-from mqflow.embedded.mqsc.values import printable, word_of
-from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.embedded.mqsc.values import printable, quoted, word_of
+from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes, QueueManagerAttributes
 
-__all__ = ("Cell", "Record", "as_json", "as_text", "laid_out", "matches", "show_queue_manager", "show_queues", "show_status")
+__all__ = (
+    "Cell",
+    "Record",
+    "as_json",
+    "as_text",
+    "laid_out",
+    "matches",
+    "show_queue_manager",
+    "show_queues",
+    "show_status",
+    "to_mqsc",
+)
 
 _INDENT: Final = "   "
 _COLUMN: Final = 40
@@ -100,6 +111,21 @@ def as_json(record: Record) -> dict[str, Value]:
     return {cell.keyword: cell.value for cell in record.cells}
 
 
+def to_mqsc(attributes: QueueAttributes) -> str:
+    """Return the DEFINE command that makes this queue, with every attribute and REPLACE.
+
+    On any queue manager the command makes the same queue, whatever the defaults there are. A line end in a description becomes
+    a blank, because no MQSC string can hold a line end. `parse` reads the command.
+    """
+    noun = next(noun for noun, kind in KINDS.items() if kind == attributes.kind)
+    settings = [
+        _setting(spec, asdict(attributes)[spec.field])
+        for spec in sorted(QUEUE_ATTRIBUTES, key=lambda spec: spec.keyword)
+        if attributes.kind in spec.kinds and not spec.read_only
+    ]
+    return " +\n   ".join([f"DEFINE {noun}({quoted(attributes.name)})", *settings, "REPLACE"]) + "\n"
+
+
 def laid_out(
     heading: str, rows: Iterable[_Row], attributes: Attributes, always: tuple[str, ...], selection: Selection
 ) -> Iterator[Record]:
@@ -114,6 +140,12 @@ def laid_out(
     for row in rows:
         if selection.where is None or _holds(selection.where, row, attributes):
             yield Record(heading, tuple(_cell(keyword, row, attributes) for keyword in keywords))
+
+
+def _setting(spec: AttributeSpec, value: Value) -> str:
+    if spec.flag:
+        return word_of(spec, value)
+    return f"{spec.keyword}({quoted(str(value)) if spec.chars else word_of(spec, value)})"
 
 
 def _cell(keyword: str, row: _Row, attributes: Attributes) -> Cell:

@@ -37,8 +37,9 @@ from mqflow.embedded.mqsc.commands import (
     TopicAct,
     Unsupported,
 )
+from mqflow.embedded.mqsc.connections import show_connections
 from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
-from mqflow.embedded.mqsc.objects import change_objects, show
+from mqflow.embedded.mqsc.objects import change_objects, no_channel_status, show_objects
 from mqflow.embedded.mqsc.parser import parse
 from mqflow.embedded.mqsc.topics import change_topics, show_topics
 from mqflow.embedded.mqsc.vocabulary import KINDS
@@ -224,13 +225,27 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
         case DisplayObjects() | DisplayConnections() | DisplayChannelStatus():
-            records = show(action, administration.objects, administration.queue_manager.name)
+            records = _display_objects(action, administration)
             subject = action.pattern
         case unknown:
             assert_never(unknown)
     if not records:
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, "DISPLAY", subject, administration.queue_manager.name)
     return records
+
+
+def _display_objects(
+    action: DisplayObjects | DisplayConnections | DisplayChannelStatus, administration: Administration
+) -> tuple[Record, ...]:
+    match action:
+        case DisplayObjects():
+            return show_objects(action, administration.objects)
+        case DisplayConnections():
+            return show_connections(administration.objects.connections(), administration.queue_manager.name, action)
+        case DisplayChannelStatus():
+            raise no_channel_status(action, administration.queue_manager.name)
+        case unknown:
+            assert_never(unknown)
 
 
 def _require(administration: Administration, kind: QueueType, name: str, verb: str) -> QueueAttributes:

@@ -4,9 +4,9 @@ Pure. Any text gives commands and problems, in order and never an exception. Kno
 is the queue manager's business. Source: IBM q085100, q085110, and the reference page of each command.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,10 +48,9 @@ from mqflow.embedded.mqsc.commands import (
     Unsupported,
     Where,
 )
-from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, Token, TokenKind, sentences, source_lines
+from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE
+from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, sentences
 from mqflow.embedded.mqsc.objects import (
-    CONNECTION,
-    CONNECTION_HANDLE,
     DEFINING_OBJECTS,
     DELETING_OBJECTS,
     OBJECTS,
@@ -72,8 +71,11 @@ from mqflow.embedded.mqsc.vocabulary import (
     VERBS,
     Attributes,
 )
+from mqflow.mqi.lexer import Token, TokenKind, source_lines
 
 __all__ = ("parse",)
+
+_Noun = TypeVar("_Noun")
 
 
 class _Form(Struct, frozen=True):
@@ -210,6 +212,12 @@ def _display_queue_manager(_noun: str, subject: Clause, parameters: Parameters) 
     return DisplayQueueManager(_selection(parameters, QUEUE_MANAGER, everything=True))
 
 
+def _display_objects(noun: Noun, subject: Clause, parameters: Parameters) -> DisplayObjects:
+    pattern = pattern_of(subject)
+    selection = _selection(parameters, OBJECTS[noun], everything=not pattern.endswith("*"))
+    return DisplayObjects(noun, pattern, kind_asked_for(noun, parameters), selection)
+
+
 def _display_connections(_noun: str, subject: Clause, parameters: Parameters) -> DisplayConnections:
     pattern = pattern_of(subject)
     handles = choice(parameters.options, "TYPE", ("CONN", "HANDLE")) == "HANDLE"
@@ -275,28 +283,15 @@ _SERVICE: Final = frozenset({"SERVCOMP"})
 _SHOWING: Final = {word: word for word in ("ALL", "TYPE", "WHERE")}
 
 
-def _forms_of(noun: Noun) -> Iterator[tuple[tuple[str, str], _Form]]:
-    """Yield the commands about a kind of object that is defined and shown."""
+def _object_forms(noun: Noun) -> dict[tuple[str, str], _Form]:
+    """Return the commands about a kind of object that is only defined and shown."""
     attributes, unsupported = OBJECTS[noun], UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
-
-    def define(_noun: str, subject: Clause, parameters: Parameters) -> Action:
-        return build_define_object(noun, subject, parameters)
-
-    def alter(_noun: str, subject: Clause, parameters: Parameters) -> Action:
-        return build_alter_object(noun, subject, parameters)
-
-    def delete(_noun: str, subject: Clause, parameters: Parameters) -> Action:
-        return build_delete_object(noun, subject, parameters)
-
-    def display(_noun: str, subject: Clause, parameters: Parameters) -> Action:
-        pattern = pattern_of(subject)
-        selection = _selection(parameters, attributes, everything=not pattern.endswith("*"))
-        return DisplayObjects(noun, pattern, kind_asked_for(noun, parameters), selection)
-
-    yield ("DEFINE", noun), _Form(define, attributes, DEFINING_OBJECTS, unsupported)
-    yield ("ALTER", noun), _Form(alter, attributes, {}, unsupported)
-    yield ("DELETE", noun), _Form(delete, {}, DELETING_OBJECTS, unsupported)
-    yield ("DISPLAY", noun), _Form(display, attributes, _SHOWING, unsupported, asking=True)
+    return {
+        ("DEFINE", noun): _Form(_of(build_define_object, noun), attributes, DEFINING_OBJECTS, unsupported),
+        ("ALTER", noun): _Form(_of(build_alter_object, noun), attributes, {}, unsupported),
+        ("DELETE", noun): _Form(_of(build_delete_object, noun), {}, DELETING_OBJECTS, unsupported),
+        ("DISPLAY", noun): _Form(_of(_display_objects, noun), attributes, _SHOWING, unsupported, asking=True),
+    }
 
 
 def _forms() -> dict[tuple[str, str], _Form]:
@@ -321,7 +316,8 @@ def _forms() -> dict[tuple[str, str], _Form]:
         _display_connections, _ANY_CONNECTION, _SHOWING, UNSUPPORTED_ATTRIBUTES["CONN"], asking=True
     )
     forms["DISPLAY", "CHSTATUS"] = _Form(_display_channel_status, {}, _SHOWING, UNSUPPORTED_ATTRIBUTES["CHSTATUS"], asking=True)
-    forms |= {form: made for noun in OBJECTS for form, made in _forms_of(noun)}
+    for each in OBJECTS:
+        forms |= _object_forms(each)
     for noun, kind in KINDS.items():
         forms["DEFINE", noun] = _Form(_define, QUEUES[kind], _DEFINING, _OF_QUEUES)
         forms["ALTER", noun] = _Form(_alter, QUEUES[kind], _ALTERING, _OF_QUEUES)
@@ -346,9 +342,7 @@ def _topic_forms() -> dict[tuple[str, str], _Form]:
     return forms
 
 
-def _of(
-    build: Callable[[TopicNoun, Clause, Parameters], Action], noun: TopicNoun
-) -> Callable[[str, Clause, Parameters], Action]:
+def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:
     """Return the builder for this noun, whatever word stood in the command."""
     return lambda _, subject, parameters: build(noun, subject, parameters)
 

@@ -7,8 +7,9 @@ from typing import Final
 from msgspec.structs import fields
 
 from mqflow.embedded.mqsc.commands import Value
-from mqflow.embedded.mqsc.lexer import RefusedError, Token
+from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.mqi.attributes.queue import AttributeSpec, QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.lexer import Token
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("accepted", "printable", "quoted", "read_flag", "read_list", "read_value", "typed", "word_of")

@@ -5,7 +5,7 @@ from typing import Final
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.administration.object_administration import ConnectionStatus
-from mqflow.embedded.mqsc.objects import CONNECTION, CONNECTION_HANDLE, connection_rows
+from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, connection_rows
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
 from mqflow.embedded.pcf.selecting import responses, wanted

@@ -29,7 +29,7 @@ from mqflow.mqi.pcf.structures import PCFMessage, to_bytes
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.moved_message import to_dead_letter_queue
 from mqflow.policy.poison.reply import reply_descriptor
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 from mqflow.world import Runner, Running
 
 __all__ = ("APPLICATION", "COMMAND_QUEUE", "CommandServer")
@@ -147,11 +147,11 @@ class CommandServer:
         ccsid = self._state.attributes.ccsid
         body = to_bytes(response, encoding=Encoding.NATIVE, ccsid=ccsid)
         descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=CCSID_Q_MGR)
-        name, queue_manager = request.reply_to_queue, request.reply_to_queue_manager
+        target = ObjectDescriptor(request.reply_to_queue, queue_manager=request.reply_to_queue_manager)
         try:
-            self._connection.put1(name, descriptor, body, _PUT, context=self._handle, queue_manager=queue_manager)
+            self._connection.put1(target, descriptor, body, _PUT, context=self._handle)
         except MQIError as error:
-            self._dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, name)
+            self._dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, target.name)
 
     def _dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
         """Keep what nobody was told; where there is no dead-letter queue, or it refuses, it is gone."""

@@ -33,7 +33,7 @@ from mqflow.policy.reconnect.ledger import (
     opened,
     replay,
 )
-from mqflow.verbs import Connection, ObjectHandle, Subscribed
+from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle, Subscribed
 
 __all__ = ("Openings", "TakenOver", "name_of")
 
@@ -214,16 +214,16 @@ class Openings:
                 assert_never(step)
 
     def _open(self, entry: Object, name: str, dynamic_name: str) -> ObjectHandle:
-        return self._connection.open(
+        target = ObjectDescriptor(
             name,
-            entry.options,
-            object_type=entry.object_type,
+            entry.object_type,
             queue_manager=entry.queue_manager,
             dynamic_name=dynamic_name,
             alternate_user=entry.alternate_user,
             selection=entry.selection,
             object_string=entry.object_string,
         )
+        return self._connection.open(target, entry.options)
 
     def _is_temporary(self, handle: ObjectHandle, asked: str) -> bool:
         """Whether the open made a temporary queue; where the handle cannot be asked, a dynamic one is taken for temporary."""

@@ -13,7 +13,7 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Redirect
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.verbs import Connection, ObjectHandle
+from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle
 
 __all__ = ("Targets",)
 
@@ -56,7 +56,8 @@ class Targets:
         if to.alternate_user is not None:
             options |= OpenOption.ALTERNATE_USER_AUTHORITY
         user = to.alternate_user or ""
-        handle = open_to_put(connection, to.queue, options, queue_manager=to.queue_manager, alternate_user=user)
+        target = ObjectDescriptor(to.queue, queue_manager=to.queue_manager, alternate_user=user)
+        handle = open_to_put(connection, target, options)
         if leads_back(handle, self._source):
             self._close(handle)
             said = "The name leads back to the queue that the message is on"

@@ -13,7 +13,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 from msgspec.structs import replace
 
-from mqflow.many_verbs import take_unit, without_wait
+from mqflow.many_verbs import disconnect_without_commit, take_unit, without_wait
 from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.mqi.reason_codes import Reason
@@ -21,7 +21,6 @@ from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.reconnect.reconnection import Class, classify
 from mqflow.runtime.connection.loop_call import Handover, OneShot
 from mqflow.runtime.connection.open_objects import Openings
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import (
     Connection,
     Exchange,
@@ -219,7 +218,7 @@ class InlineSession:
 
     async def close(self) -> None:
         """Back out, then disconnect."""
-        leave(self.connection)
+        disconnect_without_commit(self.connection)
 
 
 class ThreadedSession:
@@ -407,9 +406,9 @@ class ThreadedSession:
             return
         self._closed = True
         if self._stuck:
-            self._requests.put((lambda: leave(self.connection), OneShot(self._handover)))
+            self._requests.put((lambda: disconnect_without_commit(self.connection), OneShot(self._handover)))
         else:
-            await self._run(lambda: leave(self.connection))
+            await self._run(lambda: disconnect_without_commit(self.connection))
         self._ended = True
         self._requests.put(None)
 
@@ -454,7 +453,7 @@ async def _in_time(answer: OneShot, settlement: Settlement, queue_manager: str) 
 
 def _leave_all(connections: Sequence[Connection]) -> None:
     for each in connections:
-        leave(each)
+        disconnect_without_commit(each)
 
 
 async def _come(answer: OneShot) -> Exchange:

@@ -39,7 +39,7 @@ from mqflow.policy.poison.report import ReportMessage, exception_report, report
 from mqflow.policy.reconnect.reconnection import Class, classify
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.stage import moment
-from mqflow.verbs import Connection, GetOptions, ObjectHandle
+from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
 __all__ = ("DelayedMove", "Moved")
@@ -101,9 +101,8 @@ class DelayedMove(Struct, frozen=True):
         elif header.backout_count:
             put, data = with_count(descriptor, body, header.backout_count)
         try:
-            done = self.connection.put1(
-                header.target, put, data, _PASS, context=self.handle, queue_manager=header.target_queue_manager
-            )
+            target = ObjectDescriptor(header.target, queue_manager=header.target_queue_manager)
+            done = self.connection.put1(target, put, data, _PASS, context=self.handle)
         except MQIError as error:
             _raise_if_lost(error)
             return self._refused(header, descriptor, body, error) if alone else _NOT_TOGETHER
@@ -234,8 +233,8 @@ class DelayedMove(Struct, frozen=True):
             return Moved(Settlement.COMMIT, events)
         reason = int(Reason.NONE)
         try:
-            manager = owed.reply_to_queue_manager
-            self.connection.put1(owed.reply_to_queue, owed.descriptor, owed.body, _PUT, queue_manager=manager)
+            target = ObjectDescriptor(owed.reply_to_queue, queue_manager=owed.reply_to_queue_manager)
+            self.connection.put1(target, owed.descriptor, owed.body, _PUT)
         except MQIError as error:
             _raise_if_lost(error)
             if not alone:

@@ -19,7 +19,7 @@ from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment, Target, check_delay, check_target, staged
 from mqflow.runtime.connection.session import Session
-from mqflow.verbs import Connection, Put, QueueManager
+from mqflow.verbs import Connection, ObjectDescriptor, Put, QueueManager
 from mqflow.world import Clock, Random
 
 __all__ = (
@@ -210,7 +210,8 @@ class Stager(Struct, frozen=True):
         named = replace(descriptor, message_id=self._identifier() if fresh else descriptor.message_id)
         now = moment(self.clock)
         on_queue, data = staged(named, body, target="", target_type=ObjectType.TOPIC, delay_ms=delay_ms, now=now)
-        return connection.put1("", on_queue, data, _PUBLISH, object_type=ObjectType.TOPIC, object_string=topic)
+        target = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=topic)
+        return connection.put1(target, on_queue, data, _PUBLISH)
 
     def _resolved(
         self, connection: Connection, queue: str, descriptor: MessageDescriptor, body_bytes: int, queue_manager: str
@@ -234,12 +235,13 @@ class Stager(Struct, frozen=True):
 def _inquire(connection: Connection, queue: str, queue_manager: str) -> Mapping[str, int | str] | None:
     """Return what is known of the target, None where it may be put to and not inquired. Raises `MQIError` where it may not."""
     output = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+    target = ObjectDescriptor(queue, queue_manager=queue_manager)
     try:
-        handle = open_to_put(connection, queue, output | OpenOption.INQUIRE, queue_manager=queue_manager)
+        handle = open_to_put(connection, target, output | OpenOption.INQUIRE)
     except MQIError as error:
         if error.reason not in {Reason.NOT_AUTHORIZED, Reason.OPTION_NOT_VALID_FOR_TYPE}:
             raise
-        connection.close(open_to_put(connection, queue, output, queue_manager=queue_manager))
+        connection.close(open_to_put(connection, target, output))
         return None
     try:
         values = connection.inquire(handle, [_SELECTORS[field] for field in _ASKED]).values

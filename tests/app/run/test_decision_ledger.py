@@ -244,7 +244,7 @@ def test_a_ledger_of_a_newer_version_is_refused_and_not_written(path: Path) -> N
     told(ledger, disposed(ONE))
 
     assert 1 == ledger.dropped
-    with pytest.raises(LedgerError, match="is of format 9; this version of mqflow knows format 1"):
+    with pytest.raises(LedgerError, match="has format 9; this version of mqflow knows format 1"):
         story(path, ONE)
 
 

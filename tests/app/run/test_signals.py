@@ -70,7 +70,7 @@ def test_a_second_signal_cuts_off_what_an_application_waits_for_at_its_start_and
 
     assert EXIT_CUT_OFF == anyio.run(run_until_signal, app.running, stop, backend=backend)
 
-    assert "functions of on_start or on_stop, or the lifespan, are cut off" in caplog.text
+    assert "functions of on_start or on_stop, or the lifespan, are cancelled" in caplog.text
     assert [signal.SIG_DFL] == third  # so the next one ends the process where it stands
 
 

@@ -177,7 +177,7 @@ def test_what_is_no_capture_is_said_with_its_line(run: Run, tmp_path: Path) -> N
     result = run("replay", "dead.jsonl", "--to", "OTHER")
 
     assert 2 == result.exit_code
-    assert "line 2: it is no captured message" in result.stderr
+    assert "line 2: it is not a captured message" in result.stderr
 
 
 APP = """

@@ -10,7 +10,7 @@ from mqflow.mqi.options import Encoding, Format, GetOption, MatchOption, Message
 from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason, StructureType
 from mqflow.mqi.pcf.read import parse
 from mqflow.mqi.pcf.structures import CFH, Parameter, PCFMessage, to_bytes
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 
 __all__ = ("COMMAND_QUEUE", "Commander", "values_of")
 
@@ -30,7 +30,8 @@ class Commander:
 
     def __init__(self, queue_manager: EmbeddedQueueManager, *, user: str = "", encoding: int = Encoding.NATIVE) -> None:
         self.connection: EmbeddedConnection = queue_manager.connect(user=user)
-        self.replies = self.connection.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.INPUT_EXCLUSIVE, dynamic_name="PCF.*")
+        model = ObjectDescriptor("SYSTEM.DEFAULT.MODEL.QUEUE", dynamic_name="PCF.*")
+        self.replies = self.connection.open(model, OpenOption.INPUT_EXCLUSIVE)
         self._encoding = encoding
 
     def send(self, body: bytes, **descriptor: Any) -> bytes:

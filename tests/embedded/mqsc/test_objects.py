@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, Noun
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun
 from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.rules.attribute_values import accepts
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 
@@ -98,27 +100,42 @@ def test_objects_are_defined_and_shown_from_another_process(tmp_path: Path) -> N
             run(command, other)
         run("ALTER NAMELIST(A) NAMES(D)\nDELETE CHANNEL(A)", other)
 
-        assert [("D",)] == [each.names for each in other.objects.all("NAMELIST") if each.name == "A"]  # type: ignore[union-attr]  # all() of namelists are these
+        assert [("D",)] == [each.values["names"] for each in other.objects.all("NAMELIST") if each.name == "A"]
         assert owner.administration.objects.all("CHANNEL") == other.objects.all("CHANNEL")
         assert owner.administration.objects.connections() == other.objects.connections()
 
 
 def test_every_kind_has_a_default_object_for_each_of_its_types() -> None:
-    names = {(type(made), made.name): getattr(made, "kind", 0) for made in SYSTEM_OBJECTS}
+    names = {(made.noun, made.name): made.kind for made in SYSTEM_OBJECTS}
 
     for kind in DEFINED_KINDS.values():
         assert {number: number for number in kind.defaults} == {
-            number: names[kind.record, name] for number, name in kind.defaults.items()
+            number: names[kind.noun, name] for number, name in kind.defaults.items()
         }
 
 
 @pytest.mark.parametrize("noun", DEFINED_KINDS)
-def test_every_attribute_of_the_table_is_a_field_of_the_record_and_every_field_is_in_the_table(noun: Noun) -> None:
-    kind = DEFINED_KINDS[noun]
-    fields = {spec.field for spec in kind.specs}
+def test_each_attribute_of_a_kind_has_a_field_a_keyword_and_a_number_of_its_own(noun: Noun) -> None:
+    specs = DEFINED_KINDS[noun].specs
 
-    assert set(kind.record.__struct_fields__) == fields - {"name_count"}
-    assert len({spec.selector for spec in kind.specs}) == len(kind.specs) == len({spec.keyword for spec in kind.specs})
+    for names in ({spec.field for spec in specs}, {spec.keyword for spec in specs}, {spec.selector for spec in specs}):
+        assert len(specs) == len(names)
+
+
+@pytest.mark.parametrize("noun", DEFINED_KINDS)
+def test_every_default_is_a_value_that_its_attribute_takes(noun: Noun) -> None:
+    specs = [spec for spec in DEFINED_KINDS[noun].specs if spec.field != "kind" and not spec.read_only]
+
+    assert [] == [spec.keyword for spec in specs if not accepts(spec, spec.default)]
+
+
+def test_an_object_that_is_no_object_is_refused_from_another_process(tmp_path: Path) -> None:
+    with EmbeddedQueueManager("QM1") as owner, serve(owner, tmp_path / "socket"):
+        other = ServedQueueManager(tmp_path / "socket").administration
+        with pytest.raises(MQIError) as error:
+            other.objects.define(DefinedObject("LISTENER", {"name": "A", "port": "a number"}))
+
+    assert Reason.ITEM_VALUE_ERROR == error.value.reason
 
 
 # Channels

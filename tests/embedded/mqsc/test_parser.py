@@ -189,7 +189,7 @@ PROBLEMS = [
     ("END NOW", 5, "Nothing may follow END"),
     ("PING QMGR NOW", 11, "It takes nothing"),
     ("(", 1, "is not an MQSC command"),
-    ("PING +", 6, "The script ends where '+'"),
+    ("PING +", 6, "The script ends, but '+'"),
     ("PING QMGR" + " " * LINE_CHARS_MAX, LINE_CHARS_MAX + 1, "longer than 2048"),
     ("DIS QL(A) DESCR \0", 17, "does not take"),
 ]

@@ -20,9 +20,10 @@ import pytest
 from mqflow import App, Context
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.dial import Dial, dial
 from mqflow.embedded.wire.client.line import Line
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol.addresses import Address
 from mqflow.embedded.wire.protocol.requests import Request
 from mqflow.embedded.wire.protocol.streams import Stream
