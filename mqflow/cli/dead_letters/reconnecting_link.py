@@ -81,8 +81,8 @@ class Link:
         ladder = self._reconnection.delays
         delay_s = next_delay_s(attempt, self._random.random(), ladder=ladder, lost_for_s=lost_for_s, limit_s=limit_s)
         if delay_s is None:
-            said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {limit_s:g} s"
-            raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self._first.name, detail=said) from error
+            text = f"The connection was lost {lost_for_s:.0f} s ago; the limit for the reconnection is {limit_s:g} s"
+            raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self._first.name, detail=text) from error
         return delay_s
 
 

@@ -76,4 +76,8 @@ def sentence_of(error: BaseException) -> str:
         text = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if text.endswith(_SENTENCE_END) and " " in text:
         return text
-    return f"{type(error).__name__}: {text}. --debug shows where." if text else f"{type(error).__name__}. --debug shows where."
+    return (
+        f"{type(error).__name__}: {text}. --debug shows the traceback."
+        if text
+        else f"{type(error).__name__}. --debug shows the traceback."
+    )

@@ -1,4 +1,4 @@
-"""Errors of Spark as who typed a command meets them: as Spark 4.2 said them, cut after the first lines of their tracebacks."""
+"""Errors of Spark 4.2, cut after the first lines of their tracebacks, and their sentences for the user."""
 
 import pytest
 
@@ -10,7 +10,7 @@ FILE = "/data/tables/bronze/dead_letter/ingest_date=2026-11-21/lane=DLQ/part-0.c
 
 
 @pytest.mark.parametrize(
-    ("said", "begins", "what_to_do"),
+    ("error", "begins", "remedy"),
     [
         pytest.param(
             f"{JAVA}[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{FILE}. File does not exist. "
@@ -37,7 +37,7 @@ FILE = "/data/tables/bronze/dead_letter/ingest_date=2026-11-21/lane=DLQ/part-0.c
             f"{JAVA}Job aborted due to stage failure: Task 0 failed 1 times{AT}",
             "Spark failed: Job aborted due to stage failure: Task 0 failed 1 times",
             "",
-            id="anything else that Java said",
+            id="any other error of Java",
         ),
         pytest.param(
             "[STREAM_FAILED] Query terminated\nTraceback (most recent call last):\n  File ...\n"
@@ -48,13 +48,13 @@ FILE = "/data/tables/bronze/dead_letter/ingest_date=2026-11-21/lane=DLQ/part-0.c
         ),
     ],
 )
-def test_an_error_of_sparks_is_a_sentence_that_says_what_to_do(said: str, begins: str, what_to_do: str) -> None:
-    sentence = sentence_of(said)
+def test_an_error_of_spark_is_a_sentence_with_the_remedy(error: str, begins: str, remedy: str) -> None:
+    sentence = sentence_of(error)
 
     assert sentence.startswith(begins)
-    assert what_to_do in sentence
+    assert remedy in sentence
     assert "\n" not in sentence
 
 
-def test_of_what_nobody_knows_there_is_no_sentence() -> None:
+def test_an_unknown_error_has_no_sentence() -> None:
     assert "" == sentence_of("[SOMETHING] else")

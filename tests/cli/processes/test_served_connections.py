@@ -1,4 +1,4 @@
-"""A process that serves connections may have as many files open as the system lets it."""
+"""A process that serves connections can open as many files as the system allows."""
 
 import resource
 import subprocess
@@ -19,20 +19,18 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def test_the_limit_of_open_files_is_raised_to_what_the_system_allows() -> None:
-    said = subprocess.run([sys.executable, "-c", _LIMITED], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([sys.executable, "-c", _LIMITED], capture_output=True, text=True, check=True).stdout
 
-    assert resource.getrlimit(resource.RLIMIT_NOFILE)[1] == int(said)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[1] == int(printed)
 
 
 @pytest.mark.parametrize(("allowed", "wanted", "room"), [(1_024, 2_048, "320"), (64, 1, "0"), (6_207, 2_048, "2,047")])
-def test_a_limit_of_open_files_that_is_too_low_is_said_with_the_connections_that_it_is_enough_for(
-    allowed: int, wanted: int, room: str
-) -> None:
+def test_a_low_limit_of_open_files_is_a_warning_with_the_possible_connections(allowed: int, wanted: int, room: str) -> None:
     assert f"{allowed:,} open files. That is enough for {room} connections, not for {wanted:,}" in too_few_open_files(
         allowed, wanted
     )
 
 
 @pytest.mark.parametrize(("allowed", "wanted"), [(6_208, 2_048), (None, 1_000_000)])
-def test_a_limit_that_is_enough_is_not_spoken_of(allowed: int | None, wanted: int) -> None:
+def test_a_sufficient_limit_gives_no_warning(allowed: int | None, wanted: int) -> None:
     assert not too_few_open_files(allowed, wanted)

@@ -1,4 +1,4 @@
-"""What `mqflow why` says of what the DLQ handler did."""
+"""`mqflow why` explains the actions of the DLQ handler."""
 
 import pytest
 
@@ -22,7 +22,7 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("intent", "rule", "reason", "expected"), SENTENCES)
-def test_what_the_dlq_handler_did(intent: Intent, rule: str, reason: int, expected: str) -> None:
+def test_an_action_of_the_dlq_handler_is_a_sentence(intent: Intent, rule: str, reason: int, expected: str) -> None:
     event = DeadLetterActed(queue="DLQ", message_id=b"", rule=rule, intent=intent, attempt=2, reason=reason)
 
     assert [expected] == list(sentences(event))
