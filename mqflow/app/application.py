@@ -27,7 +27,7 @@ from mqflow.policy.poison import backout
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put, QueueManager
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner, World
 
 if TYPE_CHECKING:
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
@@ -293,7 +293,7 @@ class App:
         if self._running is not None:
             raise ConfigurationError(f"{self.name or 'This application'} is running already; one object runs once at a time.")
         async with AsyncExitStack() as stack:
-            running = RunningApplication(self._declared(), queue_manager, clock=clock, random=random, runner=runner)
+            running = RunningApplication(self._declared(), queue_manager, World(clock, random, runner))
             stack.callback(running.close)
             self._running = running
             stack.callback(setattr, self, "_running", None)

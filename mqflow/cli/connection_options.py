@@ -13,7 +13,7 @@ from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
 from mqflow.verbs import Connection
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.world import SYSTEM_WORLD
 
 __all__ = ("connected", "duration_s", "json_option", "message_id_from", "opened", "stager_for", "staging_queue", "url_option")
 
@@ -52,7 +52,7 @@ def staging_queue(url: str | None) -> str:
 
 def stager_for(url: str | None) -> Stager:
     """Return the stager that puts delayed messages on the staging queue of this queue manager."""
-    return Stager(staging_queue(url), SYSTEM_CLOCK, SYSTEM_RANDOM)
+    return Stager(staging_queue(url), SYSTEM_WORLD)
 
 
 def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:

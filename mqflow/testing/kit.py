@@ -27,12 +27,13 @@ from mqflow.mqi.options import GetOption, OpenOption, QueueType
 from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
-from mqflow.runtime.connection.session import InlineSession
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.defining import MQSCError, carry_out, definition
 from mqflow.testing.faults import Faults
 from mqflow.testing.virtual_time import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions, Got, Put
+from mqflow.world import World
 
 __all__ = ("Found", "MQSCError", "QueueManagerKit")
 
@@ -90,7 +91,7 @@ class QueueManagerKit:
         self.clock = VirtualClock()
         #: The chance the application is given.
         self.random = SeededRandom(self._seed)
-        self._stager = Stager(EMBEDDED_STAGING_QUEUE, self.clock, SeededRandom(self._seed + 1))
+        self._stager = Stager(EMBEDDED_STAGING_QUEUE, World(self.clock, SeededRandom(self._seed + 1)))
         self.queue_manager = EmbeddedQueueManager(self._name, clock=self.clock)
         #: What goes wrong for the application; the kit's own calls are never struck.
         self.faults = Faults(wait=self.clock.advance)

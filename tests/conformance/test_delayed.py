@@ -19,6 +19,7 @@ from mqflow.mqi.options import Feedback, MessageType, OpenOption, Persistence, R
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.deliver import DelayedMove, Moved
 from mqflow.runtime.delay.due_next import MarkedMessages, OrderedMessages, Seen, StagedMessages
@@ -30,9 +31,9 @@ from mqflow.runtime.delay.stage import (
     stages_publications,
     staging_queue_of,
 )
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.testing.virtual_time import SeededRandom
 from mqflow.verbs import Connection
+from mqflow.world import World
 from tests.conformance.programs import Program
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest, refused
 
@@ -111,7 +112,7 @@ def queues(queue_manager: QueueManagerUnderTest) -> None:
 def stager(queue_manager: QueueManagerUnderTest, queue: str = STAGING_QUEUE, seed: int = 1) -> Stager:
     assert queue_manager.clock is not None
     publishes = stages_publications(queue_manager.queue_manager, queue)
-    return Stager(queue, queue_manager.clock, SeededRandom(seed), publishes)
+    return Stager(queue, World(queue_manager.clock, SeededRandom(seed)), publishes)
 
 
 def is_embedded(queue_manager: QueueManagerUnderTest) -> bool:

@@ -5,12 +5,9 @@ Knows settings, the client configuration and the DEFRECON of a queue manager's c
 
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from mqflow.app.config.settings import ReconnectSettings
 from mqflow.app.errors import ConfigurationError
 from mqflow.policy.channels.client_ini import ClientConfiguration, ClientConfigurationError
-from mqflow.policy.reconnect.delays import Ladder
 from mqflow.policy.reconnect.mode import (
     DefaultReconnect,
     ReconnectMode,
@@ -21,20 +18,10 @@ from mqflow.policy.reconnect.mode import (
     reconnect_mode,
 )
 from mqflow.policy.reconnect.reconnection import LADDER
+from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.verbs import QueueManager
 
-__all__ = ("Reconnection", "client_configuration", "mode_by_channel", "reconnection")
-
-
-class Reconnection(Struct, frozen=True):
-    """The options of reconnection, for the supervisor."""
-
-    #: The delay before each attempt, in seconds.
-    delays: Ladder
-    #: Give up after this many seconds; None for no limit.
-    limit_s: float | None
-    #: Returns the mode for the channel of the last connection.
-    mode: Callable[[], ReconnectMode]
+__all__ = ("client_configuration", "mode_by_channel", "reconnection")
 
 
 def reconnection(settings: ReconnectSettings, queue_manager: QueueManager, configuration: ClientConfiguration) -> Reconnection:

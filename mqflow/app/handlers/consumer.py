@@ -22,6 +22,7 @@ from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.poison.moved_message import Why
 from mqflow.policy.reconnect.reconnection import leaves_in_doubt
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -32,7 +33,6 @@ from mqflow.runtime.listener.consumer_records import ConsumerRecords
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.move_poison import PoisonMover
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.verbs import GetOptions, Got, Put
 from mqflow.world import Clock
 
@@ -182,10 +182,10 @@ class Consumer:
         self._sent.clear()
         try:
             if self._records is not None and settlement is Settlement.COMMIT:
-                await self._records.committing(session)
+                await self._records.record_commit(session)
             await session.settle(settlement)
             if self._records is not None and settlement is Settlement.BACKOUT:
-                await self._records.backed_out(session)
+                await self._records.record_backout(session)
         except MQIError as error:
             if leaves_in_doubt(error) and (received or sent):
                 reason = int(error.reason)
@@ -212,7 +212,7 @@ class Consumer:
     async def _opened(self) -> tuple[Session, PoisonMover]:
         """Return the session with the queue open on it; a new session if the last was lost."""
         session = await self._lasting.get()
-        handle = await session.call(session.openings.hold, self.queue, INPUT)
+        handle = await session.call(session.open_objects.hold, self.queue, INPUT)
         return session, PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
 
     async def _lose_or_raise(self, error: MQIError) -> None:
@@ -292,7 +292,7 @@ class Consumer:
         why = Why(queue=self.queue, count=count, threshold=attributes.backout_threshold, handler=decided.listener)
         disposal = await mover.carry_out(got, plan, why)
         if self._records is not None:
-            await self._records.moved(session, disposal)
+            await self._records.record_move(session, disposal)
         disposed = Disposed(
             queue=self.queue,
             message_id=message_id,

@@ -22,7 +22,6 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import check_delay, delay_in_ms
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import Stager
-from mqflow.runtime.listener.record_queue import put_kept_open
 from mqflow.verbs import ObjectDescriptor, Put
 
 __all__ = ("EXPIRY_TENTHS_MAX", "Outgoing", "Publish", "Send", "framed", "outgoing", "published", "put_in_unit_of_work")
@@ -132,7 +131,7 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
     if message.queue_manager not in {"", connection.queue_manager_name}:
         target = ObjectDescriptor(message.queue, queue_manager=message.queue_manager)
         return await session.call(connection.put1, target, descriptor, data, _PUT)
-    return await put_kept_open(session, message.queue, descriptor, data, _PUT)
+    return await session.call(session.open_objects.put, message.queue, descriptor, data, _PUT)
 
 
 def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:

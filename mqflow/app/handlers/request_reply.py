@@ -38,7 +38,7 @@ class Unanswered(Struct, frozen=True):
 
 async def reply_queue(session: Session) -> ObjectHandle:
     """Return a temporary dynamic queue for the reply; the end of the session deletes it."""
-    return await session.call(session.openings.hold, _MODEL, _REPLIES)
+    return await session.call(session.open_objects.hold, _MODEL, _REPLIES)
 
 
 def answerable(message: Outgoing, timeout_s: float) -> Outgoing:

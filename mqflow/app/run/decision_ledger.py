@@ -33,7 +33,7 @@ from mqflow.events import (
     WaitsOnQueue,
 )
 from mqflow.policy.poison.disposition import Completed, Settlement
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
+from mqflow.world import SYSTEM_WORLD, Running, World
 
 __all__ = (
     "LEDGER_FILE",
@@ -105,8 +105,7 @@ class DecisionLedger:
         *,
         record: Record = "troubled",
         entries_max: int = 200_000,
-        clock: Clock = SYSTEM_CLOCK,
-        runner: Runner = THREADS,
+        world: World = SYSTEM_WORLD,
     ) -> None:
         #: The file. The first entry makes it and starts the writer's thread.
         self.path: Final = path
@@ -114,8 +113,7 @@ class DecisionLedger:
         self.dropped = 0
         self._select: Callable[[Entry], Iterator[Entry]] = _everything if record == "all" else _Troubled().select
         self._entries_max = entries_max
-        self._clock = clock
-        self._runner = runner
+        self._world = world
         self._mailbox: SimpleQueue[Entry | None] = SimpleQueue()
         self._writer: Running | None = None
 
@@ -123,7 +121,7 @@ class DecisionLedger:
         """Pass the event to the writer, once for each of its messages."""
         if not isinstance(event, MessageEvent):
             return
-        at = self._clock.wall()
+        at = self._world.clock.wall()
         for about_one in _for_each_message(event, at):
             for entry in self._select(about_one):
                 self._post(entry)
@@ -140,7 +138,7 @@ class DecisionLedger:
             self.dropped += 1
             return
         if self._writer is None:
-            self._writer = self._runner.start(self._write, "mqflow decision ledger")
+            self._writer = self._world.runner.start(self._write, "mqflow decision ledger")
         self._mailbox.put(entry)
 
     def _write(self) -> None:
@@ -188,14 +186,12 @@ def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
             return None
 
 
-def open_ledger(
-    url: str, settings: LedgerSettings, *, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
-) -> DecisionLedger | None:
+def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WORLD) -> DecisionLedger | None:
     """Return the ledger for this queue manager; None if the settings want no ledger or there is no place for it."""
     path = ledger_file(url, settings)
     if path is None or settings.record == "nothing":
         return None
-    return DecisionLedger(path, record=settings.record, entries_max=settings.entries_max, clock=clock, runner=runner)
+    return DecisionLedger(path, record=settings.record, entries_max=settings.entries_max, world=world)
 
 
 def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:

@@ -5,7 +5,6 @@ Puts declarations and settings together for the runtime; decides nothing about a
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, Unpack, runtime_checkable
 
 import anyio
@@ -28,10 +27,9 @@ from mqflow.app.run.put_session import PutSession, put_and_commit
 from mqflow.events import ConnectionTried, Hook, Warned
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.poison.disposition import Behaviour
-from mqflow.runtime.application import Runtime
-from mqflow.runtime.connection.in_delivery import in_delivery
-from mqflow.runtime.connection.loop_call import Handover
-from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
+from mqflow.runtime.application import DecisionRecords, Runtime, Staging
+from mqflow.runtime.connection.loop_call import LoopCaller
+from mqflow.runtime.connection.reconnecting_session import ReconnectingSession, in_delivery
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -41,7 +39,7 @@ from mqflow.runtime.listener.delivery import Decide, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.subscriber import end_subscription
 from mqflow.verbs import Put, QueueManager
-from mqflow.world import Clock, Random, Runner
+from mqflow.world import World
 
 if TYPE_CHECKING:
     from mqflow.app.channels.table_queue_manager import Tried
@@ -82,16 +80,12 @@ class RunningApplication:
     It has a queue manager, the runtime of the listeners, and two sessions for puts outside the units of work of deliveries.
     """
 
-    def __init__(
-        self, declared: Declared, queue_manager: QueueManager | None, *, clock: Clock, random: Random, runner: Runner
-    ) -> None:
+    def __init__(self, declared: Declared, queue_manager: QueueManager | None, world: World) -> None:
         #: The settings of the application: from its source, else from arguments, environment and file.
         self.settings: Final = declared.settings or load()
         self._declared: Final = declared
         self._name: Final = self.settings.application_name or declared.name or "mqflow"
-        self._clock: Final = clock
-        self._random: Final = random
-        self._runner: Final = runner
+        self._world: Final = world
         self._opened: Final = self._open() if queue_manager is None else _Opened(queue_manager)
         self.queue_manager: Final = self._opened.queue_manager
         ledger = [] if self._opened.ledger is None else [self._opened.ledger]
@@ -99,24 +93,24 @@ class RunningApplication:
         self._warn_of_mistyped_listeners()
         staging_queue = staging_queue_of(self.queue_manager, self.settings.delay_queue)
         publishes = stages_publications(self.queue_manager, staging_queue)
-        self._stager: Final = Stager(staging_queue, clock, random, publishes=publishes)
+        self._stager: Final = Stager(staging_queue, world, publishes=publishes)
         self._runtime: Final = self._make_runtime(staging_queue)
         if isinstance(self.queue_manager, _NotifiesOfAttempts):  # it connects by a channel table, on any thread
             self.queue_manager.notify = _attempt_events(self._broadcast, self._runtime.supervisor)
         # A put from a handler never waits for a connection, so it must not queue behind a put that does.
         self._puts: Final = self._put_session("puts outside of deliveries")
         self._puts_of_handlers: Final = self._put_session("puts beside deliveries")
-        self._runtime.supervisor.rests(self._release_connections)
+        self._runtime.supervisor.let_go_when_quiescing(self._release_connections)
 
     def _open(self) -> "_Opened":
         """Open the queue manager of the URL, and the decision ledger beside its data."""
-        url = self.settings.url_over(self._declared.url)
-        queue_manager = open_queue_manager(url, settings=self.settings, clock=self._clock, runner=self._runner)
+        url, world = self.settings.url_over(self._declared.url), self._world
+        queue_manager = open_queue_manager(url, settings=self.settings, clock=world.clock, runner=world.runner)
         return _Opened(
             queue_manager,
             to_close=queue_manager,
             configuration=client_configuration() if is_client_url(url) else ClientConfiguration(),
-            ledger=open_ledger(url, self.settings.ledger, clock=self._clock, runner=self._runner),
+            ledger=open_ledger(url, self.settings.ledger, world=world),
         )
 
     def _warn_of_mistyped_listeners(self) -> None:
@@ -125,31 +119,28 @@ class RunningApplication:
             self._broadcast(Warned(text=sentence))
 
     def _make_runtime(self, staging_queue: str) -> Runtime:
-        declared, queue_manager = self._declared, self.queue_manager
-        clock, random, runner = self._clock, self._random, self._runner
+        declared, queue_manager, clock = self._declared, self.queue_manager, self._world.clock
         # An application with the queue manager in its own process delivers its delayed messages; elsewhere it must be asked to.
         processors = declared.delay_processors or int(isinstance(queue_manager, StagingQueueManager))
-        reconnecting = reconnection(self.settings.reconnect, queue_manager, self._opened.configuration)
-        return Runtime(
+        retries = Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
+        delivers = processors or stages_publications(queue_manager, staging_queue)
+        supervisor = Supervisor(
             queue_manager,
+            broadcast=self._broadcast,
+            world=self._world,
+            name=self._name,
+            reconnection=reconnection(self.settings.reconnect, queue_manager, self._opened.configuration),
+        )
+        return Runtime(
+            supervisor,
             [self._spec(listener) for listener in declared.listeners],
             broadcast=self._broadcast,
-            clock=clock,
-            random=random,
-            runner=runner,
+            world=self._world,
             application_name=self._name,
-            delay_processors=processors,
-            staging_queue=staging_queue,
-            retries=Retries(staging_queue, clock, self.settings.retry_in_worker_s, not is_embedded(queue_manager))
-            if processors or stages_publications(queue_manager, staging_queue)
-            else None,
-            disposition_queue=self.settings.disposition_queue,
-            recorder=self._recorder,
-            delays=reconnecting.delays,
-            reconnect_limit_s=reconnecting.limit_s,
-            reconnect_mode=reconnecting.mode,
+            staging=Staging(queue=staging_queue, processors=processors, retries=retries if delivers else None),
+            records=DecisionRecords(queue=self.settings.disposition_queue, recorder=self._recorder),
             services=[
-                partial(rules.service, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
+                rules.service(supervisor, broadcast=self._broadcast, clock=clock, records=self._recorder("DLQ handler"))
                 for rules in declared.dead_letter_handlers
             ],
         )
@@ -220,7 +211,7 @@ class RunningApplication:
             request = answerable(outgoing(queue, payload, **keywords | {"reply_to": replies.name}), timeout_s)
             requesting = await lasting.get()
             put = await put_and_commit(requesting, request, self._send(requesting), self._broadcast)
-            answer = await first_reply(lasting, self._clock, timeout_s)
+            answer = await first_reply(lasting, self._world.clock, timeout_s)
         finally:
             await lasting.close()  # the temporary dynamic queue goes with it
         if isinstance(answer, Unanswered):
@@ -237,7 +228,7 @@ class RunningApplication:
             behaviour=Behaviour.JMS_CONSUMER if transacted else Behaviour.JMS_CONSUMER_NOT_TRANSACTED,
             decide=self._declared.decide,
             broadcast=self._broadcast,
-            clock=self._clock,
+            clock=self._world.clock,
             sender=self._send,
             codec=self._declared.codec,
             application_name=self._name,
@@ -271,7 +262,7 @@ class RunningApplication:
         if not queue:
             return None
         consumer = f"{self._name}/{who}"
-        return ConnectionRecorder(queue, consumer=consumer, clock=self._clock, random=self._random, tell=self._broadcast)
+        return ConnectionRecorder(queue, consumer=consumer, world=self._world, notify=self._broadcast)
 
     def _send(self, session: Session) -> Send:
         async def put(message: Outgoing) -> Put:
@@ -310,7 +301,7 @@ def _overrides(settings: ListenerSettings) -> dict[str, Any]:  # `Any`: values o
 
 def _attempt_events(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["Tried"], None]:
     """Return a function that any thread calls with a connection attempt; it makes an event of it on this event loop."""
-    handover = Handover()
+    loop_caller = LoopCaller()
 
     def notify(tried: "Tried") -> None:
         error, (attempt, delay_s) = tried.error, supervisor.trying
@@ -323,6 +314,6 @@ def _attempt_events(broadcast: Broadcast, supervisor: Supervisor) -> Callable[["
             reason=0 if error is None else int(error.reason),
             detail="" if error is None else str(error),
         )
-        handover(lambda: broadcast(event))
+        loop_caller(lambda: broadcast(event))
 
     return notify

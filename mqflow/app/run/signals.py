@@ -14,7 +14,7 @@ from typing import Any, Final
 import anyio
 
 from mqflow.app.run.running_application import RunningApplication
-from mqflow.runtime.watchdog import Watchdog
+from mqflow.runtime.stuck import Watchdog
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("EXIT_CUT_OFF", "run_until_signal", "stop_signals", "threads_left")
@@ -56,7 +56,7 @@ async def run_until_signal(
             if beside is not None:
                 watch.start_soon(beside)
             with request.scope:
-                async with Watchdog(SYSTEM_CLOCK).watching(THREADS), run() as running:
+                async with Watchdog(SYSTEM_CLOCK).watch(THREADS), run() as running:
                     request.running = running
                     await request.stopping.wait()
             watch.cancel_scope.cancel()

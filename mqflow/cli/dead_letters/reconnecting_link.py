@@ -7,7 +7,6 @@ outage, how long to wait, and which queue manager is accepted.
 from collections.abc import Callable
 from typing import Final
 
-from mqflow.app.channels.reconnect_settings import Reconnection
 from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
@@ -15,8 +14,9 @@ from mqflow.policy.reconnect.delays import next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.verbs import Connection
-from mqflow.world import Clock, Random
+from mqflow.world import World
 
 __all__ = ("Link",)
 
@@ -29,15 +29,13 @@ class Link:
         connect: Callable[[], Connection],
         reconnection: Reconnection,
         *,
-        clock: Clock,
-        random: Random,
+        world: World,
         pause: Callable[[float], bool],
     ) -> None:
         """Connect. `pause` waits so many seconds, and returns whether to continue. Raises the `MQIError` of the connect."""
         self._connect = connect
         self._reconnection = reconnection
-        self._clock = clock
-        self._random = random
+        self._world = world
         self._pause = pause
         #: The current connection.
         self.connection = connect()
@@ -53,7 +51,7 @@ class Link:
         if classify(int(error.reason)) is not Class.RECONNECT or mode is ReconnectMode.NO:
             raise error
         self.leave()
-        lost_at = self._clock.monotonic()
+        lost_at = self._world.clock.monotonic()
         attempt = 0
         while True:
             attempt += 1
@@ -77,9 +75,9 @@ class Link:
         disconnect_without_commit(self.connection)
 
     def _delay_s(self, attempt: int, lost_at: float, error: MQIError) -> float:
-        lost_for_s, limit_s = self._clock.monotonic() - lost_at, self._reconnection.limit_s
+        lost_for_s, limit_s = self._world.clock.monotonic() - lost_at, self._reconnection.limit_s
         ladder = self._reconnection.delays
-        delay_s = next_delay_s(attempt, self._random.random(), ladder=ladder, lost_for_s=lost_for_s, limit_s=limit_s)
+        delay_s = next_delay_s(attempt, self._world.random.random(), ladder=ladder, lost_for_s=lost_for_s, limit_s=limit_s)
         if delay_s is None:
             text = f"The connection was lost {lost_for_s:.0f} s ago; the limit for the reconnection is {limit_s:g} s"
             raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self._first.name, detail=text) from error

@@ -36,7 +36,7 @@ from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Connection, InlineQueueManager, QueueManager
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
 __all__ = ("DlqOptions", "EndedError", "exit_code_of", "print_problems", "read_table", "run_handler")
 
@@ -165,8 +165,7 @@ def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, u
         return Link(
             lambda: queue_manager.connect(application_name="mqflow dlq", user=user),
             policy,
-            clock=SYSTEM_CLOCK,
-            random=SYSTEM_RANDOM,
+            world=SYSTEM_WORLD,
             pause=pause,
         )
     except MQIError as error:
@@ -212,7 +211,7 @@ def _records(url: str | None) -> ConnectionRecorder | None:
     queue = load({"url": url}).disposition_queue
     if not queue:
         return None
-    return ConnectionRecorder(queue, consumer="mqflow dlq/DLQ handler", clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM)
+    return ConnectionRecorder(queue, consumer="mqflow dlq/DLQ handler", world=SYSTEM_WORLD)
 
 
 def _handle_through_outages(handler: DeadLetterHandler, link: Link, stops: Callable[[], bool]) -> None:

@@ -234,7 +234,7 @@ class _Landing:
             keep_landing(
                 lambda: self._queue_manager.connect(application_name="mqflow land"),
                 new_lander,
-                tell=partial(self._tell, number, lane),
+                notify=partial(self._tell, number, lane),
                 stopping=self._stopping.is_set,
                 pause=self._pause,
                 random=SYSTEM_RANDOM,

@@ -13,7 +13,7 @@ from anyio.abc import TaskStatus
 from mqflow.app.run.signals import stop_signals
 from mqflow.cli.processes.child_process import until_parent_ends
 from mqflow.embedded.wire.protocol.ending import End, Manner
-from mqflow.runtime.connection.loop_call import Handover
+from mqflow.runtime.connection.loop_call import LoopCaller
 
 __all__ = ("END_FOR_GOOD_SIGNAL", "EndRequest", "listen_for_signals", "watch_parent")
 
@@ -29,7 +29,7 @@ class EndRequest:
         self.requested = False
         #: Whether the queue manager ends, not only this process.
         self.for_good = False
-        self._handover = Handover()
+        self._loop_caller = LoopCaller()
         self._changed = anyio.Event()
         #: Set when the process that started this one has ended.
         self.parent_ended = anyio.Event()
@@ -43,7 +43,7 @@ class EndRequest:
 
     def wake(self) -> None:
         """Make `wait` check its condition again. Any thread can call it."""
-        self._handover(self._wake_on_loop)
+        self._loop_caller(self._wake_on_loop)
 
     async def wait(self, until: Callable[[], bool], poll_s: float | None = None) -> None:
         """Return when the end was requested or the condition is true: checked after each `wake`, and every `poll_s` seconds."""

@@ -47,11 +47,11 @@ class ObjectDefinitions:
         carry_out(self._state, command, attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
-        """Change fields of an object. Raises 2085 if there is none. `client`: a client-connection channel."""
+        """Change fields of an object. Raises 2085 if it does not exist. `client`: a client-connection channel."""
         carry_out(self._state, f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
-        """Delete an object and the authority records of exactly its name. Raises 2085 if there is none."""
+        """Delete an object and the authority records of exactly its name. Raises 2085 if it does not exist."""
 
         def begin() -> Callable[[], None]:
             return self._delete(self._known(noun, name, client=client), Kind.CLNTCONN if client else Kind(noun))
@@ -81,7 +81,7 @@ class ObjectDefinitions:
             if not replacing:
                 raise Refusal(Reason.OBJECT_ALREADY_EXISTS)
             if known.kind != attributes.kind:
-                raise Refusal(Reason.OBJECT_TYPE_ERROR, "It is there already, with another type")
+                raise Refusal(Reason.OBJECT_TYPE_ERROR, "An object of that name has another type")
         return self._keep(_changed(attributes, attributes.values))
 
     def _alter(self, known: DefinedObject, changes: Mapping[str, object]) -> Callable[[], None]:

@@ -131,6 +131,7 @@ DEFINED_KINDS: Final[Mapping[Noun, DefinedKind]] = {
     )
 }
 _BY_WORD: Final = {kind.noun.lower(): kind for kind in DEFINED_KINDS.values()}
+# Any: `tuple[str, ...]` is no class.
 _TYPES: Final[Mapping[type, Any]] = {bool: bool, int: int, str: str, tuple: tuple[str, ...]}
 
 

@@ -1,7 +1,8 @@
-"""MQSC for the embedded queue manager: the script that defines a team's queues on a real one defines them here.
+"""MQSC for the embedded queue manager: the script that defines a team's queues on IBM MQ defines the same queues here.
 
-`parse` understands a script without touching anything; `run` carries it out on an `Administration`; `to_mqsc` writes a queue
-down again. What MQSC has and the embedded queue manager has not is said by name, and is no error.
+`parse` reads a script and changes nothing. `run` carries a script out on an `Administration`. `to_mqsc` writes a queue as the
+command that defines it. If a script uses a part of MQSC that the embedded queue manager does not have, the response names that
+part. That is no error.
 """
 
 from mqflow.embedded.mqsc.commands import Command, SyntaxProblem

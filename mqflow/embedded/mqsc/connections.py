@@ -58,7 +58,7 @@ def show_connections(
 
 def connection_rows(
     connections: Iterable[ConnectionStatus], queue_manager: str, *, handles: bool
-) -> Iterator[Mapping[str, Any]]:
+) -> Iterator[Mapping[str, Any]]:  # Any: each field has the type that its row of the table says
     """Yield a row for each connection, or for each handle of each."""
     # Source: DISPLAY CONN: EXTCONN is the same for all connections, and begins with AMQC and the queue manager's name.
     external = f"AMQC{queue_manager:<12.12}".encode("ascii", "replace").hex().upper()

@@ -1,6 +1,6 @@
-"""What DISPLAY shows: records chosen, their attributes chosen, and how both are laid out for people and for programs.
+"""The answers of DISPLAY: it selects objects and attributes, and lays them out for people, for programs or as a script.
 
-Pure. A row is a queue's, a status's or the queue manager's fields by name; the table says how each is shown.
+Pure. A row has the fields of a queue, a status or the queue manager by name. The table of attributes says how to show a field.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,9 +39,9 @@ class Cell(Struct, frozen=True):
     """One attribute of one object."""
 
     keyword: str
-    #: As MQSC writes it, unquoted; of a pair like SHARE, NOSHARE the word that holds.
+    #: The value as MQSC writes it, unquoted. Of a pair like SHARE, NOSHARE the word that holds.
     word: str
-    #: What a program reads: a number, a word, or for a pair whether the first holds.
+    #: The value for a program: a number or a word; for a pair, whether the first word holds.
     value: Value
     #: The word stands alone, without brackets.
     alone: bool = False
@@ -50,12 +50,12 @@ class Cell(Struct, frozen=True):
 class Record(Struct, frozen=True):
     """One object shown."""
 
-    #: What kind of thing it is, as one line.
+    #: One line that names the kind of the object.
     heading: str
     cells: tuple[Cell, ...]
 
 
-_Row = Mapping[str, Any]
+_Row = Mapping[str, Any]  # Any: each field has the type that its row of the table says
 
 
 def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tuple[Record, ...]:
@@ -71,7 +71,7 @@ def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tu
 
 
 def show_status(statuses: Iterable[QueueStatus], command: DisplayStatus) -> tuple[Record, ...]:
-    """Return how the queues stand, or who has them open; one record for each handle."""
+    """Return the status of each queue, or a record for each open handle of these queues."""
     attributes = HANDLE_STATUS if command.handles else QUEUE_STATUS
     rows = _handle_rows(statuses) if command.handles else (_status_row(status) for status in statuses)
     return tuple(laid_out("AMQ8450: Queue status details.", rows, attributes, ("QUEUE", "TYPE"), command.selection))
@@ -84,12 +84,12 @@ def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQu
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether the text is what the pattern says, or begins with it where the pattern ends in an asterisk."""
+    """Return whether the text is the pattern, or begins with the pattern if that ends in an asterisk."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 
 def as_text(record: Record) -> str:
-    """Return the record as lines: its heading, then two attributes to a line; one where the first is wide."""
+    """Return the record as lines: its heading, then two attributes to a line, or one if the first is wide."""
     lines = [record.heading]
     waiting = ""
     for cell in record.cells:
@@ -107,7 +107,7 @@ def as_text(record: Record) -> str:
 
 
 def as_json(record: Record) -> dict[str, Value]:
-    """Return the record by keyword: numbers as they are, pairs like SHARE, NOSHARE as true or false, else words."""
+    """Return the record by keyword: numbers, true or false for pairs like SHARE, NOSHARE, and words for the rest."""
     return {cell.keyword: cell.value for cell in record.cells}
 
 
@@ -129,7 +129,7 @@ def to_mqsc(attributes: QueueAttributes) -> str:
 def laid_out(
     heading: str, rows: Iterable[_Row], attributes: Attributes, always: tuple[str, ...], selection: Selection
 ) -> Iterator[Record]:
-    """Yield a record for each row that is selected: the keywords that always stand first, then the others in order."""
+    """Yield a record for each selected row. The keywords of `always` come first, then the other keywords in order."""
     wanted = set(selection.keywords)
     if selection.where is not None:
         wanted.add(selection.where.keyword)
@@ -160,7 +160,7 @@ def _cell(keyword: str, row: _Row, attributes: Attributes) -> Cell:
 def _holds(where: Where, row: _Row, attributes: Attributes) -> bool:
     spec = attributes.get(where.keyword)
     value = row[spec.field] if spec else None
-    if value is None:  # this kind of queue does not have it, or there is nothing to compare yet
+    if value is None:  # the object does not have the attribute, or the attribute has no value yet
         return False
     match where.operator:
         case Operator.LK:

@@ -49,7 +49,7 @@ OBJECTS: Final[Mapping[Noun, Attributes]] = {noun: keyword_table(kind.specs) for
 
 
 def build_define_object(noun: Noun, subject: Clause, parameters: Parameters) -> DefineObject:
-    """Return what DEFINE says."""
+    """Return the action of a DEFINE command."""
     options, kind = parameters.options, DEFINED_KINDS[noun]
     for word in options.keys() - {"LIKE"}:
         bare(options[word])
@@ -67,12 +67,12 @@ def build_define_object(noun: Noun, subject: Clause, parameters: Parameters) -> 
 
 
 def build_alter_object(noun: Noun, subject: Clause, parameters: Parameters) -> AlterObject:
-    """Return what ALTER says."""
+    """Return the action of an ALTER command."""
     return AlterObject(noun, _name(DEFINED_KINDS[noun], subject), parameters.values, _pop_kind(parameters.values))
 
 
 def build_delete_object(noun: Noun, subject: Clause, parameters: Parameters) -> DeleteObject:
-    """Return what DELETE says."""
+    """Return the action of a DELETE command."""
     options = parameters.options
     if "CHLTABLE" in options and noun != "CHANNEL":
         raise RefusedError(options["CHLTABLE"].keyword, "CHLTABLE is for channels.")
@@ -82,7 +82,7 @@ def build_delete_object(noun: Noun, subject: Clause, parameters: Parameters) -> 
 
 
 def kind_asked_for(noun: Noun, parameters: Parameters) -> int:
-    """Return the type that a DISPLAY is limited to, 0 for any."""
+    """Return the type that a DISPLAY asks for; 0 for any type."""
     spec = DEFINED_KINDS[noun].type_spec
     if "TYPE" not in parameters.options or spec is None:
         return 0
@@ -91,7 +91,7 @@ def kind_asked_for(noun: Noun, parameters: Parameters) -> int:
 
 
 def change_objects(action: ObjectAct, objects: ObjectAdministration) -> str:
-    """Do it, and return the sentence that says it is done."""
+    """Carry the action out, and return the sentence that confirms it."""
     what = f"{action.noun}({action.name})"
     match action:
         case DefineObject():
@@ -104,7 +104,7 @@ def change_objects(action: ObjectAct, objects: ObjectAdministration) -> str:
             return f"{_number(action.noun, 'AMQ8016: ')}{what} is changed."
         case DeleteObject():
             if action.ignore_state and not any(found.name == action.name for found in objects.all(action.noun)):
-                return f"There is no {what} to delete; IGNSTATE(YES) takes that for done."
+                return f"There is no {what} to delete, which is no error with IGNSTATE(YES)."
             client = _only_client(objects, action.noun, action.name) if action.client is None else action.client
             objects.delete(action.noun, action.name, client=client)
             return f"{_number(action.noun, 'AMQ8015: ')}{what} is deleted."

@@ -1,7 +1,7 @@
-"""Understands a script: text into commands, each checked against the table of attributes before any is carried out.
+"""Turns a script into commands, and checks each command against the table of attributes before any command runs.
 
-Pure. Any text gives commands and problems, in order and never an exception. Knows verbs and nouns; whether a queue exists
-is the queue manager's business. Source: IBM q085100, q085110, and the reference page of each command.
+Pure. Any text gives commands and problems in order, and never an exception. Knows verbs and nouns; only the queue manager knows
+whether a queue exists. Source: IBM q085100, q085110, and the reference page of each command.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -79,20 +79,20 @@ _Noun = TypeVar("_Noun")
 
 
 class _Form(Struct, frozen=True):
-    """How a command is written, and what it becomes."""
+    """The form of a command: its words, and the function that builds its action."""
 
     build: Callable[[str, Clause, Parameters], Action]
     attributes: Attributes
-    #: Each word that changes how the command is carried out -> the choice it belongs to.
+    #: For each word that is an option: the choice that it belongs to.
     options: Mapping[str, str]
     unsupported: frozenset[str]
     asking: bool = False
 
 
 def parse(text: str) -> tuple[Command | SyntaxProblem, ...]:
-    """Return the commands of a script in order, and in place of each that cannot be understood, what is wrong and where.
+    """Return the commands of a script in order. A `SyntaxProblem` stands for a command that makes no sense.
 
-    Reads to the end, past END as well: whoever carries the commands out stops there.
+    Reads the whole script, past END as well; `interpreter.run` stops at END.
     """
     lines = source_lines(text)
     return tuple(_read(found, lines) for found in sentences(lines))
@@ -134,7 +134,7 @@ def _command(sentence: Sentence) -> Command:
 
 
 def _word(token: Token) -> str:
-    """Return the word with its synonym resolved; a string is no word."""
+    """Return the word in capitals, with its synonym resolved; nothing for a string or a bracket."""
     if token.kind is not TokenKind.WORD:
         return ""
     return SYNONYMS.get(token.text.upper(), token.text.upper())
@@ -230,7 +230,7 @@ def _display_channel_status(_noun: str, subject: Clause, _parameters: Parameters
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
-    """Return what to show; where no attribute is asked for, `everything` says whether that means all of them."""
+    """Return the attributes to show. If the command asks for none, `everything` says whether that means all attributes."""
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None
@@ -260,7 +260,7 @@ def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attr
 
 
 def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
-    """Return the operator; words can only be equal or not, and only text is matched."""
+    """Return the operator. Words have EQ and NE only, and only text has LK and NL."""
     taken = [Operator.EQ, Operator.NE]
     if ordered:
         taken += [Operator.LT, Operator.GT, Operator.LE, Operator.GE]
@@ -343,7 +343,7 @@ def _topic_forms() -> dict[tuple[str, str], _Form]:
 
 
 def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:
-    """Return the builder for this noun, whatever word stood in the command."""
+    """Return the builder for this noun; it needs no noun from the command."""
     return lambda _, subject, parameters: build(noun, subject, parameters)
 
 

@@ -1,6 +1,6 @@
 """The PCF commands about channels, namelists, processes, authentication information, listeners and services.
 
-One set of commands for all kinds of object, by `defined_kinds`: what they say becomes an action of MQSC, or rows of attributes.
+All kinds of object have the same commands, by `catalogue.kinds`. A command becomes an action of MQSC, or rows of attributes.
 Source: IBM, "Change, Copy, and Create Channel", "Delete Channel", "Inquire Channel", "Inquire Channel Names", and the same for
 the other kinds.
 """
@@ -17,8 +17,8 @@ from mqflow.embedded.mqsc.commands import AlterObject, DefineObject, DeleteObjec
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.objects import find_objects
 from mqflow.embedded.pcf.queues import Row
-from mqflow.embedded.pcf.request import Request, stranger
-from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.pcf.values import value_from
 from mqflow.mqi.attributes.channel import ChannelType
 from mqflow.mqi.attributes.queue import AttributeSpec
@@ -36,12 +36,12 @@ _CHANNEL_NAMES, _CHANNEL_TYPES = 3512, 1582
 
 
 class _Codes(Struct, frozen=True):
-    """The parameters of the commands about one kind of object. The names of MQ's numbers all have the kind's word in them."""
+    """The parameters of the commands about one kind of object."""
 
     noun: Noun
     from_name: int
     to_name: int
-    #: The list of attributes to answer.
+    #: The parameter that lists the attributes to answer.
     attributes: int
     name: int
     #: 0 for a kind of object that has one type only.
@@ -54,7 +54,7 @@ class _Codes(Struct, frozen=True):
 
     @property
     def identity(self) -> tuple[int, ...]:
-        """The parameters that say which object is meant: its name, and its type if the kind has types."""
+        """The parameters that identify an object: its name, and its type if the kind has types."""
         return (self.name, self.type) if self.type else (self.name,)
 
 
@@ -71,27 +71,20 @@ def _codes(kind: DefinedKind) -> _Codes:
 
 
 def channel_status(request: Request, _administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_CHANNEL_STATUS: nothing runs through a channel, so none has a status."""
+    """MQCMD_INQUIRE_CHANNEL_STATUS: nothing runs through a channel, so no channel has a status."""
     request.check((DEFINED_KINDS["CHANNEL"].name_spec.selector,), None, filters=True)
     detail = "Nothing runs through a channel of the embedded queue manager"
     raise PCFError(PCFReason.CHL_STATUS_NOT_FOUND, detail=detail)
 
 
-def _create(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    request.check(codes.identity, None, filters=False)
-    kind, replacing = _kind(codes, request), _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
-    values = _values(codes, request, kind, {*codes.identity, ParameterId.REPLACE})
-    _carry_out(DefineObject(codes.noun, _name(codes, request, codes.name), values, kind, "", replacing), administration)
-    return ()
-
-
-def _copy(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    required = (codes.from_name, codes.to_name, *codes.identity[1:])
+def _define(codes: _Codes, request: Request, administration: Administration, *, copies: bool = False) -> Iterable[Row]:
+    required = (codes.from_name, codes.to_name, *codes.identity[1:]) if copies else codes.identity
     request.check(required, None, filters=False)
     kind, replacing = _kind(codes, request), _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
     values = _values(codes, request, kind, {*required, ParameterId.REPLACE})
-    source, target = _name(codes, request, codes.from_name), _name(codes, request, codes.to_name)
-    _carry_out(DefineObject(codes.noun, target, values, kind, source, replacing), administration)
+    source = _name(codes, request, codes.from_name) if copies else ""
+    name = _name(codes, request, codes.to_name if copies else codes.name)
+    _carry_out(DefineObject(codes.noun, name, values, kind, source, replacing), administration)
     return ()
 
 
@@ -139,10 +132,10 @@ def _inquire_names(codes: _Codes, request: Request, administration: Administrati
 
 
 Run = Callable[[Request, Administration], Iterable[Row]]
-_RUNS: Final = {
+_RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[Row]]]] = {
     "CHANGE_{}": _change,
-    "COPY_{}": _copy,
-    "CREATE_{}": _create,
+    "COPY_{}": partial(_define, copies=True),
+    "CREATE_{}": _define,
     "DELETE_{}": _delete,
     "INQUIRE_{}": _inquire,
     # MQ has no such command for listeners and services.
@@ -196,7 +189,7 @@ def _yes(request: Request, identifier: int, reason: PCFReason) -> bool:
 
 
 def _values(codes: _Codes, request: Request, kind: int, own: set[int]) -> dict[str, Value]:
-    """What the command sets: every parameter that is none of its own has to be an attribute of such an object."""
+    """Return the values that the command sets. Each parameter outside `own` must be an attribute of such an object."""
     settable: dict[int, AttributeSpec] = {
         spec.selector: spec for spec in codes.kind.applicable(kind) if not spec.read_only and spec.field != "kind"
     }
@@ -206,7 +199,7 @@ def _values(codes: _Codes, request: Request, kind: int, own: set[int]) -> dict[s
             continue
         spec = settable.get(identifier)
         if spec is None:
-            raise stranger(parameter, f"Parameter {identifier} is no attribute of such a {codes.noun} that can be set")
+            raise unexpected(parameter, f"Parameter {identifier} is no attribute of such a {codes.noun}, or cannot be set")
         values[spec.field] = value_from(spec, parameter)
     return values
 
@@ -216,7 +209,7 @@ _OF_CHANNELS: Final[Mapping[int, PCFReason]] = {
     Reason.OBJECT_ALREADY_EXISTS: PCFReason.CHANNEL_ALREADY_EXISTS,
     Reason.OBJECT_TYPE_ERROR: PCFReason.WRONG_CHANNEL_TYPE,
 }
-"""Channels have reasons of their own."""
+"""The reasons that PCF has for channels only."""
 
 
 def _carry_out(action: DefineObject | AlterObject | DeleteObject, administration: Administration) -> None:
@@ -229,6 +222,6 @@ def _carry_out(action: DefineObject | AlterObject | DeleteObject, administration
 
 
 def _unknown(codes: _Codes, request: Request) -> PCFError:
-    detail = f"There is no {codes.noun} {request.text(codes.name)} of that type, or none that the filter lets through"
+    detail = f"There is no {codes.noun} {request.text(codes.name)} of that type, or none that passes the filter"
     reason = PCFReason.CHANNEL_NOT_FOUND if codes.noun == "CHANNEL" else Reason.UNKNOWN_OBJECT_NAME
     return PCFError(reason, detail=detail, parameter=codes.name)

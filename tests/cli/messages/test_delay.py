@@ -12,7 +12,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.verbs import GetOptions
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.world import SYSTEM_WORLD
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("queues")
@@ -93,7 +93,7 @@ async def test_the_serving_process_delivers_from_the_delay_queue_too(staging: st
         for name in ("STAGED", "LATER"):
             queue_manager.administration.define(QueueAttributes(name=name))
         connection = queue_manager.connect()
-        Stager(staging, SYSTEM_CLOCK, SYSTEM_RANDOM).put_on(connection, "LATER", MessageDescriptor(), b"x", 1)
+        Stager(staging, SYSTEM_WORLD).put_on(connection, "LATER", MessageDescriptor(), b"x", 1)
         connection.commit()
         handle = connection.open("LATER", OpenOption.INPUT_SHARED)
         waiting = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=30_000)

@@ -329,7 +329,7 @@ def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
     assert 0 == run("qmgr", "backup", "QM1", "copy").exit_code
 
     assert "an order\n" == run("get", "Q1", "--url", "embedded:copy?qmgr=QM1").stdout
-    assert "There is a queue manager already" in run("qmgr", "backup", "QM1", "copy").stderr
+    assert "There is already a queue manager" in run("qmgr", "backup", "QM1", "copy").stderr
 
 
 def test_a_user_name_that_is_too_long_for_a_message_is_refused(run: Run) -> None:

@@ -27,14 +27,14 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 
 
 def shown(queue_manager: EmbeddedQueueManager, command: str) -> list[dict[str, Any]]:
-    """Carry out commands that succeed, and return what the last one shows."""
+    """Carry out commands that succeed, and return the records of the last command."""
     results = run(command, queue_manager.administration)
     assert [] == [response.text for response in results.responses if response.verdict is not Verdict.DONE]
     return [as_json(record) for record in results.responses[-1].records]
 
 
 def refused(queue_manager: EmbeddedQueueManager, command: str) -> str:
-    """Return why the last command of the script was not carried out."""
+    """Return the text of the last command's failure."""
     response = run(command, queue_manager.administration).responses[-1]
     assert response.verdict in {Verdict.FAILED, Verdict.SYNTAX_ERROR}
     return response.text
@@ -54,7 +54,7 @@ DEFINED = {
 
 
 @pytest.mark.parametrize(("noun", "command", "expected"), [(noun, *rest) for noun, rest in DEFINED.items()], ids=DEFINED)
-def test_an_object_is_what_its_definition_says_and_else_what_the_default_object_says(
+def test_an_object_has_the_values_of_its_definition_and_of_the_default_object(
     queue_manager: EmbeddedQueueManager, noun: str, command: str, expected: dict[str, Any]
 ) -> None:
     (found,) = shown(queue_manager, f"{command}\nDISPLAY {noun}(A)")
@@ -152,26 +152,26 @@ def test_a_server_and_a_client_connection_of_one_name_are_two(queue_manager: Emb
 
 WRONG = {
     "no type": ("DEFINE CHANNEL(A)", "needs CHLTYPE"),
-    "a type nobody knows": ("DEFINE CHANNEL(A) CHLTYPE(FAX)", "CHLTYPE takes SDR or SVR"),
+    "an unknown type": ("DEFINE CHANNEL(A) CHLTYPE(FAX)", "CHLTYPE takes SDR or SVR"),
     "an attribute of another type": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN) XMITQ(Q)", "XMITQ"),
     "a name that is too long": ("DEFINE CHANNEL(A234567890.234567890.1) CHLTYPE(SVRCONN)", "20 characters"),
     "another type on alter": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)\nALTER CHANNEL(A) CHLTYPE(SDR)", "2043"),
     "another type's attribute on alter": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)\nALTER CHANNEL(A) XMITQ(Q)", "XMITQ"),
     "a password": ("DEFINE NAMELIST(A) PASSWORD(X)", "does not take 'PASSWORD'"),
     "too many names": ("DEFINE NAMELIST(A) NAMES(" + "N, +\n" * 256 + "N)", "up to 256"),
-    "something that is no name": ("DEFINE NAMELIST(A) NAMES(B,'C D')", "is not a name"),
-    "a like that is not there": ("DEFINE NAMELIST(A) LIKE(NOT.THERE)", "2085"),
+    "a text that is no name": ("DEFINE NAMELIST(A) NAMES(B,'C D')", "is not a name"),
+    "a missing LIKE object": ("DEFINE NAMELIST(A) LIKE(NOT.THERE)", "2085"),
     "a condition on a list": ("DISPLAY NAMELIST(*) WHERE(NAMES EQ A)", "lists are not compared"),
     "the status of a channel": ("DISPLAY CHSTATUS(*)", "AMQ8420"),
 }
 
 
 @pytest.mark.parametrize(("script", "said"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_is_refused_in_words(queue_manager: EmbeddedQueueManager, script: str, said: str) -> None:
+def test_a_wrong_command_is_refused_in_words(queue_manager: EmbeddedQueueManager, script: str, said: str) -> None:
     assert said in refused(queue_manager, script)
 
 
-def test_a_definition_is_like_another_where_it_says_so(queue_manager: EmbeddedQueueManager) -> None:
+def test_a_definition_copies_the_object_of_its_like(queue_manager: EmbeddedQueueManager) -> None:
     (found,) = shown(queue_manager, "DEF NL(A) NAMES(X) DESCR('one')\nDEF NL(B) LIKE(A) DESCR('two')\nDIS NL(B)")
 
     assert ("X", "two") == (found["NAMES"], found["DESCR"])
@@ -196,7 +196,7 @@ def test_the_authority_records_of_an_object_go_with_it(queue_manager: EmbeddedQu
 # Connections
 
 
-def test_connections_are_shown_with_who_they_are_and_whether_something_is_not_committed(
+def test_connections_are_shown_with_user_application_and_unit_of_work(
     queue_manager: EmbeddedQueueManager,
 ) -> None:
     mine = queue_manager.connect(application_name="reader", user="bob")

@@ -10,7 +10,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.runtime.connection.session import InlineSession
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")

@@ -10,7 +10,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import ObjectType, OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.runtime.connection.open_objects import Openings, name_of
+from mqflow.runtime.connection.open_objects import OpenObjects, name_of
 from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle
 
@@ -26,9 +26,9 @@ class World:
         self.faults = Faults()
         self._wrapped = self.faults.wrap(queue_manager)
 
-    def connect(self, owner: str = "worker") -> tuple[Connection, Openings]:
+    def connect(self, owner: str = "worker") -> tuple[Connection, OpenObjects]:
         connection = self._wrapped.connect()
-        return connection, Openings(connection, owner)
+        return connection, OpenObjects(connection, owner)
 
     def mqsc(self, *lines: str) -> None:
         for line in lines:
@@ -78,13 +78,13 @@ def test_everything_is_open_again_in_the_order_of_first_opening_and_with_its_opt
 
 def test_everything_is_opened_again_in_the_very_words_of_the_first_open(world: World) -> None:
     first, second = _Opening(world.connect()[0]), _Opening(world.connect()[0])
-    before = Openings(first, "worker")  # type: ignore[arg-type]  # it passes every verb on
+    before = OpenObjects(first, "worker")  # type: ignore[arg-type]  # it passes every verb on
     as_another = INPUT | OpenOption.SAVE_ALL_CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY
     before.hold("A", as_another, alternate_user="bert")
     before.hold("A", OpenOption.BROWSE, selection="price > 70", queue_manager="QM1")
     before.hold("", OpenOption.OUTPUT, object_type=ObjectType.TOPIC, object_string="Prices/IBM")
 
-    Openings(second, "worker").take_over(before)  # type: ignore[arg-type]  # as above
+    OpenObjects(second, "worker").take_over(before)  # type: ignore[arg-type]  # as above
 
     for connection in (first, second):
         assert [

@@ -512,7 +512,7 @@ def test_a_history_that_is_full_says_so_once_and_still_comes_to_an_end(mq: Queue
 
     drive(handler, connection, mq.clock)
 
-    assert 1 == sum(isinstance(event, Warned) and "2 that are remembered" in event.text for event in mq.events)
+    assert 1 == sum(isinstance(event, Warned) and "2 that the handler remembers" in event.text for event in mq.events)
     assert 5 == mq.clock.monotonic()
 
 
