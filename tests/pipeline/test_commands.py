@@ -49,9 +49,9 @@ def test_tables_in_which_nothing_has_landed_are_empty_ones(
     result = typed("spark", command, *more, "--tables", "tables", *where)
 
     assert 0 == result.exit_code, result.stderr
-    assert {"silver": "Silver is up to bronze", "gold": "no window is closed yet", "triage": "0 match no rule"}[command] in (
-        result.stdout + result.stderr
-    )
+    assert {"silver": "Silver is up to date with bronze", "gold": "no window is closed yet", "triage": "0 match no rule"}[
+        command
+    ] in (result.stdout + result.stderr)
 
 
 def test_what_is_tried_next_is_compared_where_that_is_asked_for(
@@ -76,19 +76,19 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: --journal says which."),
+        (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: name it with --journal."),
         (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is no journal"),
-        (["report", "--tables", "tabels"], 2, "There is no folder tabels: --journal says from where its tables are made."),
+        (["report", "--tables", "tabels"], 2, "There is no folder tabels: name the journal for its tables with --journal."),
         (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["triage", "rules.txt", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
-        (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is no setting: KEY=VALUE is."),
+        (["gold", "--tables", "tables", "--conf", "nonsense"], 2, "'nonsense' is not KEY=VALUE."),
         (["silver", "--tables", "tables", "--rules", "wrong.txt"], 1, "REASN"),
         (["triage", "missing.txt", "--tables", "tables"], 2, "missing.txt"),
         (
             ["triage", "wrong.txt", "--tables", "tables", "--retries"],
             2,
-            "--retries compares two tables: --against says with which.",
+            "--retries compares two tables: name the other one with --against.",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqflow.cli.pipeline.spark import started
+from mqflow.cli.pipeline.spark_session import started
 from mqflow.pipeline import JavaError, SparkMissingError, session
 from mqflow.pipeline.session import check_java, check_spark
 
@@ -93,7 +93,7 @@ def test_a_command_notes_no_line_of_a_program_for_each_column_unless_it_is_told_
         raise SparkMissingError("none is needed here")
 
     monkeypatch.setattr("mqflow.pipeline.spark_session", no_session)
-    monkeypatch.setattr("mqflow.cli.pipeline.spark._running", lambda: None)
+    monkeypatch.setattr("mqflow.cli.pipeline.spark_session._running", lambda: None)
 
     with pytest.raises(SparkMissingError), started("test", master=None, remote=None, conf=given):
         pass
@@ -103,7 +103,7 @@ def test_a_command_notes_no_line_of_a_program_for_each_column_unless_it_is_told_
 
 def test_the_pipeline_and_its_command_load_no_spark_until_they_run() -> None:
     loaded = "{'pyspark', 'pandas', 'pyarrow', 'deltalake'} & set(sys.modules)"
-    script = f"import sys, mqflow.pipeline, mqflow.cli.pipeline.spark\nprint(*{loaded})"
+    script = f"import sys, mqflow.pipeline, mqflow.cli.pipeline.spark, mqflow.cli.pipeline.spark_tables\nprint(*{loaded})"
 
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=50)
 

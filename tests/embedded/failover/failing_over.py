@@ -19,7 +19,7 @@ import anyio
 from mqflow import App, Backout, Context, Pace
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.cli.processes import takeover_rehearsal
-from mqflow.cli.processes.queue_manager_process import Hosting, host
+from mqflow.cli.processes.queue_manager_process import HostOptions, host
 from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
@@ -77,7 +77,7 @@ def owner(folder: Path) -> None:
             if words in sentence:
                 say("owner", os.getpid(), state, SYSTEM_CLOCK.monotonic())
 
-    wanted = Hosting(name="QM1", folder=folder, addresses=(), standby=True, users=UsersFile(folder / "users", bytes))
+    wanted = HostOptions(name="QM1", folder=folder, addresses=(), standby=True, users=UsersFile(folder / "users", bytes))
     anyio.run(host, wanted, tell)
 
 

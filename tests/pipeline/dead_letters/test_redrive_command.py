@@ -115,7 +115,7 @@ def test_a_full_queue_stops_it_with_what_is_put_and_the_same_command_goes_on(tab
 
     stopped = redrive(tables, *command)
     assert 1 == stopped.exit_code
-    assert "stopped: 4 put. They stay; the same command goes on after them." in stopped.stderr
+    assert "stopped: 4 put. These messages stay on their queues; the same command continues." in stopped.stderr
     assert "MQRC_Q_FULL (2053)" in stopped.stderr
     assert [each.decode() for each in ORDERS[:4]] == on("SMALL")
     typed("get", "SMALL", "--limit", "9")
@@ -155,10 +155,14 @@ def test_the_id_of_another_redrive_is_refused_and_nothing_is_put(tables: Path) -
         (["--where", "reason = 2053"], 2, "'reason = 2053' is no condition on this table: A column"),
         (["--where", "dlh_reason ="], 2, "'dlh_reason =' is no condition on this table: Syntax error"),
         (["--where", "dlh_reason"], 2, "is no condition on this table"),
-        (["--where", "dlh_reason = 1"], 3, "is chosen"),
-        (["--where", "true", "--rate", "fast"], 2, "'fast' is no rate"),
+        (["--where", "dlh_reason = 1"], 3, " matches."),
+        (["--where", "true", "--rate", "fast"], 2, "'fast' is not a rate"),
         (["--where", "dlh_dest_q = 'SMALL'", "--to", "GONE"], 1, "GONE"),
-        (["--where", "dlh_dest_q = 'SMALL'", "--url", "embedded:nowhere?qmgr=QM1"], 2, "there is nothing at nowhere yet"),
+        (
+            ["--where", "dlh_dest_q = 'SMALL'", "--url", "embedded:nowhere?qmgr=QM1"],
+            2,
+            "there is no queue manager at nowhere yet",
+        ),
     ],
 )
 def test_what_cannot_be_is_told_in_one_sentence(tables: Path, arguments: list[str], code: int, sentence: str) -> None:

@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from mqflow.cli.main import main
-from mqflow.cli.pipeline import spark as spark_command
-from mqflow.cli.pipeline.spark import told
+from mqflow.cli.pipeline import spark_tables
+from mqflow.cli.pipeline.spark_session import spark_errors_as_sentences
 from mqflow.journal import Consumers, Journal, Kind, columns_of
 from mqflow.pipeline import PipelineError
 from mqflow.pipeline.tables.bronze import Bronze, bronze
@@ -104,10 +104,10 @@ def test_a_full_disk_under_a_table_is_said_where_spark_says_that_a_task_failed()
     error: Any = PySparkException(said)
     error._stackTrace = f"{said}\nCaused by: java.io.IOException: No space left on device\n\tat"
 
-    with pytest.raises(PipelineError, match="no room where Spark writes: No space left on device") as caught, told():
+    with pytest.raises(PipelineError, match="no room to write: No space left on device") as caught, spark_errors_as_sentences():
         raise error
     assert "type the command again" in str(caught.value)
-    with pytest.raises(PySparkException), told():
+    with pytest.raises(PySparkException), spark_errors_as_sentences():
         raise PySparkException(said)
 
 
@@ -115,14 +115,14 @@ def test_a_full_disk_under_a_table_is_said_where_spark_says_that_a_task_failed()
     ("arguments", "sentence"),
     [
         (["--journal", "nowhere"], "is no journal"),
-        (["--journal", "{journal}", "--kind", "letters"], "'letters' is no kind"),
+        (["--journal", "{journal}", "--kind", "letters"], "'letters' is not a kind"),
         (["--journal", "{journal}", "--payload", "some"], "head:N"),
     ],
 )
 def test_the_command_refuses_before_spark_is_started(
     journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str], sentence: str
 ) -> None:
-    monkeypatch.setattr(spark_command, "started", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.setattr(spark_tables, "started", lambda *_, **__: pytest.fail("Spark was started"))
     given = [each.format(journal=journal) for each in arguments]
 
     run = CliRunner().invoke(main, ["spark", "bronze", "--tables", str(tmp_path), *given])
