@@ -113,7 +113,7 @@ def test_wildcards_above_a_blocking_topic_do_not_reach_it(queue_manager: QueueMa
 # ---- delivery rules: a durable and a non-durable subscriber, and one of them cannot take the publication
 
 RULES = [
-    # rule; whether the durable is full, the other is full; who of (durable, other) gets it, or None: 2502 and no delivery
+    # rule; whether the durable is full, the other is full; the deliveries (durable, other), or None: 2502 and no delivery
     ("ALL", False, False, (True, True)),
     ("ALL", False, True, None),
     ("ALL", True, False, None),
