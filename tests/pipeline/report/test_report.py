@@ -19,12 +19,13 @@ from mqflow.pipeline.dead_letters.triage import RuleUse, Triage
 from mqflow.pipeline.report import data as report_data
 from mqflow.pipeline.report.charts import PNGS, charts
 from mqflow.pipeline.report.data import Report, poison_by, sentences, step_of
-from mqflow.pipeline.report.page import write_report
+from mqflow.pipeline.report.page import page, write_report
 from mqflow.pipeline.report.text import isolated, visible
 from mqflow.pipeline.schemas import TABLES
 from mqflow.pipeline.tables.folder import TableSet
 from mqflow.pipeline.tables.gold import day_of
 
+PAGE = Path(__file__).with_name("page.html")
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&{{7*7}}'
 
 
@@ -118,6 +119,17 @@ def test_text_of_messages_runs_nothing(tmp_path: Path) -> None:
     assert not {"script", "img", "iframe", "object"} & set(seen.tags)
     assert not [name for name in seen.attributes if name.startswith("on")]
     assert EVIL in "".join(seen.texts)
+
+
+def tags_on_lines(text: str) -> str:
+    """Return a page with a tag on each line."""
+    return re.sub(r"\s*>\s*<", ">\n<", re.sub(r"\s+<|>\s+", lambda found: found[0].strip(), text)).strip()
+
+
+def test_the_page_is_the_one_that_was_checked_by_eye() -> None:
+    drawn = {(name, theme): f"<svg>{name} {theme}</svg>" for name in ("poison", "delays") for theme in ("light", "dark")}
+
+    assert PAGE.read_text("utf-8").strip() == tags_on_lines(page(made(EVIL, EVIL), drawn))
 
 
 NOTHING = Report(
