@@ -19,6 +19,7 @@ from mqflow.app.handlers.message import Message, PropertyValue
 from mqflow.app.handlers.outgoing import outgoing, put_in_unit_of_work
 from mqflow.app.run.running_application import RunningApplication
 from mqflow.embedded import mqsc
+from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Disposed, Event
 from mqflow.mqi.descriptor import MessageDescriptor
@@ -29,12 +30,11 @@ from mqflow.policy.poison.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.connection.session import InlineSession
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
-from mqflow.testing.defining import MQSCError, carry_out, definition
 from mqflow.testing.faults import Faults
-from mqflow.testing.virtual_time import SeededRandom, VirtualClock
+from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions, Got, Put
 
-__all__ = ("Found", "MQSCError", "QueueManagerKit")
+__all__ = ("Found", "MQSCError", "QueueManagerKit", "carry_out", "definition")
 
 E = TypeVar("E")
 
@@ -42,6 +42,10 @@ _GET: Final = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.PROPERTIES_F
 _BROWSE: Final = GetOptions(options=_GET.options | GetOption.BROWSE_NEXT)
 _LOOK_EVERY_S: Final = 0.05
 _EVENTS_SHOWN: Final = 10
+
+
+class MQSCError(AssertionError):
+    """MQSC that a test asked for was not carried out."""
 
 
 class Found(Message):
@@ -236,3 +240,25 @@ def _known(descriptor: Mapping[str, Any]) -> Mapping[str, Any]:
         fields = ", ".join(MessageDescriptor.__struct_fields__)
         raise TypeError(f"{', '.join(sorted(unknown))}: no field of a message descriptor; there are {fields}.")
     return descriptor
+
+
+def carry_out(administration: Administration, commands: Sequence[str]) -> mqsc.Results:
+    """Carry out MQSC commands, one or a script to a string. Raises `MQSCError` with every line that was refused."""
+    results = mqsc.run("\n".join(commands), administration)
+    refused = [each.text for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
+    if refused:
+        raise MQSCError("\n".join(refused))
+    return results
+
+
+def definition(queue: str, kind: str, attributes: Mapping[str, str | int]) -> str:
+    """Return the DEFINE of a queue by MQSC keywords in lower case."""
+    clauses = "".join(f" {keyword.upper()}({_value(value)})" for keyword, value in attributes.items())
+    return f"DEFINE {kind} ('{queue}'){clauses}"
+
+
+def _value(value: str | int) -> str:
+    """Return a value as MQSC takes it: words and numbers bare, what bare would be folded to upper case quoted."""
+    text = str(value)
+    bare = text and text == text.upper() and all(letter.isalnum() or letter in "._/%" for letter in text)
+    return text if bare else "'" + text.replace("'", "''") + "'"

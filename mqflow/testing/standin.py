@@ -9,7 +9,7 @@ from typing import Final
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.standin import ConnectRequest, install
-from mqflow.testing.defining import carry_out, definition
+from mqflow.testing.kit import carry_out, definition
 
 __all__ = ("StandInKit",)
 

@@ -12,7 +12,15 @@ import anyio
 import trio
 from trio._core import _run as trio_run
 
-from mqflow.testing.virtual_time import PATIENCE_S, POLL_S, DeadlockError, TurnCounter, VirtualClock, deadlock, waits_for_thread
+from mqflow.testing.virtual_clock import (
+    PATIENCE_S,
+    POLL_S,
+    DeadlockError,
+    TurnCounter,
+    VirtualClock,
+    deadlock,
+    waits_for_thread,
+)
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("run_on_trio",)

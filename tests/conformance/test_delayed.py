@@ -31,7 +31,7 @@ from mqflow.runtime.delay.stage import (
     staging_queue_of,
 )
 from mqflow.runtime.listener.requeuer import INPUT
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection
 from tests.conformance.programs import Program
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest, refused

@@ -9,7 +9,8 @@ import pytest
 import trio.testing
 from anyio.lowlevel import checkpoint
 
-from mqflow.testing.virtual_time import Backend, DeadlockError, InlineRunner, SeededRandom, VirtualClock, run
+from mqflow.testing.virtual_clock import DeadlockError, SeededRandom, VirtualClock
+from mqflow.testing.virtual_time import Backend, InlineRunner, run
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -12,7 +12,7 @@ from mqflow.cli.applications.run_state import ReadyFile, ReconnectLine, in_foreg
 from mqflow.events import Event, ReadinessChanged, Reconnected, Reconnecting
 from mqflow.runtime.hooks import LogEvents
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 
 
 def attempt(number: int, reason: int = 2059) -> Reconnecting:

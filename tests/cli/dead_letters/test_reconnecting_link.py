@@ -10,7 +10,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.testing.virtual_time import VirtualClock
+from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Connection
 
 BROKEN = error_for(Reason.CONNECTION_BROKEN, "MQGET")

@@ -18,7 +18,8 @@ from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
 from mqflow.runtime.dead_letters.redriver import Redriver
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.testing.virtual_time import SeededRandom, run
+from mqflow.testing.virtual_clock import SeededRandom
+from mqflow.testing.virtual_time import run
 from mqflow.verbs import GetOptions
 
 pytestmark = pytest.mark.usefixtures("interpreted")

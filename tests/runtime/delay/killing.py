@@ -24,7 +24,7 @@ from mqflow.runtime.delay import deliver as delayed_move
 from mqflow.runtime.delay.deliver import DelayedMove, Moved
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.runtime.listener.requeuer import INPUT
-from mqflow.testing.virtual_time import SeededRandom
+from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions
 from mqflow.world import SYSTEM_CLOCK
 from tests.embedded.storage.scenario import DEFECTS as STORE_DEFECTS
