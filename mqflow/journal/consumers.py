@@ -81,7 +81,7 @@ class Consumers(Struct, frozen=True):
             last = self.journal.lane(lane).last
             if number > last:
                 raise ConsumerError(f"Consumer {name} cannot be at segment {number} of lane {lane}, whose last is {last}.")
-        now = replace(_reading(before, kind, lanes), offsets={**before.offsets, **offsets})
+        now = replace(_with_lanes(before, kind, lanes), offsets={**before.offsets, **offsets})
         return now if now == before else self._write(now)
 
     def forget(self, name: str) -> None:
@@ -134,7 +134,7 @@ class Consumers(Struct, frozen=True):
         return self.journal.path / "consumers" / f"{name}.json"
 
 
-def _reading(before: Consumer, kind: Kind | None, lanes: Sequence[str]) -> Consumer:
+def _with_lanes(before: Consumer, kind: Kind | None, lanes: Sequence[str]) -> Consumer:
     """Return the consumer with what it reads; of what it said before nothing is let go."""
     if kind is None:
         return before

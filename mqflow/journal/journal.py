@@ -64,7 +64,7 @@ class Journal(Struct, frozen=True):
         """
         if (path / "journal.json").exists():
             return cls.open(path)
-        if path.exists() and (not path.is_dir() or any(not _is_begun(entry) for entry in path.iterdir())):
+        if path.exists() and (not path.is_dir() or any(not _is_unfinished(entry) for entry in path.iterdir())):
             if (path / "journal.json").exists():  # somebody was faster
                 return cls.open(path)
             raise ForeignJournalError(path, "it is a file, or a folder with something else in it")
@@ -150,7 +150,9 @@ class Lane(Struct, frozen=True):
         Raises `MissingSegmentError` where one of them was trimmed or is gone: nobody is given less than was asked for.
         """
         found = sorted(
-            segment for segment in self._there() if segment.number > after and (through is None or segment.number <= through)
+            segment
+            for segment in self._published()
+            if segment.number > after and (through is None or segment.number <= through)
         )
         self._check(found, after, through)
         return tuple(found)
@@ -162,7 +164,7 @@ class Lane(Struct, frozen=True):
     @property
     def last(self) -> int:
         """The number of the last published segment; that of the last trimmed one where all are gone."""
-        return max([self.trimmed, *(segment.number for segment in self._there())])  # a killed trim leaves any of them
+        return max([self.trimmed, *(segment.number for segment in self._published())])  # a killed trim leaves any of them
 
     @property
     def trimmed(self) -> int:
@@ -184,12 +186,12 @@ class Lane(Struct, frozen=True):
     def remove_trimmed(self) -> None:
         """Delete the files of trimmed segments, those too that a trim which was killed left behind."""
         trimmed = self.trimmed
-        for segment in self._there():
+        for segment in self._published():
             if segment.number <= trimmed:
                 segment.path.unlink(missing_ok=True)
         sync_folder(self.path)
 
-    def _there(self) -> list[Segment]:
+    def _published(self) -> list[Segment]:
         found: list[Segment] = []
         with os.scandir(self.path) as entries:
             for entry in entries:
@@ -228,13 +230,13 @@ def read_file(path: Path, kind: type[R]) -> R:
 
 def replace_file(path: Path, record: Struct) -> None:
     """Make the file say this and nothing else, durably: at any moment it says the old or the new."""
-    _written_beside(path, record).replace(path)
+    _write_beside(path, record).replace(path)
     sync_folder(path.parent)
 
 
 def _create_file(path: Path, record: Struct) -> None:
     """Make the file say this, durably, unless somebody else has made it meanwhile."""
-    beside = _written_beside(path, record)
+    beside = _write_beside(path, record)
     try:
         path.hardlink_to(beside)
     except FileExistsError:
@@ -246,7 +248,7 @@ def _create_file(path: Path, record: Struct) -> None:
     sync_folder(path.parent)
 
 
-def _written_beside(path: Path, record: Struct) -> Path:
+def _write_beside(path: Path, record: Struct) -> Path:
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         file.write(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
         file.flush()
@@ -254,7 +256,7 @@ def _written_beside(path: Path, record: Struct) -> Path:
     return Path(file.name)
 
 
-def _is_begun(entry: Path) -> bool:
+def _is_unfinished(entry: Path) -> bool:
     """Whether it is of a journal whose making was cut off: it has nothing in it yet."""
     if entry.name in {"lanes", "consumers"}:
         return entry.is_dir() and not any(entry.iterdir())

@@ -25,7 +25,7 @@ from mqflow.verbs import Got
 
 __all__ = ("Position", "columns")
 
-Columns = dict[str, Sequence[Any]]
+Columns = dict[str, Sequence[Any]]  # values of many types, by column
 
 _DESCRIPTOR: Final[Mapping[str, Callable[[MessageDescriptor], Any]]] = {
     "msg_id": lambda md: md.message_id,
@@ -69,15 +69,15 @@ def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
         case Kind.DISPOSITION:
             made = _dispositions(unit)
         case Kind.DEAD_LETTER:
-            made = _whole(unit) | _dead_letters(unit)
+            made = _message_columns(unit) | _dead_letters(unit)
             made.update(qmgr=[position.queue_manager] * len(unit), dlq=[position.queue] * len(unit))
             made.update(snapshot_id=[None] * len(unit))
         case Kind.BACKOUT_MESSAGE:
-            made = _whole(unit)
+            made = _message_columns(unit)
             made.update(qmgr=[position.queue_manager] * len(unit), boq=[position.queue] * len(unit))
             made.update(snapshot_id=[None] * len(unit), source_queue=[_source_queue(got) for got in unit])
         case Kind.PAYLOAD:
-            made = _whole(unit)
+            made = _message_columns(unit)
             made.update(qmgr=[position.queue_manager] * len(unit), queue=[position.queue] * len(unit))
             made.update(rfh2=[_properties(got) for got in unit])
         case _:
@@ -88,7 +88,7 @@ def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
     return made
 
 
-def _whole(unit: Sequence[Got]) -> Columns:
+def _message_columns(unit: Sequence[Got]) -> Columns:
     """The columns that every kind but the disposition has: the descriptor, and the message data as it came."""
     descriptors = [got.descriptor for got in unit]
     made: Columns = {name: [read(md) for md in descriptors] for name, read in _DESCRIPTOR.items()}
@@ -108,7 +108,7 @@ def _dispositions(unit: Sequence[Got]) -> Columns:
         read += records or (None,)
         raw += [None] * len(records) if records else (got.body,)
     made: Columns = {
-        name: [None if record is None else getattr(record, name) for record in read]
+        name: [None if record is None else getattr(record, name) for record in read]  # a column for each field, by its name
         for name in disposition_record.DispositionRecord.__struct_fields__
     }
     made["raw"] = raw

@@ -187,7 +187,7 @@ def read_pending(path: Path, kind: Kind) -> "tuple[Written, pa.Table]":
 
 def write_durably(path: Path, data: "bytes | pa.Buffer") -> None:
     """Have the file hold this, synced. Raises `JournalFullError` where there is no room; then there is no file."""
-    with _room(path), path.open("wb") as file:
+    with _disk_full_error(path), path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -226,7 +226,7 @@ def _check_schema(path: Path, found: "pa.Schema", kind: Kind) -> None:
 
 
 @contextmanager
-def _room(path: Path) -> Iterator[None]:
+def _disk_full_error(path: Path) -> Iterator[None]:
     """Turn a full disk into its error, and leave nothing behind of what was written until then."""
     try:
         yield

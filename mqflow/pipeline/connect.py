@@ -12,7 +12,7 @@ from mqflow.app.errors import ConfigurationError
 from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 
-__all__ = ("Reached", "check_url", "connected", "reached")
+__all__ = ("WorkerConnection", "check_url", "connected")
 
 
 def check_url(source: str, url: str) -> None:
@@ -24,7 +24,7 @@ def check_url(source: str, url: str) -> None:
         )
 
 
-class Reached:
+class WorkerConnection:
     """A connection with the queue manager it belongs to; `close` backs out what was not committed."""
 
     def __init__(self, url: str, application_name: str) -> None:
@@ -43,15 +43,10 @@ class Reached:
             self._queue_manager.close()
 
 
-def reached(url: str, application_name: str) -> Reached:
-    """Return a connection, as whoever the settings here say. Raises what connecting does."""
-    return Reached(url, application_name)
-
-
 @contextmanager
 def connected(url: str, application_name: str) -> Iterator[Connection]:
     """Give a connection; what was not committed is backed out at the end."""
-    found = reached(url, application_name)
+    found = WorkerConnection(url, application_name)
     try:
         yield found.connection
     finally:

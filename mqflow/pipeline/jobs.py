@@ -55,7 +55,7 @@ def silver(
     Raises `RulesError` for a rules table with errors, before anything is read.
     """
     compiled = compile_rules(rules) if rules is not None else None
-    landed = medallion.Bronze(
+    landed = medallion.BronzeFrames(
         dispositions=bronze_table(spark, tables, Kind.DISPOSITION),
         letters=bronze_table(spark, tables, Kind.DEAD_LETTER),
         backed_out=bronze_table(spark, tables, Kind.BACKOUT_MESSAGE),
@@ -64,7 +64,7 @@ def silver(
     medallion.run_silver(spark, _set(tables, "silver"), landed, rules=compiled, payload=payload, dedupe=dedupe, whole=whole)
 
 
-def gold(spark: "SparkSession", tables: Path) -> medallion.Ran:
+def gold(spark: "SparkSession", tables: Path) -> medallion.GoldRun:
     """Bring gold up to silver."""
     landed = bronze_table(spark, tables, Kind.DISPOSITION)
     return medallion.run_gold(spark, _set(tables, "gold"), _set(tables, "silver"), landed)

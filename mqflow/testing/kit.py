@@ -72,7 +72,8 @@ class Found(Message):
         know the rest. Empty for a message that nobody moved.
         """
         said = moved_message.why(self.descriptor, self.data) or Why()
-        told = next((_told(event) for event in reversed(self._events) if self._disposes(event)), Why())
+        told = next((_why_disposed(event) for event in reversed(self._events) if self._disposes(event)), Why())
+        # Field by field, whatever fields `Why` has.
         silent = {name: getattr(told, name) for name in told.__struct_fields__ if not getattr(said, name)}
         return replace(said, **silent)
 
@@ -219,7 +220,7 @@ class QueueManagerKit:
         )
 
 
-def _told(event: Event) -> Why:
+def _why_disposed(event: Event) -> Why:
     """Return what a `Disposed` says of why."""
     assert isinstance(event, Disposed)  # noqa: S101 - `_disposes` chose it
     outcome = event.outcome

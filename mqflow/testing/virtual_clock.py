@@ -169,4 +169,5 @@ def _frames(coroutine: object) -> Iterator[FrameType]:
 
 
 def _first(holder: object, *names: str) -> Any:
+    # Coroutines, generators and asynchronous generators name the same parts otherwise, and have no type in common.
     return next((found for name in names if (found := getattr(holder, name, None)) is not None), None)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -27,7 +27,7 @@ from mqflow.policy.dead_letters.original_message import restored
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.policy.reconnect.reconnection import Class, classify
-from mqflow.verbs import Connection, GetOptions
+from mqflow.verbs import Connection, GetOptions, ObjectHandle
 from mqflow.world import Clock
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ STATE_QUEUE: Final = "MQFLOW.REDRIVE.STATE"
 """Where markers are: one message for each redrive, found by CorrelId."""
 _FORMAT: Final = "MFLREDR"
 # A marker has no properties; should somebody give it some, they are not hidden.
-_AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
+_ALL_PROPERTIES: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 _STATE: Final = OpenOption.INPUT_EXCLUSIVE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.SET_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
@@ -47,13 +47,14 @@ _PUT_MARKER: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _RECORD: Final = MessageDescriptor(format=disposition_record.FORMAT, ccsid=1208, persistence=Persistence.PERSISTENT)
 _COLUMNS: Final = ("lane", "segment", "ordinal", "mqmd", "body", "body_truncated")
 
-Position = tuple[int, int]
+Row: TypeAlias = Mapping[str, Any]  # values of many types, as Spark gives them
+RowPosition = tuple[int, int]
 
 
 class _Marker(Struct, frozen=True, omit_defaults=True):
     redrive: str
     #: By lane: segment and ordinal of the last row that was put.
-    done: dict[str, Position] = field(default_factory=dict[str, Position])
+    done: dict[str, RowPosition] = field(default_factory=dict[str, RowPosition])
     of: str = ""
     #: By lane: how many rows that was. A marker of before says none.
     rows: dict[str, int] = field(default_factory=dict[str, int])
@@ -69,7 +70,7 @@ class Unit(Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()
 
 
-def rows_of(chosen: "DataFrame") -> "Iterable[Mapping[str, Any]]":
+def rows_of(chosen: "DataFrame") -> Iterable[Row]:
     """Return these rows of `bronze.dead_letter` or `bronze.backout_message`, in the order in which they were landed."""
     wanted = chosen.select(*_COLUMNS).orderBy("lane", "segment", "ordinal")
     return (row.asDict() for row in wanted.toLocalIterator(prefetchPartitions=True))
@@ -97,9 +98,9 @@ class TableRedriver(Struct, kw_only=True):
     #: Lets so many seconds pass.
     pause: Callable[[float], None]
     _refused: bool = False
-    _targets: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+    _targets: dict[tuple[str, str], ObjectHandle] = field(default_factory=dict[tuple[str, str], ObjectHandle])
 
-    def run(self, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
+    def run(self, rows: Iterable[Row]) -> Generator[Unit, None, None]:
         """Yield what each unit of work put, after its commit. Rows must come in order within their lanes.
 
         Raises `MQIError` where a queue refuses: the unit under way is backed out then, or its commit got no answer; either way
@@ -116,10 +117,10 @@ class TableRedriver(Struct, kw_only=True):
                     self.connection.close(handle)
             self._targets.clear()
 
-    def _run(self, state: Any, rows: Iterable[Mapping[str, Any]]) -> Generator[Unit, None, None]:
+    def _run(self, state: ObjectHandle, rows: Iterable[Row]) -> Generator[Unit, None, None]:
         marker = self._take_marker(state)
         self.connection.backout()  # it was only looked at
-        due, seen, before = self.clock.monotonic(), dict[str, Position](), marker
+        due, seen, before = self.clock.monotonic(), dict[str, RowPosition](), marker
         passed = Counter[str]()
         for chunk in _chunks(rows, self.unit):
             left = [row for row in chunk if not _is_done(marker, row)]
@@ -140,7 +141,7 @@ class TableRedriver(Struct, kw_only=True):
                 done=marker.done | {row["lane"]: _position(row) for row in left},
                 rows={lane: marker.rows.get(lane, 0) + put[lane] for lane in {*marker.rows, *put}},
             )
-            self.connection.put(state, self._described(), msgspec.json.encode(marker), _PUT_MARKER)
+            self.connection.put(state, self._marker_descriptor(), msgspec.json.encode(marker), _PUT_MARKER)
             self.connection.commit()
             yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
 
@@ -154,12 +155,12 @@ class TableRedriver(Struct, kw_only=True):
                     "Nothing more was put. Choose by what does not change (no current_timestamp), under an id of its own."
                 )
 
-    def _take_marker(self, state: Any) -> _Marker:
+    def _take_marker(self, state: ObjectHandle) -> _Marker:
         """Get the marker of this redrive under syncpoint; one that says nothing is done where there is none."""
         asked = GetOptions(
-            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+            options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _ALL_PROPERTIES,
             match=MatchOption.CORREL_ID,
-            correlation_id=self._described().correlation_id,
+            correlation_id=self._marker_descriptor().correlation_id,
         )
         got = self.connection.get(state, asked)
         if got is None:
@@ -172,7 +173,7 @@ class TableRedriver(Struct, kw_only=True):
             )
         return marker
 
-    def _put(self, row: Mapping[str, Any]) -> str:
+    def _put(self, row: Row) -> str:
         """Put the message as it was; return why not, where it cannot be."""
         where = f"{row['lane']} {row['segment']}/{row['ordinal']}"
         if row["mqmd"] is None or row["body"] is None or row["body_truncated"]:
@@ -187,10 +188,10 @@ class TableRedriver(Struct, kw_only=True):
         self.connection.put(handle, before.descriptor, before.data, _PUT)
         if self.records:
             record = self._record(before.descriptor, target, f"{row['lane']}/{row['segment']}/{row['ordinal']}")
-            self._tell(record)
+            self._put_record(record)
         return ""
 
-    def _tell(self, record: DispositionRecord) -> None:
+    def _put_record(self, record: DispositionRecord) -> None:
         try:
             self.connection.put1(self.records, _RECORD, disposition_record.to_bytes(record), _PUT_MARKER)
         except MQIError as error:
@@ -217,13 +218,13 @@ class TableRedriver(Struct, kw_only=True):
             redrive_of=md.message_id,
         )
 
-    def _described(self) -> MessageDescriptor:
+    def _marker_descriptor(self) -> MessageDescriptor:
         name = sha256(f"mqflow redrive {self.redrive_id}".encode()).digest()[:24]
         return MessageDescriptor(format=_FORMAT, correlation_id=name, persistence=Persistence.PERSISTENT)
 
 
-def _chunks(rows: Iterable[Mapping[str, Any]], most: int) -> Generator[list[Mapping[str, Any]], None, None]:
-    chunk: list[Mapping[str, Any]] = []
+def _chunks(rows: Iterable[Row], most: int) -> Generator[list[Row], None, None]:
+    chunk: list[Row] = []
     for row in rows:
         chunk.append(row)
         if len(chunk) == most:
@@ -233,7 +234,7 @@ def _chunks(rows: Iterable[Mapping[str, Any]], most: int) -> Generator[list[Mapp
         yield chunk
 
 
-def _in_order(chunk: Iterable[Mapping[str, Any]], seen: dict[str, Position]) -> None:
+def _in_order(chunk: Iterable[Row], seen: dict[str, RowPosition]) -> None:
     for row in chunk:
         lane, at = row["lane"], _position(row)
         if at <= seen.get(lane, (-1, -1)):
@@ -241,9 +242,9 @@ def _in_order(chunk: Iterable[Mapping[str, Any]], seen: dict[str, Position]) -> 
         seen[lane] = at
 
 
-def _is_done(marker: _Marker, row: Mapping[str, Any]) -> bool:
+def _is_done(marker: _Marker, row: Row) -> bool:
     return _position(row) <= tuple(marker.done.get(row["lane"], (-1, -1)))
 
 
-def _position(row: Mapping[str, Any]) -> Position:
+def _position(row: Row) -> RowPosition:
     return (row["segment"], row["ordinal"])

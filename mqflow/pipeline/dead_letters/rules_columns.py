@@ -154,24 +154,24 @@ def _votes(field: Field, rules: Sequence[Rule]) -> "Iterator[Column]":
     asked = ([condition.value for condition in rule.conditions if condition.field is field] for rule in rules)
     # The parser lets a rule look at a field once; a table made by hand may look twice, and both must hold.
     for values in zip_longest(*asked):
-        asking: dict[int | str, int] = {}
+        wanted: dict[int | str, int] = {}
         for bit, value in enumerate(values):
             if value is not None:
                 key = value.rstrip(" ") if isinstance(value, str) else value
-                asking[key] = asking.get(key, 0) | 1 << bit
+                wanted[key] = wanted.get(key, 0) | 1 << bit
         indifferent = sum(1 << bit for bit, value in enumerate(values) if value is None)
-        yield _let(field, asking).bitwiseOR(_bits(indifferent))
+        yield _matching_bits(field, wanted).bitwiseOR(_bits(indifferent))
 
 
-def _let(field: Field, asking: Mapping[int | str, int]) -> "Column":
+def _matching_bits(field: Field, wanted: Mapping[int | str, int]) -> "Column":
     """Return the bits of the values and patterns that the field is like."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     column = f.col(COLUMNS[field])
-    plain = {value: bits for value, bits in asking.items() if isinstance(value, int) or _WILD.search(value) is None}
+    plain = {value: bits for value, bits in wanted.items() if isinstance(value, int) or _WILD.search(value) is None}
     let = [
         f.when(_condition(Condition(field, value)), _bits(bits)).otherwise(_bits(0))
-        for value, bits in asking.items()
+        for value, bits in wanted.items()
         if value not in plain
     ]
     if plain:  # one look-up, however many queues the rules name

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -160,14 +160,14 @@ def differences(
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    deeds = _deeds if retries else _deed
+    actions = _all_actions if retries else _first_action
     both = letters.where("has_dlh").select(
         "msg_id",
         f.coalesce("msg_len", f.lit(0)).alias("msg_len"),
         before.first_match().alias("before_rule"),
         after.first_match().alias("after_rule"),
-        deeds(before).alias("before"),
-        deeds(after).alias("after"),
+        actions(before).alias("before"),
+        actions(after).alias("after"),
     )
     grouped = both.where(f.col("before") != f.col("after")).groupBy("before_rule", "before", "after_rule", "after")
     rows = grouped.agg(
@@ -247,7 +247,7 @@ def _use(number: int, rule: Rule, groups: Sequence[_Group]) -> RuleUse:
     )
 
 
-def _deed(compiled: CompiledRules) -> "Column":
+def _first_action(compiled: CompiledRules) -> "Column":
     """Return in words what is done with a message: two rules that do the same say the same."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -255,7 +255,7 @@ def _deed(compiled: CompiledRules) -> "Column":
     return f.concat_ws(" ", compiled.described(number), compiled.target(number))
 
 
-def _deeds(compiled: CompiledRules) -> "Column":
+def _all_actions(compiled: CompiledRules) -> "Column":
     """Return in words all that is tried in turn; after the last rule the message is left, as IGNORE leaves it."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -280,7 +280,7 @@ def _bytes(groups: Iterable[_Group]) -> int:
     return sum(group.data_bytes for group in groups)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     match value:
         case None:
             return ""

@@ -4,15 +4,17 @@ However many queues there are, the worst few are told apart and the others are d
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.report.data import Report, Row
 from mqflow.pipeline.report.text import isolated, visible
 
 if TYPE_CHECKING:
     import altair as alt
+
+    Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
 __all__ = ("PAPER", "PNGS", "charts", "short")
 
@@ -38,7 +40,7 @@ _ATTEMPTS_SHOWN: Final = 8
 _STEPS: Final = {"5 minutes": ("%H:%M", "Time (UTC)"), "1 hour": ("%d %b %H:%M", "Hour (UTC)"), "1 day": ("%d %b", "Day (UTC)")}
 
 
-def charts(report: Report, theme: str) -> "dict[str, alt.Chart]":
+def charts(report: Report, theme: str) -> "dict[str, Chart]":
     """Return the charts that there are numbers for, by name."""
     drawn = {
         "poison": _poison(report, theme),
@@ -54,20 +56,20 @@ def short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _poison(report: Report, theme: str) -> Any:
+def _poison(report: Report, theme: str) -> "Chart | None":
     """How much was poison in each step of time, a bar each; where an alert was raised, a mark above."""
     import altair as alt  # noqa: PLC0415 - needed to draw only
 
     rows = [row for row in report.poison_over_time if row["messages"]]
     if not rows:
         return None
-    told, summed = _told_apart(rows, lambda row: row["poisoned"]), Counter[tuple[str, str, str]]()
+    series_of, summed = _series_of(rows, lambda row: row["poisoned"]), Counter[tuple[str, str, str]]()
     for row in rows:
-        summed[row["start"], row["end"], told(row)] += row["poisoned"]
-    names = _in_order({who for _, _, who in summed})
+        summed[row["start"], row["end"], series_of(row)] += row["poisoned"]
+    names = _in_order({series for _, _, series in summed})
     data, height = list[Row](), Counter[str]()
-    for (start, end, who), n in sorted(summed.items(), key=lambda item: names.index(item[0][2])):
-        data.append({"start": start, "end": end, "who": who, "from": height[start], "to": height[start] + n})
+    for (start, end, series), n in sorted(summed.items(), key=lambda item: names.index(item[0][2])):
+        data.append({"start": start, "end": end, "series": series, "from": height[start], "to": height[start] + n})
         height[start] += n
     words, title = _STEPS[report.step]
     x = alt.X("start:T", title=title, scale=alt.Scale(type="utc"), axis=alt.Axis(format=words, tickCount=8, labelOverlap=True))
@@ -82,7 +84,7 @@ def _poison(report: Report, theme: str) -> Any:
     return _styled(alt.layer(bars, above), theme)
 
 
-def _culprits(report: Report, theme: str) -> Any:
+def _culprits(report: Report, theme: str) -> "Chart | None":
     import altair as alt  # noqa: PLC0415 - as above
 
     worst = [
@@ -103,37 +105,39 @@ def _culprits(report: Report, theme: str) -> Any:
     return _styled(chart, theme, width=_WIDTH - 300, height=alt.Step(30))
 
 
-def _retries(report: Report, theme: str) -> Any:
+def _retries(report: Report, theme: str) -> "Chart | None":
     import altair as alt  # noqa: PLC0415 - as above
 
     rows = [row for row in report.retry_curve if row["attempt_no"] <= _ATTEMPTS_SHOWN]
-    retried = {_who(row) for row in rows if row["attempt_no"] > 1}
-    rows = [row for row in rows if _who(row) in retried]
+    retried = {_queue_and_handler(row) for row in rows if row["attempt_no"] > 1}
+    rows = [row for row in rows if _queue_and_handler(row) in retried]
     if not any(row["succeeded"] for row in rows):  # bars of no height; the table says so
         return None
-    told, sums = (
-        _told_apart(rows, lambda row: row["entered"] if row["attempt_no"] > 1 else 0),
-        defaultdict[Any, list[int]](_zeros),
+    series_of, sums = (
+        _series_of(rows, lambda row: row["entered"] if row["attempt_no"] > 1 else 0),
+        defaultdict[tuple[str, int], list[int]](_zeros),
     )
     for row in rows:
-        both = sums[told(row), row["attempt_no"]]
+        both = sums[series_of(row), row["attempt_no"]]
         both[0] += row["entered"]
         both[1] += row["succeeded"]
-    data = [{"who": who, "attempt": at, "percent": 100 * done / of} for (who, at), (of, done) in sums.items() if of]
+    data: list[Row] = [
+        {"series": series, "attempt": at, "percent": 100 * done / of} for (series, at), (of, done) in sums.items() if of
+    ]
     chart = (
         alt.Chart(_data(data))
         .mark_bar()
         .encode(
             x=alt.X("attempt:O", title="Delivery", axis=alt.Axis(labelAngle=0)),
-            xOffset="who:N",
+            xOffset="series:N",
             y=alt.Y("percent:Q", title="Succeeded, %", scale=alt.Scale(domain=[0, 100])),
-            color=_colour(_in_order({row["who"] for row in data}), theme),
+            color=_colour(_in_order({row["series"] for row in data}), theme),
         )
     )
     return _styled(chart, theme)
 
 
-def _delays(report: Report, theme: str) -> Any:
+def _delays(report: Report, theme: str) -> "Chart | None":
     import altair as alt  # noqa: PLC0415 - as above
 
     worst: dict[str, list[int]] = {}
@@ -143,7 +147,7 @@ def _delays(report: Report, theme: str) -> Any:
     if not worst:
         return None
     names = ("half of them within", "99 % within")
-    data = [{"hour": at, "who": name, "ms": ms} for at, both in worst.items() for name, ms in zip(names, both, strict=True)]
+    data = [{"hour": at, "series": name, "ms": ms} for at, both in worst.items() for name, ms in zip(names, both, strict=True)]
     axis = alt.Axis(format="%d %b %H:%M", tickCount=6, labelOverlap=True)
     chart = (
         alt.Chart(_data(data))
@@ -162,24 +166,24 @@ def _start(at: str, starts: Iterable[str]) -> str:
     return max((start for start in starts if start <= at), default="")
 
 
-def _who(row: Row) -> str:
+def _queue_and_handler(row: Row) -> str:
     return f"{_cut(row['queue'])} · {_cut(row['handler'])}"
 
 
-def _told_apart(rows: Sequence[Row], weight: Callable[[Row], int]) -> Callable[[Row], str]:
+def _series_of(rows: Sequence[Row], weight: Callable[[Row], int]) -> Callable[[Row], str]:
     """Return how rows are named: those that weigh most by their queue and handler, and all others together."""
     weights = Counter[str]()
     for row in rows:
-        weights[_who(row)] += weight(row)
-    most = [who for who, _ in weights.most_common(_APART if len(weights) > _APART + 1 else _APART + 1)]
-    return lambda row: who if (who := _who(row)) in most else _OTHERS
+        weights[_queue_and_handler(row)] += weight(row)
+    most = [series for series, _ in weights.most_common(_APART if len(weights) > _APART + 1 else _APART + 1)]
+    return lambda row: series if (series := _queue_and_handler(row)) in most else _OTHERS
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda who: (who == _OTHERS, who))
+    return sorted(names, key=lambda series: (series == _OTHERS, series))
 
 
-def _colour(names: Sequence[str], theme: str) -> Any:
+def _colour(names: Sequence[str], theme: str) -> "alt.Color":
     import altair as alt  # noqa: PLC0415 - as above
 
     colours = list(_COLOURS[theme])[: len(names)]
@@ -187,22 +191,22 @@ def _colour(names: Sequence[str], theme: str) -> Any:
         colours[-1] = _COLOURS[theme][-1]
     columns = 1 if max(map(len, names)) > _BESIDE_CHARS_MAX else 3
     legend = alt.Legend(orient="top", columns=columns)
-    return alt.Color("who:N", title=None, scale=alt.Scale(domain=list(names), range=colours), legend=legend)
+    return alt.Color("series:N", title=None, scale=alt.Scale(domain=list(names), range=colours), legend=legend)
 
 
 def _zeros() -> list[int]:
     return [0, 0]
 
 
-def _data(rows: Sequence[Mapping[str, Any]]) -> Any:
+def _data(rows: Sequence[Row]) -> "alt.InlineData":
     import altair as alt  # noqa: PLC0415 - as above
 
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
-def _styled(chart: Any, theme: str, *, width: int = _WIDTH, height: Any = _HEIGHT) -> Any:
+def _styled(chart: "Chart", theme: str, *, width: int = _WIDTH, height: "int | alt.Step" = _HEIGHT) -> "Chart":
     ink, grid = _INK[theme], _GRID[theme]
-    return (
+    styled: Chart = (
         chart.properties(width=width, height=height, background=PAPER[theme], padding=12)
         .configure_axis(
             labelColor=ink, titleColor=ink, gridColor=grid, domainColor=grid, tickColor=grid,
@@ -211,6 +215,7 @@ def _styled(chart: Any, theme: str, *, width: int = _WIDTH, height: Any = _HEIGH
         .configure_legend(labelColor=ink, labelLimit=340, labelFontSize=13)
         .configure_view(stroke=None)
     )  # fmt: skip
+    return styled
 
 
 def _cut(text: str) -> str:

@@ -22,7 +22,7 @@ _SHOWN: Final = 12
 _BY_MINUTES: Final = timedelta(hours=6)
 _BY_HOURS: Final = timedelta(days=10)
 
-Row = dict[str, Any]
+Row = dict[str, Any]  # values of many types: counts, rates, names, times
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -279,7 +279,7 @@ def _plain(row: Row) -> Row:
     return {name: _plain_value(value) for name, value in row.items()}
 
 
-def _plain_value(value: Any) -> Any:
+def _plain_value(value: object) -> Any:  # of many types, as in a row
     match value:
         case datetime():
             return value.astimezone(UTC).isoformat()  # one without a zone is in that of this machine: Spark gives them so

@@ -14,7 +14,7 @@ import msgspec
 
 from mqflow.pipeline.report.charts import PNGS, charts
 from mqflow.pipeline.report.data import ROWS_MAX, Report, Row, sentences
-from mqflow.pipeline.report.text import isolated, shown, visible
+from mqflow.pipeline.report.text import isolated, map_texts, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,7 +37,7 @@ def write_report(report: Report, folder: Path) -> Path:
     pictures.mkdir(parents=True, exist_ok=True)
     drawn: dict[tuple[str, str], str] = {}
     for theme in _THEMES:
-        made = charts(shown(report, visible), theme)
+        made = charts(map_texts(report, visible), theme)
         for name in PNGS:
             picture = pictures / f"{name}-{theme}.png"
             if name not in made:
@@ -54,7 +54,7 @@ def write_report(report: Report, folder: Path) -> Path:
 
 def page(report: Report, drawn: dict[tuple[str, str], str]) -> str:
     """Return the page. Every text from outside is escaped; drawings are SVG, whose text their maker has escaped."""
-    report = shown(report, lambda text: isolated(visible(text)))
+    report = map_texts(report, lambda text: isolated(visible(text)))
     return (
         _templates()
         .get_template("page.html.j2")

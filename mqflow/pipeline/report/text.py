@@ -6,13 +6,13 @@ Names of exceptions and handlers are whatever somebody's program says. Pure; esc
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import asdict, replace
 
-from mqflow.pipeline.report.data import Report
+from mqflow.pipeline.report.data import Report, Row
 
-__all__ = ("isolated", "shown", "visible")
+__all__ = ("isolated", "map_texts", "visible")
 
 _CHARS_MAX: Final = 200
 _FIRST_STRONG_ISOLATE: Final = chr(0x2068)
@@ -37,11 +37,11 @@ def isolated(text: str) -> str:
     return text
 
 
-def shown(report: Report, how: Callable[[str], str]) -> Report:
-    """Return the report with every text of its rows as `how` makes it."""
+def map_texts(report: Report, change: Callable[[str], str]) -> Report:
+    """Return the report with every text of its rows as `change` makes it."""
     tables = {name: rows for name, rows in asdict(report).items() if isinstance(rows, list) and name != "cut"}
-    return replace(report, **{name: [_row(row, how) for row in rows] for name, rows in tables.items()})
+    return replace(report, **{name: [_row(row, change) for row in rows] for name, rows in tables.items()})
 
 
-def _row(row: dict[str, Any], how: Callable[[str], str]) -> dict[str, Any]:
-    return {name: how(value) if isinstance(value, str) else value for name, value in row.items()}
+def _row(row: Row, change: Callable[[str], str]) -> Row:
+    return {name: change(value) if isinstance(value, str) else value for name, value in row.items()}

@@ -31,10 +31,10 @@ _FORMAT: Final = "MFLSINK"
 _HEADER: Final = -1
 """The number that stands for the sink itself among its partitions."""
 # A marker has no properties; should somebody give it some, they are not hidden.
-_AS_IT_IS: Final = GetOption.PROPERTIES_FORCE_MQRFH2
+_ALL_PROPERTIES: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 _NONE_YET: Final = -1
 _MARKER_WAIT_MS: Final = 30_000
-_AGAIN_S: Final = 0.2
+_RETRY_S: Final = 0.2
 _TRIES: Final = 150
 _SHARED: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
@@ -78,9 +78,9 @@ def prepare(connection: Connection, marker_queue: str, sink: str, partitions: in
 
     Raises `SinkError` where the sink was made with another number of partitions, or somebody else keeps the queue.
     """
-    header = _look(connection, marker_queue, sink)
+    header = _find_header(connection, marker_queue, sink)
     if header is None:
-        header = _make(connection, marker_queue, sink, partitions)
+        header = _create_markers(connection, marker_queue, sink, partitions)
     if header.partitions != partitions:
         raise SinkError(
             f"The sink {sink} was made with {header.partitions} partitions and cannot have {partitions}: rows would be in "
@@ -107,8 +107,8 @@ def put_batch(
     try:
         remaining = iter(rows)
         put = 0
-        marker = _take(connection, markers, batch)
-        done, digest = _skip(marker, batch, remaining)
+        marker = _get_marker(connection, markers, batch)
+        done, digest = _skip_put_rows(marker, batch, remaining)
         while done is not None:
             chunk = list(islice(remaining, unit_rows))
             for row in chunk:
@@ -116,12 +116,12 @@ def put_batch(
                 digest.add(row)
             done += len(chunk)
             complete = len(chunk) < unit_rows
-            _leave(connection, markers, _after(batch, done, digest.hexdigest(), complete=complete))
+            _put_marker(connection, markers, _next_marker(batch, done, digest.hexdigest(), complete=complete))
             connection.commit()
             put += len(chunk)
             if complete:
                 return put
-            _take(connection, markers, batch)
+            _get_marker(connection, markers, batch)
         connection.backout()  # everything was there: the marker goes back
     except MQIError as error:
         if error.reason not in _GONE:
@@ -193,7 +193,7 @@ class _Digest:
         return self._hash.hexdigest()
 
 
-def _skip(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tuple[int | None, _Digest]:
+def _skip_put_rows(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tuple[int | None, _Digest]:
     """Take the rows that are on their queues already off `rows`; return how many that are (None: all), and their digest."""
     digest = _Digest()
     if marker.batch > batch.number:
@@ -222,7 +222,7 @@ def _skip(marker: _Marker, batch: Batch, rows: Iterator[Message]) -> tuple[int |
     return (None if marker.complete else skipped), digest
 
 
-def _after(batch: Batch, rows: int, digest: str, *, complete: bool) -> _Marker:
+def _next_marker(batch: Batch, rows: int, digest: str, *, complete: bool) -> _Marker:
     return _Marker(
         sink=batch.sink,
         partition=batch.partition,
@@ -235,12 +235,12 @@ def _after(batch: Batch, rows: int, digest: str, *, complete: bool) -> _Marker:
     )
 
 
-def _take(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marker:
+def _get_marker(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marker:
     """Get the marker under syncpoint: nobody else can put for this partition until the unit of work ends."""
     got = connection.get(
         markers,
         GetOptions(
-            options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+            options=GetOption.SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | _ALL_PROPERTIES,
             wait_ms=_MARKER_WAIT_MS,
             match=MatchOption.CORREL_ID,
             correlation_id=_key(batch.sink, batch.partition),
@@ -252,7 +252,7 @@ def _take(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marke
             f"it, or the rows are in more partitions than the {batch.partitions} that the sink has, or somebody took it away. "
             "Nothing was put."
         )
-    marker = _read(got)
+    marker = _decode(got)
     if marker.query and marker.query != batch.query:
         raise SinkError(
             f"The sink {batch.sink} belongs to query {marker.query}, and this is {batch.query or 'a batch job'}: its batches "
@@ -261,7 +261,7 @@ def _take(connection: Connection, markers: ObjectHandle, batch: Batch) -> _Marke
     return marker
 
 
-def _leave(connection: Connection, markers: ObjectHandle, marker: _Marker) -> None:
+def _put_marker(connection: Connection, markers: ObjectHandle, marker: _Marker) -> None:
     descriptor = MessageDescriptor(
         format=_FORMAT,
         ccsid=1208,
@@ -271,41 +271,41 @@ def _leave(connection: Connection, markers: ObjectHandle, marker: _Marker) -> No
     connection.put(markers, descriptor, msgspec.json.encode(marker), _PUT | PutOption.NEW_MSG_ID)
 
 
-def _look(connection: Connection, marker_queue: str, sink: str) -> _Marker | None:
+def _find_header(connection: Connection, marker_queue: str, sink: str) -> _Marker | None:
     """Return what says how many partitions the sink has; None where it is new."""
     handle = connection.open(marker_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     try:
-        return _look_here(connection, handle, sink)
+        return _browse_header(connection, handle, sink)
     finally:
         connection.close(handle)
 
 
-def _make(connection: Connection, marker_queue: str, sink: str, partitions: int) -> _Marker:
-    handle = _alone(connection, marker_queue, sink)
+def _create_markers(connection: Connection, marker_queue: str, sink: str, partitions: int) -> _Marker:
+    handle = _open_exclusive(connection, marker_queue, sink)
     try:
-        found = _look_here(connection, handle, sink)
+        found = _browse_header(connection, handle, sink)
         if found is not None:
             return found
         header = _Marker(sink=sink, partition=_HEADER, partitions=partitions)
         for number in (_HEADER, *range(partitions)):
-            _leave(connection, handle, replace(header, partition=number))
+            _put_marker(connection, handle, replace(header, partition=number))
         connection.commit()
         return header
     finally:
         connection.close(handle)
 
 
-def _look_here(connection: Connection, handle: ObjectHandle, sink: str) -> _Marker | None:
+def _browse_header(connection: Connection, handle: ObjectHandle, sink: str) -> _Marker | None:
     options = GetOptions(
-        options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _AS_IT_IS,
+        options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _ALL_PROPERTIES,
         match=MatchOption.CORREL_ID,
         correlation_id=_key(sink, _HEADER),
     )
     got = connection.get(handle, options)
-    return None if got is None else _read(got)
+    return None if got is None else _decode(got)
 
 
-def _alone(connection: Connection, marker_queue: str, sink: str) -> ObjectHandle:
+def _open_exclusive(connection: Connection, marker_queue: str, sink: str) -> ObjectHandle:
     """Return a handle that nobody else has beside: two first runs at once would make two sets of markers."""
     options = OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
     for _ in range(_TRIES):
@@ -314,14 +314,14 @@ def _alone(connection: Connection, marker_queue: str, sink: str) -> ObjectHandle
         except MQIError as error:
             if error.reason != Reason.OBJECT_IN_USE:
                 raise
-        Event().wait(_AGAIN_S)
+        Event().wait(_RETRY_S)
     raise SinkError(
         f"The first run of the sink {sink} needs {marker_queue} for itself for a moment, and other sinks kept it open for "
-        f"{_TRIES * _AGAIN_S:.0f} s. Try again, or give the sink a markerQueue of its own."
+        f"{_TRIES * _RETRY_S:.0f} s. Try again, or give the sink a markerQueue of its own."
     )
 
 
-def _read(got: Got) -> _Marker:
+def _decode(got: Got) -> _Marker:
     try:
         return msgspec.json.decode(got.body, type=_Marker)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

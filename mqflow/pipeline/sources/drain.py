@@ -64,7 +64,7 @@ class Drain:
         self.browsed = 0
         if self._lane.last > after:
             return after + 1
-        unit = browse_unit(self._connection, self._fresh(), rows_max)
+        unit = browse_unit(self._connection, self._reopen(), rows_max)
         self.browsed = len(unit)
         if not unit:
             return after
@@ -124,7 +124,7 @@ class Drain:
             raise PipelineError(f"The token of a message on {self._lane.queue} names another message now. Nothing was removed.")
         if token_lives:
             return False  # it is gone: one like it is another, which nobody has drained
-        alike = [found for found in self._alike(entry) if found.message_token not in tokens]
+        alike = [found for found in self._candidates(entry) if found.message_token not in tokens]
         if len(alike) > 1:
             raise PipelineError(
                 f"{len(alike)} messages on {self._lane.queue} have MsgId {entry.message_id.hex()} and were put at the same "
@@ -135,7 +135,7 @@ class Drain:
         again = GetOptions(options=_TAKE, match=MatchOption.MSG_TOKEN, message_token=alike[0].message_token, buffer_bytes_max=0)
         return self._get(again) is not None
 
-    def _alike(self, entry: _Entry) -> list[Got]:
+    def _candidates(self, entry: _Entry) -> list[Got]:
         """Return the messages that may be the one: same identifiers, put at the same time."""
         match = MatchOption.MSG_ID | MatchOption.CORREL_ID
         found: list[Got] = []
@@ -154,7 +154,7 @@ class Drain:
     def _get(self, options: GetOptions) -> Got | None:
         return self._connection.get(self._handle, options)
 
-    def _fresh(self) -> ObjectHandle:
+    def _reopen(self) -> ObjectHandle:
         """Return the handle with its cursor before the first message."""
         self._connection.close(self._handle)
         options = OpenOption.INPUT_EXCLUSIVE | OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING

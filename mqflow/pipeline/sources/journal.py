@@ -71,7 +71,7 @@ _COMPARISONS: Final[dict[type[Filter], Callable[[Any, Any], bool]]] = {
 }
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
+class _Settings(Struct, frozen=True, kw_only=True):
     """The options, understood."""
 
     path: Path
@@ -99,39 +99,39 @@ class JournalSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns asked for, as the segments have them. Raises what `Journal.open` does."""
-        asked = _asked(self.options)
-        return ddl_of(asked.kind, asked.columns)
+        settings = _settings(self.options)
+        return ddl_of(settings.kind, settings.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the journal as it is now."""
-        asked = _asked(self.options)
-        kind = _PushingReader if asked.pushdown else _Reader
-        return kind(asked, _names(asked, schema))
+        settings = _settings(self.options)
+        kind = _PushingReader if settings.pushdown else _Reader
+        return kind(settings, _names(settings, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return what follows the journal."""
-        asked = _asked(self.options)
-        return _StreamReader(asked, _names(asked, schema))
+        settings = _settings(self.options)
+        return _StreamReader(settings, _names(settings, schema))
 
 
 class _Reader(DataSourceReader):
     """Reads what is there when the query is planned."""
 
-    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
-        self._asked = asked
+    def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:
+        self._settings = settings
         self._columns = columns
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the segments of every lane, packed."""
-        asked = self._asked
+        settings = self._settings
         segments: list[Segment] = []
-        for lane in _lanes(asked):
-            segments += self._wanted(lane.segments(after=_before_first(asked, lane)))
-        return _parts(segments, asked)
+        for lane in _lanes(settings):
+            segments += self._wanted(lane.segments(after=_before_first(settings, lane)))
+        return _parts(segments, settings)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Yield the rows of one part."""
-        return read_part(partition, self._asked.kind, self._columns, self._asked.payload)
+        return read_part(partition, self._settings.kind, self._columns, self._settings.payload)
 
     def _wanted(self, segments: Sequence[Segment]) -> Iterable[Segment]:
         return segments
@@ -143,8 +143,8 @@ class _PushingReader(_Reader):
     A class of its own, because Spark refuses a reader that *has* `pushFilters` while pushing is off, which is its default.
     """
 
-    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
-        super().__init__(asked, columns)
+    def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:
+        super().__init__(settings, columns)
         self._filters: tuple[Filter, ...] = ()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
@@ -159,8 +159,8 @@ class _PushingReader(_Reader):
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows the journal. Spark keeps one in a process beside the driver, pickles others to read: `__init__` opens nothing."""
 
-    def __init__(self, asked: _Asked, columns: tuple[str, ...]) -> None:
-        self._asked = asked
+    def __init__(self, settings: _Settings, columns: tuple[str, ...]) -> None:
+        self._settings = settings
         self._columns = columns
         #: With `availableNow`: how far this run goes.
         self._target: dict[str, int] | None = None
@@ -168,19 +168,19 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where a new query begins."""
-        journal = Journal.open(self._asked.path)
-        lanes = _lanes(self._asked)
-        if self._asked.from_latest:
+        journal = Journal.open(self._settings.path)
+        lanes = _lanes(self._settings)
+        if self._settings.from_latest:
             return to_offset(journal.id, {lane.name: lane.last for lane in lanes})
-        return to_offset(journal.id, {lane.name: _before_first(self._asked, lane) for lane in lanes})
+        return to_offset(journal.id, {lane.name: _before_first(self._settings, lane) for lane in lanes})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix how far this run goes: what lands later is the next run's."""
-        self._target = {lane.name: lane.last for lane in _lanes(self._asked)}
+        self._target = {lane.name: lane.last for lane in _lanes(self._settings)}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit that the options say, as far as Spark has a word for it."""
-        limit = self._asked.limit
+        limit = self._settings.limit
         if limit.rows is not None:
             return ReadMaxRows(limit.rows)
         return ReadAllAvailable() if limit.bytes is None else ReadMaxBytes(limit.bytes)
@@ -191,17 +191,17 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Here and not in `commit`, which never comes for the last batch, nor after a restart. Raises `MissingSegmentError` where
         segments went before they were read, `ForeignOffsetError` where the checkpoint is of another journal.
         """
-        journal = Journal.open(self._asked.path)
+        journal = Journal.open(self._settings.path)
         before = from_offset(journal.id, start)
         self._acknowledge(journal, before)
-        waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in _lanes(self._asked)}
+        waiting = {lane.name: self._waiting(lane, before.get(lane.name, 0)) for lane in _lanes(self._settings)}
         self._reached = admitted(before, waiting, self._limit(limit))
         return to_offset(journal.id, self._reached)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return where the journal ends, and what waits: rows, and the seconds since the oldest of them was landed."""
-        journal = Journal.open(self._asked.path)
-        lanes = _lanes(self._asked)
+        journal = Journal.open(self._settings.path)
+        lanes = _lanes(self._settings)
         waiting = [segment for lane in lanes for segment in lane.segments(after=self._reached.get(lane.name, lane.trimmed))]
         oldest = min((segment.path.stat().st_mtime for segment in waiting), default=None)
         return to_offset(journal.id, {lane.name: lane.last for lane in lanes}) | {
@@ -211,28 +211,28 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the segments between the offsets, packed: from the folder alone, as after a restart nothing else is known."""
-        journal = Journal.open(self._asked.path)
+        journal = Journal.open(self._settings.path)
         before, through = from_offset(journal.id, start), from_offset(journal.id, end)
         segments: list[Segment] = []
         for name, last in through.items():
             if last > before.get(name, 0):
                 segments += journal.lane(name).segments(after=before.get(name, 0), through=last)
-        return _parts(segments, self._asked)
+        return _parts(segments, self._settings)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """Yield the rows of one part."""
-        return read_part(partition, self._asked.kind, self._columns, self._asked.payload)
+        return read_part(partition, self._settings.kind, self._columns, self._settings.payload)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Acknowledge a little earlier than the next `latestOffset` would."""
-        journal = Journal.open(self._asked.path)
+        journal = Journal.open(self._settings.path)
         self._acknowledge(journal, from_offset(journal.id, end))
 
     def _acknowledge(self, journal: Journal, offsets: Mapping[str, int]) -> None:
-        asked = self._asked
-        if asked.consumer:
+        settings = self._settings
+        if settings.consumer:
             read = {name: number for name, number in offsets.items() if number}
-            Consumers(journal).commit(asked.consumer, read, kind=asked.kind, lanes=asked.lanes)
+            Consumers(journal).commit(settings.consumer, read, kind=settings.kind, lanes=settings.lanes)
 
     def _waiting(self, lane: Lane, after: int) -> Sequence[Segment]:
         if self._target is None:
@@ -243,14 +243,14 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _limit(self, limit: ReadLimit) -> Limit:
         match limit:
             case ReadMaxRows(max_rows=rows):
-                return Limit(rows=rows, bytes=self._asked.limit.bytes)
+                return Limit(rows=rows, bytes=self._settings.limit.bytes)
             case ReadMaxBytes(max_bytes=size):
                 return Limit(bytes=size)
             case _:  # ReadAllAvailable: the trigger wants it all, whatever the options say
                 return Limit()
 
 
-def _asked(given: MutableMapping[str, str]) -> _Asked:
+def _settings(given: MutableMapping[str, str]) -> _Settings:
     """Return the options, understood. Raises `OptionError`, and what `Journal.open` does."""
     options = options_of(NAME, given, _KNOWN)
     path = Path(options.text("path")).absolute()
@@ -259,7 +259,7 @@ def _asked(given: MutableMapping[str, str]) -> _Asked:
     starting = options.text("startingSegment", "earliest")
     if starting not in {"earliest", "latest"} and not (starting.isascii() and starting.isdigit() and int(starting)):
         raise OptionError(f"{NAME}: startingSegment={starting!r} is neither earliest, latest nor a number from 1 on.")
-    return _Asked(
+    return _Settings(
         path=path,
         kind=kind,
         lanes=lanes,
@@ -289,32 +289,32 @@ def _kind(said: str, path: Path, lanes: Sequence[str]) -> Kind:
     return kinds.pop()
 
 
-def _lanes(asked: _Asked) -> list[Lane]:
+def _lanes(settings: _Settings) -> list[Lane]:
     """Return the lanes that are read, as they are now. One that was named and is not there yet is waited for."""
-    lanes = [lane for lane in Journal.open(asked.path).lanes() if not asked.lanes or lane.name in asked.lanes]
-    if asked.lanes and (odd := [lane for lane in lanes if lane.kind is not asked.kind]):
-        raise OptionError(f"{NAME}: lane {odd[0].name} of {asked.path} holds {odd[0].kind}, not {asked.kind}.")
-    return [lane for lane in lanes if lane.kind is asked.kind]
+    lanes = [lane for lane in Journal.open(settings.path).lanes() if not settings.lanes or lane.name in settings.lanes]
+    if settings.lanes and (odd := [lane for lane in lanes if lane.kind is not settings.kind]):
+        raise OptionError(f"{NAME}: lane {odd[0].name} of {settings.path} holds {odd[0].kind}, not {settings.kind}.")
+    return [lane for lane in lanes if lane.kind is settings.kind]
 
 
-def _before_first(asked: _Asked, lane: Lane) -> int:
+def _before_first(settings: _Settings, lane: Lane) -> int:
     """Return the number before the first segment that is read."""
-    if asked.from_latest:
+    if settings.from_latest:
         raise OptionError(f"{NAME}: startingSegment=latest is for streams; a batch reads from a number, or from earliest.")
-    return lane.trimmed if asked.starting_segment is None else asked.starting_segment - 1
+    return lane.trimmed if settings.starting_segment is None else settings.starting_segment - 1
 
 
-def _names(asked: _Asked, schema: StructType) -> tuple[str, ...]:
+def _names(settings: _Settings, schema: StructType) -> tuple[str, ...]:
     """Return the columns in the order of the schema. Raises `OptionError` where somebody set a schema of his own."""
-    if tuple(schema.names) != asked.columns:
+    if tuple(schema.names) != settings.columns:
         raise OptionError(
             f"{NAME}: the columns are those of the journal, and .schema(...) cannot change them; the option 'columns' chooses."
         )
-    return asked.columns
+    return settings.columns
 
 
-def _parts(segments: Sequence[Segment], asked: _Asked) -> list[InputPartition]:
-    return [Part(part) for part in packed(segments, part_bytes=asked.part_bytes, least=asked.parts_least)]
+def _parts(segments: Sequence[Segment], settings: _Settings) -> list[InputPartition]:
+    return [Part(part) for part in packed(segments, part_bytes=settings.part_bytes, least=settings.parts_least)]
 
 
 def _may_match(segment: Segment, wanted: Filter) -> bool:

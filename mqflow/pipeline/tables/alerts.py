@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.schemas import TABLES, WINDOWS
+from mqflow.pipeline.tables.frames import null_safe_join
 from mqflow.pipeline.tables.gold import length_us, window_of
-from mqflow.pipeline.tables.joins import joined
 from mqflow.pipeline.tables.silver import POISON
 
 if TYPE_CHECKING:
@@ -60,4 +60,4 @@ def poison_alert(rates: "DataFrame", ended: "DataFrame", sizes: Sequence[str] = 
             f.min_by("last_exc_class", order).alias("exc_class"),
         )
     )
-    return joined(alarming, began, ("window", *_HANDLER)).select(*TABLES["poison_alert"].columns)
+    return null_safe_join(alarming, began, ("window", *_HANDLER)).select(*TABLES["poison_alert"].columns)

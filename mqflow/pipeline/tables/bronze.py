@@ -6,7 +6,7 @@ it was landed and by lane. Run again it goes on where it was; between runs nothi
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -93,6 +93,18 @@ def bronze(spark: "SparkSession", asked: Bronze, tell: Callable[[int], None] = l
     return Written(asked.kind, batches.rows, len(batches.by_number), table)
 
 
+class Progress(Protocol):
+    """One batch of a query, as its progress names it."""
+
+    @property
+    def batchId(self) -> int:  # noqa: N802 - Spark's name
+        """The number of the batch."""
+
+    @property
+    def numInputRows(self) -> int:  # noqa: N802 - Spark's name
+        """How many rows it read."""
+
+
 class Batches:
     """How many rows each batch had, of a query that forgets its progress beyond the last hundred batches."""
 
@@ -104,7 +116,7 @@ class Batches:
         """The rows of all of them."""
         return sum(self.by_number.values())
 
-    def add(self, progress: Iterable[Any]) -> int:
+    def add(self, progress: Iterable[Progress]) -> int:
         """Add what the query remembers now; return the rows so far."""
         self.by_number.update({each.batchId: int(each.numInputRows) for each in progress if each.numInputRows})
         return self.rows

@@ -7,7 +7,7 @@ journal would be told that they were. Reads the names of files only; loads no Sp
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from mqflow.pipeline.errors import PipelineError
 
@@ -51,5 +51,5 @@ def _last_of(table: Path, app_id: str) -> int:
         return _NONE
     from deltalake import DeltaTable  # noqa: PLC0415 - optional
 
-    found: Any = DeltaTable(str(table)).transaction_version(app_id)
+    found = DeltaTable(str(table)).transaction_version(app_id)
     return _NONE if found is None else int(found)

@@ -7,11 +7,12 @@ file's name. Needs `mqflow[delta]`. Knows nothing of what is in the table.
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from mqflow.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ("read_delta",)
@@ -36,9 +37,9 @@ def read_delta(spark: "SparkSession", path: Path, ddl: str) -> "DataFrame":
         raise PipelineError(f"{path} is a Delta table, and reading one needs deltalake: pip install 'mqflow[delta]'.")
     from deltalake import DeltaTable  # noqa: PLC0415 - optional
 
-    table: Any = DeltaTable(str(path))
+    table = DeltaTable(str(path))
     _check(table, path)
-    wanted = cast("StructType", StructType.fromDDL(ddl))
+    wanted = cast("StructType", StructType.fromDDL(ddl))  # PySpark declares any type; columns make a struct
     partitions = set(table.metadata().partition_columns)
     added = _added(table, sorted(partitions))
     if not added:
@@ -64,7 +65,7 @@ def _with_partitions(spark: "SparkSession", rows: "DataFrame", added: Sequence[_
     return joined.withColumns({name: f.when(f.col(_KNOWN), f.col(name)).otherwise(f.raise_error(odd)) for name in names})
 
 
-def _added(table: Any, partitions: list[str]) -> list[_Added]:
+def _added(table: "DeltaTable", partitions: list[str]) -> list[_Added]:
     import pyarrow as pa  # noqa: PLC0415 - loaded by who reads
 
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
@@ -77,7 +78,7 @@ def _added(table: Any, partitions: list[str]) -> list[_Added]:
     return rows
 
 
-def _check(table: Any, path: Path) -> None:
+def _check(table: "DeltaTable", path: Path) -> None:
     found = _UNREADABLE & set(table.protocol().reader_features or ())
     if found:
         raise PipelineError(

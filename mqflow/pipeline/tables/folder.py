@@ -120,7 +120,7 @@ class TableSet(Struct, frozen=True):
         Raises `PipelineError` where somebody else is making one.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with _alone(self.path):
+        with _locked(self.path):
             current = self.current()
             made = Snapshot(self._folder(current.snapshot + 1), self.tables)
             shutil.rmtree(made.path, ignore_errors=True)  # what a writer that was killed left
@@ -162,12 +162,12 @@ def _as_declared(frame: "DataFrame", table: Table) -> "DataFrame":
     missing = [name for name in table.columns if name not in frame.columns]
     if missing:
         raise PipelineError(f"The table {table.name} lacks {', '.join(missing)}: it has {', '.join(frame.columns)}.")
-    declared = cast("StructType", StructType.fromDDL(table.ddl))
+    declared = cast("StructType", StructType.fromDDL(table.ddl))  # PySpark declares any type; columns make a struct
     return frame.select(*(f.col(one.name).cast(one.dataType).alias(one.name) for one in declared.fields))
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[None]:
     """Hold the folder's lock, which ends with this process at the latest."""
     with (path / "LOCK").open("a") as file:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.schemas import DAY_US, LENGTHS_US, TABLES, WINDOWS
-from mqflow.pipeline.tables.joins import joined
+from mqflow.pipeline.tables.frames import null_safe_join
 from mqflow.pipeline.tables.silver import KEY, POISON
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def poison_rate(attempted: "DataFrame", ended: "DataFrame", sizes: Sequence[str]
     )
     whole = facts.groupBy("window", *_HANDLER).agg(*sums, f.count_distinct("key").alias("messages"))
     by_exception = facts.where("exc_class is not null").groupBy("window", *_HANDLER, "exc_class").agg(*sums)
-    parts = joined(by_exception, whole.select("window", *_HANDLER, "messages"), ("window", *_HANDLER))
+    parts = null_safe_join(by_exception, whole.select("window", *_HANDLER, "messages"), ("window", *_HANDLER))
     every = whole.withColumn("exc_class", f.lit(None).cast("string")).unionByName(parts)
     rated = every.withColumn("poison_rate", f.col("poisoned") / f.col("messages")).withColumn(
         "retry_amplification", f.col("deliveries") / f.col("messages")
@@ -153,13 +153,13 @@ def dlq_reason(letters: "DataFrame", sizes: Sequence[str] = WINDOWS) -> "DataFra
     ends = changes.groupBy(*of).agg(f.sort_array(f.collect_set(f.col("window")["end"])).alias("ends"))
     # A letter lies there at the ends of windows from its coming to its going.
     still = f.filter("ends", lambda end: (end > f.col("came")) & (f.col("went").isNull() | (end <= f.col("went"))))
-    lying = joined(there, ends, of).select(*of, "came", f.explode(still).alias("end"))
+    lying = null_safe_join(there, ends, of).select(*of, "came", f.explode(still).alias("end"))
     oldest = lying.groupBy(*of, "end").agg(f.min("came").alias("oldest"))
     running = Window.partitionBy(*of, "length").orderBy("end")
     ended = changes.withColumn("end", f.col("window")["end"]).withColumn("length", length_us())
     deep = ended.withColumn("depth_end", f.sum(f.col("arrived") - f.col("removed")).over(running))
     age = f.floor((f.unix_micros("end") - f.unix_micros("oldest")) / 1_000_000)
-    aged = joined(deep, oldest, (*of, "end"), "left").withColumn("oldest_s", age)
+    aged = null_safe_join(deep, oldest, (*of, "end"), "left").withColumn("oldest_s", age)
     return aged.select(*TABLES["dlq_reason"].columns)
 
 

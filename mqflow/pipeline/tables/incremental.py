@@ -8,19 +8,19 @@ Frames in, frames out; where a run went on from is numbers by lane. A property t
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from mqflow.pipeline.tables.joins import joined
+from mqflow.pipeline.tables.frames import null_safe_join
 from mqflow.pipeline.tables.silver import KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ("LANE", "concerned", "known_to", "lasts", "new_since", "others")
+__all__ = ("LANE", "landed_until", "last_segments", "new_since", "rows_about", "rows_not_about")
 
 LANE: Final = "lane:"
 """How a lane's last segment is named in the state of a folder of tables."""
 
 
-def lasts(landed: "DataFrame") -> dict[str, int]:
+def last_segments(landed: "DataFrame") -> dict[str, int]:
     """Return the last segment of each lane, as a state says it."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
@@ -33,19 +33,19 @@ def new_since(landed: "DataFrame", state: Mapping[str, int]) -> "DataFrame":
     return landed.where(~_had(state))
 
 
-def known_to(landed: "DataFrame", state: Mapping[str, int]) -> "DataFrame":
+def landed_until(landed: "DataFrame", state: Mapping[str, int]) -> "DataFrame":
     """Return what had been landed at that state."""
     return landed.where(_had(state))
 
 
-def concerned(landed: "DataFrame", new: "DataFrame") -> "DataFrame":
+def rows_about(landed: "DataFrame", new: "DataFrame") -> "DataFrame":
     """Return all records of the messages that the new ones are about."""
-    return joined(landed, new.select(*KEY).distinct(), KEY, "left_semi")
+    return null_safe_join(landed, new.select(*KEY).distinct(), KEY, "left_semi")
 
 
-def others(table: "DataFrame", new: "DataFrame") -> "DataFrame":
+def rows_not_about(table: "DataFrame", new: "DataFrame") -> "DataFrame":
     """Return the rows of a silver table that are about none of those messages."""
-    return joined(table, new.select(*KEY).distinct(), KEY, "left_anti")
+    return null_safe_join(table, new.select(*KEY).distinct(), KEY, "left_anti")
 
 
 def _had(state: Mapping[str, int]) -> "Column":

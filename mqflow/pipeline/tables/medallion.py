@@ -18,12 +18,12 @@ from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.schemas import LENGTHS_US
 from mqflow.pipeline.tables import alerts, gold, incremental, silver, silver_messages
 from mqflow.pipeline.tables.folder import Current, Snapshot, TableSet
-from mqflow.pipeline.tables.landed_once import once
+from mqflow.pipeline.tables.frames import first_landings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ("LATENESS", "Bronze", "Ran", "run_gold", "run_silver")
+__all__ = ("LATENESS", "BronzeFrames", "GoldRun", "run_gold", "run_silver")
 
 LATENESS: Final = timedelta(minutes=10)
 """How long after its end a window stays open."""
@@ -32,7 +32,7 @@ _DEDUPE: Final = "dedupe"
 _PAYLOAD: Final = "payload:"
 
 
-class Ran(Struct, frozen=True, kw_only=True):
+class GoldRun(Struct, frozen=True, kw_only=True):
     """What a run of `run_gold` did."""
 
     #: Windows that end at or before this are closed; None where nothing has landed yet.
@@ -41,7 +41,7 @@ class Ran(Struct, frozen=True, kw_only=True):
     late: int
 
 
-class Bronze(Struct, frozen=True, kw_only=True):
+class BronzeFrames(Struct, frozen=True, kw_only=True):
     """What silver is made of: frames of the bronze tables; of what is not given, tables stay empty."""
 
     dispositions: "DataFrame | None" = None
@@ -53,7 +53,7 @@ class Bronze(Struct, frozen=True, kw_only=True):
 def run_silver(
     spark: "SparkSession",
     tables: TableSet,
-    bronze: Bronze,
+    bronze: BronzeFrames,
     *,
     rules: CompiledRules | None = None,
     payload: str | None = None,
@@ -74,20 +74,22 @@ def run_silver(
         snapshot.state |= {_DEDUPE: int(dedupe), f"{_PAYLOAD}{payload}": 1}
         landed = None
         if bronze.dispositions is not None:
-            landed = _once(bronze.dispositions, Kind.DISPOSITION, dedupe=dedupe)
-            lasts = incremental.lasts(bronze.dispositions)
+            landed = _deduplicated(bronze.dispositions, Kind.DISPOSITION, dedupe=dedupe)
+            lasts = incremental.last_segments(bronze.dispositions)
             old = None if whole or not _fits(tables, before, lasts, dedupe=dedupe) else before
             _attempts_and_messages(spark, tables, snapshot, landed, old)
             snapshot.state |= lasts
         if bronze.letters is not None:
-            letters = _once(bronze.letters, Kind.DEAD_LETTER, dedupe=dedupe)
+            letters = _deduplicated(bronze.letters, Kind.DEAD_LETTER, dedupe=dedupe)
             snapshot.write("dead_letter", silver.dead_letters(letters, rules))
         if bronze.backed_out is not None:
-            kept = _once(bronze.backed_out, Kind.BACKOUT_MESSAGE, dedupe=dedupe)
+            kept = _deduplicated(bronze.backed_out, Kind.BACKOUT_MESSAGE, dedupe=dedupe)
             ended = silver.ends(landed if landed is not None else spark.createDataFrame([], ddl(Kind.DISPOSITION)))
             snapshot.write("backout_message", silver_messages.backout_messages(kept, ended))
         if bronze.payloads is not None:
-            snapshot.write("payload", silver_messages.payloads(_once(bronze.payloads, Kind.PAYLOAD, dedupe=dedupe), kept_data))
+            snapshot.write(
+                "payload", silver_messages.payloads(_deduplicated(bronze.payloads, Kind.PAYLOAD, dedupe=dedupe), kept_data)
+            )
 
 
 def _attempts_and_messages(
@@ -97,16 +99,16 @@ def _attempts_and_messages(
     part, new = landed, None
     if before is not None:
         new = incremental.new_since(landed, before.state).where("msg_id is not null").select(*silver.KEY).distinct().cache()
-        part = incremental.concerned(landed, new)
+        part = incremental.rows_about(landed, new)
     attempted = silver.attempts(part)
     if before is None or new is None:
         snapshot.write("attempt", attempted)
         snapshot.write("message", silver.messages(landed, snapshot.read(spark, "attempt")))
         return
-    snapshot.write("attempt", incremental.others(tables.read(spark, "attempt", before), new).unionByName(attempted))
-    counted = incremental.concerned(snapshot.read(spark, "attempt"), new)
+    snapshot.write("attempt", incremental.rows_not_about(tables.read(spark, "attempt", before), new).unionByName(attempted))
+    counted = incremental.rows_about(snapshot.read(spark, "attempt"), new)
     told = silver.messages(part, counted)
-    snapshot.write("message", incremental.others(tables.read(spark, "message", before), new).unionByName(told))
+    snapshot.write("message", incremental.rows_not_about(tables.read(spark, "message", before), new).unionByName(told))
     new.unpersist()
 
 
@@ -114,8 +116,8 @@ def _payload_before(before: Current) -> str:
     return next((name.removeprefix(_PAYLOAD) for name in before.state if name.startswith(_PAYLOAD)), "none")
 
 
-def _once(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFrame":
-    return once(landed, kind) if dedupe else landed
+def _deduplicated(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFrame":
+    return first_landings(landed, kind) if dedupe else landed
 
 
 def _fits(tables: TableSet, before: Current, lasts: Mapping[str, int], *, dedupe: bool) -> bool:
@@ -125,14 +127,14 @@ def _fits(tables: TableSet, before: Current, lasts: Mapping[str, int], *, dedupe
     return same and before.state.get(_DEDUPE, 0) == dedupe and all(lasts.get(name, 0) >= last for name, last in had.items())
 
 
-def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> Ran:
+def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> GoldRun:
     """Bring every gold table up to silver, in one step; `dispositions` may be further than that."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     before, made = tables.current(), silver_tables.current()
     closed_us = before.state.get(_WATERMARK)
-    dispositions = incremental.known_to(dispositions, made.state)
-    counted_once = _once(dispositions, Kind.DISPOSITION, dedupe=bool(made.state.get(_DEDUPE, 0)))
+    dispositions = incremental.landed_until(dispositions, made.state)
+    counted_once = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=bool(made.state.get(_DEDUPE, 0)))
     told = counted_once.where("event_ts is not null")
     after_us = _watermark_us(told, closed_us)
     counted = told.where("outcome <> 'heartbeat'")  # which is counted nowhere, so it is missing nowhere
@@ -154,12 +156,12 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
         summed = every.groupBy("window", "lane").agg(f.sum("rows").alias("rows"))
         snapshot.write("late_data", summed)
         snapshot.state |= {name: value for name, value in before.state.items() if name.startswith(incremental.LANE)}
-        snapshot.state |= incremental.lasts(dispositions)
+        snapshot.state |= incremental.last_segments(dispositions)
         if after_us is not None:
             snapshot.state[_WATERMARK] = after_us
     ended.unpersist()
     watermark = None if after_us is None else datetime.fromtimestamp(after_us / 1_000_000, UTC)
-    return Ran(watermark=watermark, late=_count_late(late, closed_us))
+    return GoldRun(watermark=watermark, late=_count_late(late, closed_us))
 
 
 def _windowed(attempted: "DataFrame", told: "DataFrame", ended: "DataFrame") -> "dict[str, DataFrame]":

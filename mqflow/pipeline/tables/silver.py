@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mqflow.mqi.reason_codes import Reason
 from mqflow.pipeline.dead_letters.rules_columns import CompiledRules
 from mqflow.pipeline.schemas import TABLES
-from mqflow.pipeline.tables.joins import joined
+from mqflow.pipeline.tables.frames import null_safe_join
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -72,17 +72,17 @@ def attempts(dispositions: "DataFrame") -> "DataFrame":
     from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    lived = _lived(dispositions)
+    records = _with_life(dispositions)
     seen = (
-        lived.where("is_attempt")
-        .withColumn("attempt_no", _number())
+        records.where("is_attempt")
+        .withColumn("attempt_no", _attempt_number())
         .select(
             *KEY, "life", "attempt_no", f.lit(1).alias("attempts"), "get_ts", "done_ts", "event_ts", "outcome",
             f.lit(True).alias("observed"), "handler", "exc_class", "exc_fingerprint", "consumer",
         )
     )  # fmt: skip
     nothing = f.lit(None)
-    missing = _unobserved(lived).select(
+    missing = _unobserved(records).select(
         *KEY, "life", "attempt_no", "attempts",
         nothing.cast("timestamp").alias("get_ts"), nothing.cast("timestamp").alias("done_ts"),
         "event_ts", f.lit("unobserved").alias("outcome"), f.lit(False).alias("observed"), "handler",
@@ -99,11 +99,11 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
     """Return `silver.message` of `bronze.disposition` and its attempts."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    lived = _lived(dispositions)
+    records = _with_life(dispositions)
     when = f.struct("life", "backout_count", "event_ts")
     final = f.col("outcome").isin(*FINAL)
     failed = f.col("exc_class").isNotNull()
-    told = lived.groupBy(*KEY).agg(
+    grouped = records.groupBy(*KEY).agg(
         f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
         f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
         f.min("get_ts").alias("first_get_ts"),
@@ -114,11 +114,11 @@ def messages(dispositions: "DataFrame", attempted: "DataFrame") -> "DataFrame":
         f.max("life").alias("redrives"),
         f.max_by("outcome", f.when(final & (f.col("life") > 0), when)).alias("redrive_outcome"),
         f.max("delay_req_ms").alias("delay_req_ms"),
-        f.max(_ms(f.col("due_ts"), _over_at())).alias("delay_error_ms"),
+        f.max(_ms(f.col("due_ts"), _delay_end())).alias("delay_error_ms"),
     )
     sum_of = f.sum(f.col("attempts").cast("long"))
     counted = attempted.groupBy(*KEY).agg(f.least(sum_of, f.lit(_COUNT_MAX)).cast("int").alias("attempts"))
-    both = joined(told, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
+    both = null_safe_join(grouped, counted, KEY, "left").withColumn("attempts", f.coalesce("attempts", f.lit(0)))
     timed = both.withColumn("time_to_final_ms", _ms(f.col("first_get_ts"), f.col("final_ts")))
     return timed.select(*TABLES["message"].columns)
 
@@ -134,8 +134,8 @@ def ends(dispositions: "DataFrame") -> "DataFrame":
 
     when = f.struct("backout_count", "event_ts")
     final, failed = f.col("outcome").isin(*FINAL), f.col("exc_class").isNotNull()
-    told = _lived(dispositions).groupBy(*KEY, "life")
-    ended = told.agg(
+    grouped = _with_life(dispositions).groupBy(*KEY, "life")
+    ended = grouped.agg(
         f.min_by("handler", f.when(f.col("handler").isNotNull(), when)).alias("handler"),
         f.max_by("outcome", f.when(final, when)).alias("final_outcome"),
         f.min("get_ts").alias("first_get_ts"),
@@ -183,9 +183,9 @@ def redrives(dispositions: "DataFrame") -> "DataFrame":
 
     final = f.col("outcome").isin(*FINAL)
     before = Window.partitionBy(*KEY).orderBy("event_ts", "backout_count", "disp_id").rowsBetween(Window.unboundedPreceding, 0)
-    told = _told(dispositions).withColumn("redrive_id", f.last("redrive_id", ignorenulls=True).over(before))
+    records = _message_records(dispositions).withColumn("redrive_id", f.last("redrive_id", ignorenulls=True).over(before))
     return (
-        told.where("redrive_id is not null")
+        records.where("redrive_id is not null")
         .groupBy(*KEY, "redrive_id")
         .agg(
             f.max_by("outcome", f.when(final, f.col("event_ts"))).alias("outcome"),
@@ -202,13 +202,13 @@ def delays(dispositions: "DataFrame") -> "DataFrame":
     """
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
-    told = _told(dispositions)
-    delayed = told.where(f.col("due_ts").isNotNull()).select(*KEY).distinct()
-    over = _lived(joined(told, delayed, KEY, "left_semi")).withColumn("over_ts", _over_at())
+    records = _message_records(dispositions)
+    delayed = records.where(f.col("due_ts").isNotNull()).select(*KEY).distinct()
+    over = _with_life(null_safe_join(records, delayed, KEY, "left_semi")).withColumn("over_ts", _delay_end())
     return over.where("over_ts is not null").select(*KEY, "over_ts", _ms(f.col("due_ts"), f.col("over_ts")).alias("error_ms"))
 
 
-def _over_at() -> "Column":
+def _delay_end() -> "Column":
     """When the delay was over that a record tells of; null where it tells of none, or another record tells when."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -217,12 +217,12 @@ def _over_at() -> "Column":
     return f.when(due & (f.col("outcome") == RELEASED), f.col("event_ts")).when(due & delivered, following["get_ts"])
 
 
-def _told(dispositions: "DataFrame") -> "DataFrame":
+def _message_records(dispositions: "DataFrame") -> "DataFrame":
     """The records about messages: no heartbeats, and nothing that is no record."""
     return dispositions.where("outcome is not null and outcome <> 'heartbeat' and msg_id is not null")
 
 
-def _lived(dispositions: "DataFrame") -> "DataFrame":
+def _with_life(dispositions: "DataFrame") -> "DataFrame":
     """The records, with the life of the message each belongs to, and whether it tells of a handling."""
     from pyspark.sql import Window  # noqa: PLC0415 - as above
     from pyspark.sql import functions as f  # noqa: PLC0415
@@ -237,7 +237,7 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
     # What came next of the message: it was released, or got.
     came = f.when((f.col("outcome") == RELEASED) | f.col("get_ts").isNotNull(), f.struct("outcome", "get_ts"))
     return (
-        _told(dispositions)
+        _message_records(dispositions)
         .withColumn("rank", f.coalesce("backout_count", f.lit(-1)))
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
         .withColumn("life", f.coalesce(ended, f.lit(0)).cast("int"))
@@ -247,20 +247,20 @@ def _lived(dispositions: "DataFrame") -> "DataFrame":
     )
 
 
-def _unobserved(lived: "DataFrame") -> "DataFrame":
+def _unobserved(records: "DataFrame") -> "DataFrame":
     """The attempts that a later BackoutCount proves and no record tells of, at the time of the earliest proof."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     # A delivery that nobody had, because the message was found to be poison, and stayed, is told of and no attempt.
     stayed = (f.col("outcome") == "left") & f.col("handler").isNotNull()
-    number = f.when(f.col("is_attempt") | stayed, _number())
+    number = f.when(f.col("is_attempt") | stayed, _attempt_number())
     proof = f.struct("event_ts", "backout_count", "handler")
-    told = lived.groupBy(*KEY, "life").agg(
+    grouped = records.groupBy(*KEY, "life").agg(
         f.max("backout_count").alias("proved"), f.collect_set(number).alias("seen"), f.collect_list(proof).alias("proofs")
     )
-    missing = f.explode(f.flatten(f.transform(_gaps(), _apart)))
+    missing = f.explode(f.flatten(f.transform(_gaps(), _gap_rows)))
     every = (
-        told.where("proved > 0")
+        grouped.where("proved > 0")
         .withColumn("missing", missing)
         .withColumns({"attempt_no": f.col("missing")["attempt_no"], "attempts": f.col("missing")["attempts"]})
     )
@@ -268,7 +268,7 @@ def _unobserved(lived: "DataFrame") -> "DataFrame":
     return every.withColumn("event_ts", first["event_ts"]).withColumn("handler", first["handler"])
 
 
-def _number() -> "Column":
+def _attempt_number() -> "Column":
     """Which attempt a delivery was; the highest count there can be is of the highest number there can be."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
@@ -285,7 +285,7 @@ def _gaps() -> "Column":
     return f.filter(gaps, lambda gap: gap["before"] < gap["last"])
 
 
-def _apart(gap: "Column") -> "Column":
+def _gap_rows(gap: "Column") -> "Column":
     """The attempts of a gap, each by itself, or all as one where they are too many."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqflow.pipeline.payload import Payload
 from mqflow.pipeline.schemas import TABLES
-from mqflow.pipeline.tables.joins import joined
+from mqflow.pipeline.tables.frames import null_safe_join
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -42,7 +42,7 @@ def backout_messages(kept: "DataFrame", ended: "DataFrame") -> "DataFrame":
     earlier = f.filter("of_it", lambda one: one["final_ts"] <= f.col("landed_ts"))
     certain = f.size(f.array_distinct(f.transform("of_it", lambda one: one["queue"]))) == 1
     last = f.array_max(f.when(f.size(earlier) > 0, earlier).otherwise(f.col("of_it")))
-    made = joined(kept, moved, _MOVED, "left").withColumn("of_it", of_it).withColumn("maker", f.when(certain, last))
+    made = null_safe_join(kept, moved, _MOVED, "left").withColumn("of_it", of_it).withColumn("maker", f.when(certain, last))
     return (
         made.withColumn("source_queue", f.coalesce(here, f.col("maker.queue")))
         .withColumns({name: f.col(f"maker.{name}") for name in ("handler", "attempts", "exc_class")})

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from mqflow.mqi.options import GetOption, OpenOption
-from mqflow.pipeline.connect import Reached, reached
+from mqflow.pipeline.connect import WorkerConnection
 from mqflow.pipeline.sinks import delta
 from mqflow.pipeline.sinks import queue as queue_sink
 from mqflow.pipeline.sources import journal
@@ -131,7 +131,7 @@ class _NaiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, url: str, queue: str) -> None:
         self._url = url
         self._queue = queue
-        self._reached: Reached | None = None
+        self._reached: WorkerConnection | None = None
         self._units: dict[int, list[bytes]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class _NaiveReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _get(self, at: int, most: int) -> list[bytes]:
         if self._reached is None:
-            self._reached = reached(self._url, "naive")
+            self._reached = WorkerConnection(self._url, "naive")
         connection = self._reached.connection
         handle = connection.open(self._queue, OpenOption.INPUT_SHARED)
         unit = self._units[at] = []

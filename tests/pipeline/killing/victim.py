@@ -20,7 +20,7 @@ from mqflow.journal import Journal, Kind
 from mqflow.landing.keep_landing import keep_landing
 from mqflow.landing.lander import Lander, LanderOptions
 from mqflow.pipeline import spark_session
-from mqflow.pipeline.connect import reached
+from mqflow.pipeline.connect import WorkerConnection
 from mqflow.pipeline.sinks.queue import keyed
 from mqflow.verbs import Connection
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
@@ -123,7 +123,7 @@ class _Landing:
 
     def _run(self) -> None:
         keep_landing(
-            lambda: reached(self._url, self._name).connection,
+            lambda: WorkerConnection(self._url, self._name).connection,
             self._make,
             tell=lambda _: None,
             stopping=lambda: False,

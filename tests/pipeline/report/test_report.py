@@ -245,8 +245,8 @@ def test_of_sixty_queues_the_worst_are_told_apart_and_the_others_counted_togethe
     drawn = charts(many(60), "light")["poison"].to_dict()
 
     values = drawn["datasets"][drawn["layer"][0]["data"]["name"]]
-    assert 6 == len({row["who"] for row in values})
-    assert "all others" in {row["who"] for row in values}
+    assert 6 == len({row["series"] for row in values})
+    assert "all others" in {row["series"] for row in values}
     assert sum(row["poisoned"] for row in many(60).poison_over_time) == sum(row["to"] - row["from"] for row in values)
 
 
@@ -257,7 +257,7 @@ def test_queues_whose_long_names_begin_alike_are_told_apart() -> None:
 
     drawn = charts(report, "light")["poison"].to_dict()
 
-    assert 4 == len({row["who"] for row in drawn["datasets"][drawn["layer"][0]["data"]["name"]]})
+    assert 4 == len({row["series"] for row in drawn["datasets"][drawn["layer"][0]["data"]["name"]]})
 
 
 def test_long_tables_are_cut_on_the_page_and_whole_beside_it(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Frail:
     """A connection that dies, or loses an answer, at the nth put or commit: before or after it was carried out."""
 
     def __init__(self, connection: Any, verb: str, at: int, *, after: bool, error: BaseException) -> None:
-        self._connection, self._verb, self._at, self._after, self._error = connection, verb, at, after, error
+        self._connection, self._verb, self._at, self._next_marker, self._error = connection, verb, at, after, error
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._connection, name)
@@ -67,7 +67,7 @@ class Frail:
 
         def call(*arguments: Any, **named: Any) -> Any:
             self._at -= 1
-            if self._at == 0 and not self._after:
+            if self._at == 0 and not self._next_marker:
                 raise self._error
             returned = found(*arguments, **named)
             if self._at == 0:
@@ -177,7 +177,7 @@ def test_two_first_runs_at_once_make_one_set_of_markers(
     queue_manager: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exactly_once, "_TRIES", 1)
-    monkeypatch.setattr(exactly_once, "_AGAIN_S", 0)
+    monkeypatch.setattr(exactly_once, "_RETRY_S", 0)
     other = queue_manager.connect()
 
     class Slow(Frail):

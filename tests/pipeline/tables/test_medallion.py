@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from mqflow.pipeline.schemas import TABLES, WINDOWS, Table
 from mqflow.pipeline.tables import gold, medallion, silver
 from mqflow.pipeline.tables.folder import TableSet, TableVersionError
-from mqflow.pipeline.tables.medallion import Bronze, run_gold, run_silver
+from mqflow.pipeline.tables.medallion import BronzeFrames, run_gold, run_silver
 from tests.pipeline.tables import oracle
 
 START, MINUTE = oracle.START_US, oracle.MINUTE_US
@@ -214,8 +214,8 @@ def test_closed_windows_stay_and_late_rows_are_counted(spark: SparkSession, tmp_
 
     every = oracle.frame(spark, first + second)
     for made_of in (oracle.frame(spark, first), every):
-        run_silver(spark, silver_tables, Bronze(dispositions=made_of))
-        # Bronze is further than silver in the first run: what would be closed without its attempts would stay so.
+        run_silver(spark, silver_tables, BronzeFrames(dispositions=made_of))
+        # BronzeFrames is further than silver in the first run: what would be closed without its attempts would stay so.
         ran = run_gold(spark, tables, silver_tables, every)
 
     counts = sum(row["outcome"] != "heartbeat" for row in late)  # a heartbeat is in no count that it could be missing from
@@ -300,7 +300,7 @@ def test_an_alert_names_the_message_that_began_it(spark: SparkSession, tmp_path:
     tables.path.mkdir()
     landed = oracle.frame(spark, made)
 
-    run_silver(spark, silver_tables, Bronze(dispositions=landed))
+    run_silver(spark, silver_tables, BronzeFrames(dispositions=landed))
     run_gold(spark, tables, silver_tables, landed)
 
     [alert] = collected(tables.read(spark, "poison_alert").where("window.end - window.start = interval 5 minutes"))

@@ -13,7 +13,7 @@ from mqflow.pipeline.dead_letters.rules_columns import compile_rules
 from mqflow.pipeline.payload import payload_of
 from mqflow.pipeline.tables import silver
 from mqflow.pipeline.tables.folder import TableSet
-from mqflow.pipeline.tables.medallion import Bronze, run_silver
+from mqflow.pipeline.tables.medallion import BronzeFrames, run_silver
 from mqflow.pipeline.tables.silver_messages import backout_messages, payloads
 from tests.pipeline.tables import oracle
 
@@ -122,7 +122,7 @@ def test_silver_has_every_kind_that_was_landed(spark: SparkSession, tmp_path: Pa
     kept = landed(spark, Kind.BACKOUT_MESSAGE, {"boq": "BOQ", "msg_id": b"a"}, {"boq": "BOQ", "msg_id": b"a"})
     of_applications = landed(spark, Kind.PAYLOAD, {"queue": "Q", "msg_id": b"a", "body": BODY})
 
-    run_silver(spark, tables, Bronze(backed_out=kept, payloads=of_applications), dedupe=True)
+    run_silver(spark, tables, BronzeFrames(backed_out=kept, payloads=of_applications), dedupe=True)
 
     assert 1 == tables.read(spark, "backout_message").count()
     assert [None] == [row["body"] for row in tables.read(spark, "payload").collect()]

@@ -1,9 +1,11 @@
-"""Takes out what was landed twice: for journals that were filled at least once, by something else than the lander.
+"""Two operations on frames that Spark lacks: a join in which null is like null, and the first landing of each row.
 
-Of records and messages that are one, the first landed stays. Frames in, frames out. `mqflow land` lands everything exactly
-once, and what it fills needs none of this.
+Frames in, frames out. `mqflow land` lands each message exactly once, so a journal that it fills needs no `first_landings`.
 """
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Final
 
 from mqflow.journal.schemas import Kind
@@ -11,7 +13,7 @@ from mqflow.journal.schemas import Kind
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ("IDENTITY", "once")
+__all__ = ("IDENTITY", "first_landings", "null_safe_join")
 
 _MESSAGE: Final = ("msg_id", "correl_id", "put_ts", "backout_count", "body_sha256")
 IDENTITY: Final[dict[Kind, tuple[str, ...]]] = {
@@ -26,7 +28,16 @@ IDENTITY: Final[dict[Kind, tuple[str, ...]]] = {
 """What two rows of a kind have in common that are one record, or one message."""
 
 
-def once(landed: "DataFrame", kind: Kind) -> "DataFrame":
+def null_safe_join(left: "DataFrame", right: "DataFrame", names: Sequence[str], how: str = "inner") -> "DataFrame":
+    """Return the left frame with the columns of the right one that it lacks, by these names; both may come of one frame."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
+
+    renamed = right.withColumnsRenamed({name: f"right_{name}" for name in names})
+    alike = reduce(and_, (f.col(name).eqNullSafe(f.col(f"right_{name}")) for name in names))
+    return left.join(renamed, alike, how).drop(*(f"right_{name}" for name in names))
+
+
+def first_landings(landed: "DataFrame", kind: Kind) -> "DataFrame":
     """Return each record or message once: as it was landed first."""
     from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
     from pyspark.sql import functions as f  # noqa: PLC0415
