@@ -1,6 +1,6 @@
-"""Messages into columns: what of a message stands where in its segment, by the kind of its lane.
+"""Messages as columns: which part of a message is in which column of a segment, by the kind of the lane.
 
-Never refuses a message: what cannot be read stays null, and the bytes are kept as they came. Pure: knows records, no file and
+Never refuses a message: a part that cannot be read is null, and the original bytes are kept. Pure: knows records, no file and
 no clock. Times are microseconds since 1970, UTC.
 """
 
@@ -50,7 +50,7 @@ _DESCRIPTOR: Final[Mapping[str, Callable[[MessageDescriptor], Any]]] = {
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """Where the messages come from and where they are going."""
+    """The queue that messages come from, and the place in the journal that they go to."""
 
     lane: str
     segment: int
@@ -60,9 +60,9 @@ class Position(Struct, frozen=True, kw_only=True):
 
 
 def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
-    """Return the columns of the segment that the messages make, in their order.
+    """Return the columns of a segment with these messages, in their order.
 
-    As many rows as messages, or more: one message may carry several records of decisions.
+    There can be more rows than messages, because one message can carry several disposition records.
     """
     made: Columns
     match kind:
@@ -89,7 +89,7 @@ def columns(kind: Kind, unit: Sequence[Got], position: Position) -> Columns:
 
 
 def _message_columns(unit: Sequence[Got]) -> Columns:
-    """The columns that every kind but the disposition has: the descriptor, and the message data as it came."""
+    """Return the columns that every kind except the disposition has: the descriptor, and the unchanged message data."""
     descriptors = [got.descriptor for got in unit]
     made: Columns = {name: [read(md) for md in descriptors] for name, read in _DESCRIPTOR.items()}
     made["msg_len"] = [got.data_bytes for got in unit]
@@ -100,7 +100,7 @@ def _message_columns(unit: Sequence[Got]) -> Columns:
 
 
 def _dispositions(unit: Sequence[Got]) -> Columns:
-    """A row for each record, of which a message may carry several; one for a message that is none, with its data in `raw`."""
+    """Return a row for each record. A message without a readable record has one row, with its data in `raw`."""
     read: list[DispositionRecord | None] = []
     raw: list[bytes | None] = []
     for got in unit:
@@ -138,7 +138,7 @@ def _dead_letters(unit: Sequence[Got]) -> Columns:
 
 
 def _dead_letter_header(got: Got) -> DeadLetterHeader | None:
-    """Return the MQDLH as the DLQ handler sees it: what counts is how the data begins, not the Format."""
+    """Return the MQDLH as the DLQ handler sees it: the start of the data decides, not the Format."""
     letter = dead_letter(got.descriptor, got.body)
     return None if letter is None else letter.header
 
@@ -149,7 +149,7 @@ def _source_queue(got: Got) -> str | None:
 
 
 def _properties(got: Got) -> dict[str, str] | None:
-    """Return what the folders of its MQRFH2 say, as "folder.name": text; None where there is none that can be read."""
+    """Return the properties of its MQRFH2 folders, as "folder.name": text; None if no folder can be read."""
     if got.descriptor.format not in {Format.RF_HEADER_2, Format.DEAD_LETTER_HEADER, Format.MD_EXTENSION}:
         return None
     try:

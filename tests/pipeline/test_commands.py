@@ -32,7 +32,7 @@ def test_a_copy_of_a_table_is_refused_because_the_files_of_the_other_would_be_re
     log.parent.mkdir(parents=True)
     log.write_text(f'v1\n{{"path":"file://{tmp_path}/the%20other/bronze/dead_letter/part-0.parquet","size":1}}\n')
 
-    with pytest.raises(PipelineError, match=r"names its files by their whole paths, and they are elsewhere: .*/the other/"):
+    with pytest.raises(PipelineError, match=r"full paths, and they are in another folder: .*/the other/"):
         jobs.bronze_table(nobody, tmp_path / "copied", Kind.DEAD_LETTER)
 
 
@@ -77,7 +77,7 @@ def test_what_is_tried_next_is_compared_where_that_is_asked_for(
     ("arguments", "code", "sentence"),
     [
         (["report", "DEAD.LETTERS", "--tables", "tables"], 2, "QUEUEs are landed in a journal: --journal says which."),
-        (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is no journal"),
+        (["report", "--journal", "nowhere", "--tables", "tables"], 2, "nowhere is not a journal"),
         (["report", "--tables", "tabels"], 2, "There is no folder tabels: --journal says from where its tables are made."),
         (["silver", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),
         (["gold", "--tables", "tabels"], 2, "Directory 'tabels' does not exist."),

@@ -16,7 +16,7 @@ KNOWN = ("path", "maxRowsPerTrigger", "lanes", "pushdown")
     "name", ["password", "userName", "mqToken", "keyRepositoryPassword", "credentials", "client_secret", "PWD"]
 )
 def test_an_option_that_may_say_a_secret_is_refused_and_not_repeated(name: str) -> None:
-    with pytest.raises(OptionError, match="options show in plans") as caught:
+    with pytest.raises(OptionError, match="Spark shows options in plans") as caught:
         options_of("mqflow_mq", {name: "hunter2"}, KNOWN)
 
     assert "hunter2" not in str(caught.value)
@@ -29,7 +29,7 @@ def test_a_misspelt_option_is_refused_because_a_limit_that_is_not_understood_is_
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1.5"])
 def test_a_number_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(OptionError, match="no whole number from 1 on"):
+    with pytest.raises(OptionError, match="not a whole number of at least 1"):
         options_of("s", {"maxRowsPerTrigger": text}, KNOWN).number("maxRowsPerTrigger", None)
 
 

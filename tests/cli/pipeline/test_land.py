@@ -88,7 +88,7 @@ def test_rows_are_to_be_read_by_those_who_read_their_lane(run: Run, tmp_path: Pa
     trimmed = run("journal", "trim", "j").stdout
 
     assert [{}, {"letters": 0}] == shown
-    assert "A: 0 segments, 0.0 MB deleted; nobody reads it.\nDLQ: 1 segment" in trimmed
+    assert "A: 0 segments, 0.0 MB deleted; no consumer reads it.\nDLQ: 1 segment" in trimmed
 
 
 @pytest.mark.usefixtures("state")

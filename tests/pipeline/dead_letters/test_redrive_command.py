@@ -152,9 +152,9 @@ def test_the_id_of_another_redrive_is_refused_and_nothing_is_put(tables: Path) -
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--where", "reason = 2053"], 2, "'reason = 2053' is no condition on this table: A column"),
-        (["--where", "dlh_reason ="], 2, "'dlh_reason =' is no condition on this table: Syntax error"),
-        (["--where", "dlh_reason"], 2, "is no condition on this table"),
+        (["--where", "reason = 2053"], 2, "'reason = 2053' is not a condition on this table: A column"),
+        (["--where", "dlh_reason ="], 2, "'dlh_reason =' is not a condition on this table: Syntax error"),
+        (["--where", "dlh_reason"], 2, "is not a condition on this table"),
         (["--where", "dlh_reason = 1"], 3, "is chosen"),
         (["--where", "true", "--rate", "fast"], 2, "'fast' is no rate"),
         (["--where", "dlh_dest_q = 'SMALL'", "--to", "GONE"], 1, "GONE"),

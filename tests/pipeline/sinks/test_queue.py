@@ -126,7 +126,7 @@ def test_a_stream_is_put_once_though_a_batch_is_replayed_and_tasks_fail(
         ({"queue": TARGET, "name": "n"}, "needs the option 'partitions'"),
         ({"name": "n", "partitions": "2"}, "where to put is not said"),
         ({"queue": TARGET, "name": "n", "partitions": "2", "mode": "once"}, "exact, atleastonce are"),
-        ({"queue": TARGET, "name": "n", "partitions": "2", "password": "hunter2"}, "options show in plans"),
+        ({"queue": TARGET, "name": "n", "partitions": "2", "password": "hunter2"}, "Spark shows options in plans"),
         ({"queue": TARGET, "name": "n", "partitions": "2", "markerQueue": "NONE"}, "UNKNOWN_OBJECT_NAME"),
     ],
 )

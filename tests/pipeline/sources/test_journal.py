@@ -194,7 +194,7 @@ def test_no_secret_reaches_a_plan(spark: SparkSession, journal: Path) -> None:
     with pytest.raises(PySparkException) as caught:
         read(spark, journal, password="hunter2")  # noqa: S106 - planted
 
-    assert "options show in plans" in str(caught.value)
+    assert "Spark shows options in plans" in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 

@@ -114,7 +114,7 @@ def test_a_full_disk_under_a_table_is_said_where_spark_says_that_a_task_failed()
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--journal", "nowhere"], "is no journal"),
+        (["--journal", "nowhere"], "is not a journal"),
         (["--journal", "{journal}", "--kind", "letters"], "'letters' is no kind"),
         (["--journal", "{journal}", "--payload", "some"], "head:N"),
     ],
