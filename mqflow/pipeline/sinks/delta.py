@@ -1,8 +1,8 @@
 """`mqflow_delta`: Delta tables as a sink of Spark without a jar, in batches and as a stream, exactly once.
 
-Tasks write Parquet files; the driver adds them to the table in one commit of delta-rs, with a transaction (application, batch),
-so a batch that is replayed is not added twice. Files of tasks that failed belong to no version; `vacuumHours` removes them by
-age, because Spark does not say which they are. Needs `mqflow[delta]`. Loads Spark; only `register` imports it.
+Tasks write Parquet files. The driver adds them to the table in one commit of delta-rs with a transaction (application, batch),
+so a replayed batch is not added twice. Files of failed tasks belong to no version; `vacuumHours` removes them by age, because
+Spark does not name them. Needs `mqflow[delta]`. Loads Spark; only `register` imports it.
 """
 
 import errno
@@ -41,7 +41,7 @@ _KNOWN: Final = ("path", "appId", "partitionBy", "vacuumHours")
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _RUST_ERRNO: Final = re.compile(r"\(os error (\d+)\)")
 _PARTITIONS: Final = (StringType, IntegralType, BooleanType, DateType, TimestampType)
-"""Types whose values come back from a table's log as they were."""
+"""Types whose values survive the way through a table's log."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
 
 
@@ -50,7 +50,7 @@ class _Settings(Struct, frozen=True, kw_only=True):
     app_id: str
     partition_by: tuple[str, ...]
     vacuum_hours: int | None
-    #: Spark's schema, as JSON: what both sides make their Arrow schema of.
+    #: Spark's schema, as JSON, from which driver and workers make the Arrow schema.
     schema: str
     overwrite: bool
 
@@ -63,7 +63,7 @@ class _File(Struct, frozen=True):
 
 
 class _Files(WriterCommitMessage):
-    """The files that a task wrote, and the query it belongs to; empty for a batch job."""
+    """The files that a task wrote, and its query, which is empty for a batch job."""
 
     def __init__(self, files: Sequence[_File], query: str = "") -> None:
         self.files = tuple(files)
@@ -79,14 +79,16 @@ class DeltaSink(DataSource):
         return NAME
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - Spark's signature
-        """Return what adds a table's rows; with an `appId` once."""
+        """Return a writer that adds the rows of a table, once if there is an `appId`."""
         return _Writer(_settings(self.options, schema, overwrite=overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: FBT001, N802 - Spark's
-        """Return what adds a stream's batches, each once. Raises `OptionError` without an `appId`."""
+        """Return a writer that adds each batch of a stream once. Raises `OptionError` without an `appId`."""
         settings = _settings(self.options, schema, overwrite=overwrite)
         if not settings.app_id:
-            raise OptionError(f"{NAME} needs 'appId' for a stream: its name in the table's log, another for each query.")
+            raise OptionError(
+                f"{NAME} needs 'appId' for a stream: a name for the query in the table's log. Use another for each query."
+            )
         return _StreamWriter(settings)
 
 
@@ -113,19 +115,19 @@ class _StreamWriter(DataSourceStreamArrowWriter):
         return _Files(_write(self._settings, iterator), (None if task is None else task.getLocalProperty(QUERY_ID)) or "")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Add the files to the table, unless a commit of this batch is there."""
+        """Add the files to the table, unless this batch was committed before."""
         _commit(self._settings, messages, batch=batchId)
 
 
 def _write(settings: _Settings, batches: Iterator["pa.RecordBatch"]) -> list[_File]:
-    import pyarrow as pa  # noqa: PLC0415 - loaded by who writes
+    import pyarrow as pa  # noqa: PLC0415 - loaded by writers only
     import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
     schema = _arrow_schema(settings)
     kept = pa.schema([field for field in schema if field.name not in settings.partition_by])
     task = TaskContext.get()
     task_number = 0 if task is None else task.partitionId()
-    # Attempts of one task write beside each other, so a name is nobody else's.
+    # Several attempts of a task can write at once, so file names are unique.
     token = f"{int(SYSTEM_RANDOM.random() * 2**48):012x}{int(SYSTEM_RANDOM.random() * 2**48):012x}"
     writers: dict[tuple[str | None, ...], tuple[Path, Any]] = {}  # Any: a ParquetWriter, and pyarrow has no types
     counts: dict[tuple[str | None, ...], int] = {}
@@ -152,13 +154,13 @@ def _write(settings: _Settings, batches: Iterator["pa.RecordBatch"]) -> list[_Fi
 
 @contextmanager
 def _no_partial_files(path: str, writers: Mapping[Any, tuple[Path, Any]]) -> Iterator[None]:
-    """Leave no file of a task that fails: they belong to no version, and on a full disk they are in the way of the next try."""
+    """Remove the files of a failed task: they belong to no version, and on a full disk they block the next attempt."""
     try:
         with _disk_full_error(path):
             yield
     except BaseException:
         for file, writer in writers.values():
-            with suppress(OSError):  # it has more to write, and no room
+            with suppress(OSError):  # closing writes more data, and the disk is full
                 writer.close()
             file.unlink(missing_ok=True)
         raise
@@ -166,7 +168,7 @@ def _no_partial_files(path: str, writers: Mapping[Any, tuple[Path, Any]]) -> Ite
 
 @contextmanager
 def _disk_full_error(path: str) -> Iterator[None]:
-    """Turn a full disk into the error that says so."""
+    """Turn an error for a full disk into `SinkError`."""
     try:
         yield
     except OSError as error:
@@ -175,8 +177,8 @@ def _disk_full_error(path: str) -> Iterator[None]:
         if number not in _NO_ROOM:
             raise
         raise SinkError(
-            f"{NAME}: there is no room for the table {path}: {os.strerror(number)}. The table is at the version it was at. "
-            "Free space there and start again: the same batch is written then."
+            f"{NAME}: there is no room for the table {path}: {os.strerror(number)}. The table keeps its last version. "
+            "Free space there and start again, which writes the same batch."
         ) from error
 
 
@@ -194,14 +196,14 @@ def _by_partition(table: "pa.Table", names: tuple[str, ...]) -> Iterator[tuple[t
 
 
 def _folder(name: str, value: str | None) -> str:
-    """Return a folder for the value. The log says the value; the name is for people, and has nothing in it to be quoted."""
+    """Return a folder for the value. The log has the value; the folder name is for people, and needs no quoting."""
     if value is not None and _PLAIN.fullmatch(value):
         return f"{name}={value}"
     return f"{name}=_{sha256(repr(value).encode()).hexdigest()[:16]}"
 
 
 def _commit(settings: _Settings, messages: Sequence[WriterCommitMessage | None], *, batch: int) -> None:
-    """Add the files in one version of the table. Raises `SinkError` where the table has other columns."""
+    """Add the files in one version of the table. Raises `SinkError` if the table has other columns."""
     from deltalake import CommitProperties, DeltaTable, Transaction  # noqa: PLC0415 - optional
     from deltalake.transaction import AddAction, create_table_with_add_actions  # noqa: PLC0415 - optional
 
@@ -229,7 +231,7 @@ def _commit(settings: _Settings, messages: Sequence[WriterCommitMessage | None],
         if query and table.transaction_version(told[-1]) is None:
             raise SinkError(
                 f"{NAME}: the table {settings.path} has batches of {settings.app_id} up to {before}, of another query, and is "
-                f"given batch {batch} of a new one (checkpoint): its rows would be taken for rows that are there. "
+                f"given batch {batch} of a new one (checkpoint): the table would count its rows as written. "
                 "Nothing was added. Use the former checkpoint, or give this query another appId."
             )
         return
@@ -246,7 +248,8 @@ def _check(settings: _Settings, table: "DeltaTable", schema: "Schema") -> None:
     if there != wanted:
         odd = sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
         raise SinkError(
-            f"{NAME}: the table {settings.path} does not fit: {', '.join(odd)} differ. Nothing was added. Write to another "
+            f"{NAME}: the table {settings.path} has other columns: {', '.join(odd)} differ. Nothing was added. Write to "
+            "another "
             "path, or migrate the table first."
         )
     partitions = tuple(table.metadata().partition_columns)
@@ -260,9 +263,9 @@ def _check(settings: _Settings, table: "DeltaTable", schema: "Schema") -> None:
 def _arrow_schema(settings: _Settings) -> "pa.Schema":
     import json  # noqa: PLC0415 - one use
 
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - Spark's private corner
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - private to Spark
 
-    # Without a time zone it asks a session, and a worker has none.
+    # Without a time zone it asks a session, which a worker does not have.
     return to_arrow_schema(StructType.fromJson(json.loads(settings.schema)), timezone="UTC")
 
 
@@ -274,15 +277,15 @@ def _delta_schema(settings: _Settings) -> "Schema":
 
 def _settings(given: MutableMapping[str, str], schema: StructType, *, overwrite: bool) -> _Settings:
     if find_spec("deltalake") is None:
-        raise OptionError(f"{NAME} needs deltalake: pip install 'mqflow[delta]'. Parquet needs nothing more.")
+        raise OptionError(f"{NAME} needs deltalake: pip install 'mqflow[delta]'. The format parquet does not need it.")
     options = options_of(NAME, given, _KNOWN)
     partition_by = options.names("partitionBy")
     if strange := [name for name in partition_by if name not in schema.names]:
-        raise OptionError(f"{NAME}: partitionBy names {strange[0]}, which is no column; there are {', '.join(schema.names)}.")
+        raise OptionError(f"{NAME}: partitionBy names {strange[0]}, which is not a column. Columns: {', '.join(schema.names)}.")
     if odd := [name for name in partition_by if not isinstance(schema[name].dataType, _PARTITIONS)]:
         raise OptionError(
             f"{NAME}: a table cannot be partitioned by {odd[0]}, which is {schema[odd[0]].dataType.simpleString()}: its log "
-            "says partitions in words. Text, whole numbers, booleans, dates and timestamps are possible."
+            "has partitions as text. Text, whole numbers, booleans, dates and timestamps are possible."
         )
     return _Settings(
         path=str(Path(options.text("path")).absolute()),

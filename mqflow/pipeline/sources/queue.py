@@ -1,7 +1,7 @@
-"""`mqflow_queue`: a queue as a source of Spark. In batches it is browsed, and stays as it is; as a stream it is drained.
+"""`mqflow_queue`: a queue as a source of Spark. A batch browses the queue and leaves it unchanged; a stream drains it.
 
-A browse is no snapshot: what comes and goes while it runs is seen or not. A stream needs the option `manifest`, a folder that
-the driver and all workers see, and the queue to itself; `mqflow land` and `mqflow_journal` are the better way.
+A browse is not a snapshot: it may or may not see messages that come or go while it runs. A stream needs the option `manifest`,
+a folder that the driver and all workers see, and exclusive use of the queue. Prefer `mqflow land` with `mqflow_journal`.
 Loads Spark; only `register` imports it.
 """
 
@@ -68,20 +68,21 @@ class QueueSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """Return the columns asked for, which are those of a journal's segments of the kind."""
+        """Return the requested columns, which are those of segments of this kind."""
         settings = _settings(self.options)
         return ddl_of(settings.kind, settings.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        """Return what browses the queue."""
+        """Return a reader that browses the queue."""
         return _Reader(_settings(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
-        """Return what drains the queue. Raises `OptionError` without a `manifest`."""
+        """Return a reader that drains the queue. Raises `OptionError` without a `manifest`."""
         settings = _settings(self.options)
         if not settings.manifest:
             raise OptionError(
-                f"{NAME}: a stream drains the queue, and needs the option 'manifest': a folder that driver and workers see."
+                f"{NAME}: a stream drains the queue, and needs the option 'manifest': a folder that the driver and the "
+                "workers see."
             )
         return _StreamReader(settings)
 
@@ -91,12 +92,12 @@ class _Reader(DataSourceReader):
         self._settings = settings
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one part: a queue has one order, and one cursor goes through it."""
+        """Return one part, because a queue has one order and so needs one cursor."""
         return [_Browse(f"{int(SYSTEM_RANDOM.random() * 2**48):012x}")]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """Yield the messages, from the head of the queue on."""
-        assert isinstance(partition, _Browse)  # noqa: S101 - it is one of ours
+        """Yield the messages, from the head of the queue."""
+        assert isinstance(partition, _Browse)  # noqa: S101 - Spark passes our own parts
         settings = self._settings
         left = settings.messages_max
         with connected(settings.url, "mqflow spark browse") as connection:
@@ -113,35 +114,35 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Drains the queue. Spark keeps one in a process beside the driver, which holds the connection; others only read files."""
+    """Drains the queue. Spark keeps one in a process beside the driver, which has the connection; copies only read files."""
 
     def __init__(self, settings: _Settings) -> None:
         self._settings = settings
         self._draining: tuple[WorkerConnection, Drain] | None = None
-        #: With `availableNow`: how many messages this run still takes.
+        #: How many messages this run still takes with `availableNow`.
         self._left: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the connection behind: another process reads files only."""
+        """Leave out the connection, because other processes only read files."""
         return {"_settings": self._settings, "_draining": None, "_left": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return the beginning of the manifest; a new query on an old manifest goes on where that ended."""
+        """Return the beginning of the manifest; a new query with an old manifest continues at the end of the old query."""
         journal, lane = self._lane()
         return to_offset(journal.id, {lane.name: lane.trimmed})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Take about what is on the queue now, and end; what was browsed before a kill is given besides."""
+        """Take about as many messages as are on the queue now, besides those browsed before a kill; then end."""
         with connected(self._settings.url, "mqflow spark drain") as connection:
             handle = connection.open(self._settings.queue, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
             self._left = int(connection.inquire(handle, (_CURRENT_Q_DEPTH,)).values[_CURRENT_Q_DEPTH])
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return how many messages a batch takes."""
+        """Return the number of messages that a batch takes."""
         return ReadMaxRows(self._settings.rows_per_trigger)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Remove from the queue what is committed up to `start`, then browse the next batch into the manifest."""
+        """Remove the messages of batches up to `start` from the queue, then browse the next batch into the manifest."""
         journal, lane = self._lane()
         after = from_offset(journal.id, start).get(lane.name, 0)
         drain = self._drain(lane)
@@ -159,7 +160,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_offset(journal.id, {lane.name: reached_now})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the segments between the offsets: from the manifest alone."""
+        """Return the segments between the offsets, from the manifest only."""
         journal = Journal.open(Path(self._settings.manifest))
         before, through = from_offset(journal.id, start), from_offset(journal.id, end)
         return [
@@ -174,7 +175,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_part(partition, self._settings.kind, self._settings.columns, self._settings.payload)
 
     def stop(self) -> None:
-        """Let the connection go; nothing is acknowledged here, because this may come right after a kill."""
+        """Close the connection. Acknowledges nothing, because Spark can call this right after a kill."""
         if self._draining is not None:
             self._draining[0].close()
             self._draining = None
@@ -206,7 +207,7 @@ def _now_us() -> int:
 
 
 def _batch(settings: _Settings, unit: Sequence[Got], queue_manager: str, first: int, snapshot_id: str) -> "pa.RecordBatch":
-    import pyarrow as pa  # noqa: PLC0415 - loaded by who reads
+    import pyarrow as pa  # noqa: PLC0415 - loaded by readers only
 
     position = Position(lane=settings.queue, segment=0, landed_us=_now_us(), queue=settings.queue, queue_manager=queue_manager)
     made = columns(settings.kind, unit, position)

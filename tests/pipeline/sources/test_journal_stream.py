@@ -205,7 +205,7 @@ def test_a_checkpoint_of_another_journal_is_refused(spark: SparkSession, journal
     other = tmp_path / "other"
     generate_journal(other, Kind.DEAD_LETTER, segments=9, rows=1, lane="A.DLQ")
 
-    with pytest.raises(StreamingQueryException, match=r"checkpoint was made with journal"):
+    with pytest.raises(StreamingQueryException, match=r"checkpoint belongs to journal"):
         run(spark, other, tmp_path / "table")
     with pytest.raises(ForeignOffsetError):
         reader_of(other).partitions(reader_of(journal).initialOffset(), reader_of(other).initialOffset())
