@@ -1,9 +1,8 @@
-"""Puts messages of a table back on queues, each once: a marker in the same unit of work says how far each lane has come.
+"""Puts messages of a table back on queues, each once: a marker in the same unit of work has the last row put of each lane.
 
-A message goes as it was before it was moved (`policy.dead_letters.original_message`), with its MsgId and all its context.
-Killed at any point and started again with the same id, it goes on; a unit of work without an answer is settled by the marker
-too. Knows columns and the verbs; Spark only hands it rows. Positions in a lane never change, so rows that land later are no
-trouble.
+A message goes back as it was before its move (`policy.dead_letters.original_message`), with its MsgId and all its context.
+A redrive that was killed continues when it starts again with the same id. The marker also decides a unit of work in doubt.
+Positions in a lane never change, so rows that land later do no harm. Knows columns and the verbs; Spark only passes rows.
 """
 
 from collections import Counter
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
 __all__ = ("STATE_QUEUE", "TableRedriver", "Unit", "rows_of")
 
 STATE_QUEUE: Final = "MQFLOW.REDRIVE.STATE"
-"""Where markers are: one message for each redrive, found by CorrelId."""
+"""The queue of markers: one message for each redrive, found by CorrelId."""
 _FORMAT: Final = "MFLREDR"
-# A marker has no properties; should somebody give it some, they are not hidden.
+# A marker has no properties; if another program adds some, this option shows them in the data.
 _ALL_PROPERTIES: Final = GetOption.PROPERTIES_FORCE_MQRFH2
 _STATE: Final = OpenOption.INPUT_EXCLUSIVE | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.SET_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
@@ -53,73 +52,73 @@ RowPosition = tuple[int, int]
 
 class _Marker(Struct, frozen=True, omit_defaults=True):
     redrive: str
-    #: By lane: segment and ordinal of the last row that was put.
+    #: By lane: segment and ordinal of the last row put.
     done: dict[str, RowPosition] = field(default_factory=dict[str, RowPosition])
     of: str = ""
-    #: By lane: how many rows that was. A marker of before says none.
+    #: By lane: how many rows were put. Markers of an older mqflow do not have it.
     rows: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Unit(Struct, frozen=True, kw_only=True):
-    """What one unit of work put."""
+    """The result of one unit of work."""
 
     put: int = 0
-    #: Rows that an earlier run had put already.
+    #: Rows that an earlier run has put already.
     skipped: int = 0
-    #: Rows that cannot be put, with why; they count as done.
+    #: Rows that cannot be put, with the reasons; they count as done.
     refused: tuple[str, ...] = ()
 
 
 def rows_of(chosen: "DataFrame") -> Iterable[Row]:
-    """Return these rows of `bronze.dead_letter` or `bronze.backout_message`, in the order in which they were landed."""
+    """Return these rows of `bronze.dead_letter` or `bronze.backout_message`, in the order of landing."""
     wanted = chosen.select(*_COLUMNS).orderBy("lane", "segment", "ordinal")
     return (row.asDict() for row in wanted.toLocalIterator(prefetchPartitions=True))
 
 
 class TableRedriver(Struct, kw_only=True):
-    """Puts rows on queues; one at a time for each id, which the state queue's exclusive input sees to."""
+    """Puts rows on queues. Exclusive input from the state queue allows one redrive at a time."""
 
     connection: Connection
-    #: Names this redrive: the same id goes on, another begins anew.
+    #: The name of this redrive: the same id continues, another id begins again.
     redrive_id: str
-    #: Which rows these are, in words: the same id with other words is refused, since positions would mean other rows.
+    #: A description of the rows. The same id with another description is an error, because positions mean other rows then.
     of: str = ""
-    #: Where to, whatever a message says; empty for where each came from.
+    #: The target queue of all messages; empty to put each message on its queue of origin.
     to: str = ""
-    #: Messages a second at most; 0 for as fast as it goes.
+    #: The most messages a second; 0 for no limit.
     rate: float = 0.0
-    #: Messages in a unit of work; below MAXUMSGS by two, and with records half of that.
+    #: Messages in a unit of work: at most MAXUMSGS less two, and half of that with records.
     unit: int = 100
-    #: A queue (MQFLOW.DISPOSITION) for a record of each message that is put, in the same unit of work; empty for none.
+    #: A queue (MQFLOW.DISPOSITION) for a record of each message, put in the same unit of work; empty for no records.
     records: str = ""
-    #: Is told, once, that this queue refuses records: the messages go first.
+    #: Receives one warning if that queue refuses records; the redrive continues without them.
     tell: Callable[[str], None] = lambda _: None
     clock: Clock
-    #: Lets so many seconds pass.
+    #: Waits for this many seconds.
     pause: Callable[[float], None]
     _refused: bool = False
     _targets: dict[tuple[str, str], ObjectHandle] = field(default_factory=dict[tuple[str, str], ObjectHandle])
 
     def run(self, rows: Iterable[Row]) -> Generator[Unit, None, None]:
-        """Yield what each unit of work put, after its commit. Rows must come in order within their lanes.
+        """Yield the result of each unit of work, after its commit. Rows must come in order within their lanes.
 
-        Raises `MQIError` where a queue refuses: the unit under way is backed out then, or its commit got no answer; either way
-        starting again with the same id goes on rightly. Raises `PipelineError` for rows out of order, and where the id was
-        begun with other rows, or with fewer: what is before its last position would be taken for put.
+        Raises `MQIError` if a queue refuses a message. The current unit of work is backed out then, or its commit is in doubt;
+        in both cases a new run with the same id continues correctly. Raises `PipelineError` for rows out of order, and if the
+        id began with other or fewer rows: rows before its last position would count as put.
         """
         state = self.connection.open(STATE_QUEUE, _STATE)
         try:
             yield from self._run(state, rows)
         finally:
-            with suppress(MQIError):  # gone with its connection
-                self.connection.backout()  # MQDISC would commit what is open
+            with suppress(MQIError):  # gone with the connection
+                self.connection.backout()  # MQDISC would commit an open unit of work
                 for handle in (*self._targets.values(), state):
                     self.connection.close(handle)
             self._targets.clear()
 
     def _run(self, state: ObjectHandle, rows: Iterable[Row]) -> Generator[Unit, None, None]:
         marker = self._take_marker(state)
-        self.connection.backout()  # it was only looked at
+        self.connection.backout()  # the marker was only read
         due, seen, before = self.clock.monotonic(), dict[str, RowPosition](), marker
         passed = Counter[str]()
         for chunk in _chunks(rows, self.unit):
@@ -146,17 +145,18 @@ class TableRedriver(Struct, kw_only=True):
             yield Unit(put=len(left) - len(refused), skipped=len(chunk) - len(left), refused=tuple(refused))
 
     def _check_passed(self, before: _Marker, passed: Mapping[str, int]) -> None:
-        """Raise where more rows are passed over as put than were: with a condition that asks for the time, say."""
+        """Raise if more rows are skipped as put than were put: for example with a condition on the current time."""
         for lane, count in passed.items():
             if lane in before.rows and count > before.rows[lane]:
                 raise PipelineError(
-                    f"Redrive {self.redrive_id} had put {before.rows[lane]:,} rows of lane {lane} when it came to where it "
-                    f"stands, and at least {count:,} are chosen up to there now: some were never put, and which is not known. "
-                    "Nothing more was put. Choose by what does not change (no current_timestamp), under an id of its own."
+                    f"Redrive {self.redrive_id} has put {before.rows[lane]:,} rows of lane {lane} up to its last "
+                    f"position, and now at least {count:,} are chosen up to there: some were never put, and it is "
+                    "unknown which. "
+                    "Nothing more was put. Choose by values that do not change (no current_timestamp), under another id."
                 )
 
     def _take_marker(self, state: ObjectHandle) -> _Marker:
-        """Get the marker of this redrive under syncpoint; one that says nothing is done where there is none."""
+        """Get the marker of this redrive under syncpoint, or return an empty marker if there is no message."""
         asked = GetOptions(
             options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | _ALL_PROPERTIES,
             match=MatchOption.CORREL_ID,
@@ -168,13 +168,13 @@ class TableRedriver(Struct, kw_only=True):
         marker = msgspec.json.decode(got.body, type=_Marker)
         if marker.of != self.of:
             raise PipelineError(
-                f"Redrive {self.redrive_id} was begun with {marker.of or 'rows that were not told'}, and now it is {self.of}. "
-                "Nothing was put: positions of the one say nothing of the other. Give this one an id of its own."
+                f"Redrive {self.redrive_id} began with {marker.of or 'rows without a description'}, and now gets {self.of}. "
+                "Nothing was put, because its positions mean other rows. Give this redrive another id."
             )
         return marker
 
     def _put(self, row: Row) -> str:
-        """Put the message as it was; return why not, where it cannot be."""
+        """Put the message as it was before its move; return the reason if that is impossible, else an empty text."""
         where = f"{row['lane']} {row['segment']}/{row['ordinal']}"
         if row["mqmd"] is None or row["body"] is None or row["body_truncated"]:
             return f"{where}: {NOT_WHOLE}."
@@ -195,15 +195,15 @@ class TableRedriver(Struct, kw_only=True):
         try:
             self.connection.put1(self.records, _RECORD, disposition_record.to_bytes(record), _PUT_MARKER)
         except MQIError as error:
-            # A unit that is full (2024) has no room for its marker either; a lost connection is no refusal.
+            # A full unit of work (2024) has no room for its marker either; a lost connection is not a refusal.
             if error.reason == Reason.SYNCPOINT_LIMIT_REACHED or classify(int(error.reason)) is Class.RECONNECT:
                 raise
             if not self._refused:
-                self.tell(f"What is put back is not recorded. {error}")
+                self.tell(f"The messages are put back without records. {error}")
             self._refused = True
 
     def _record(self, md: MessageDescriptor, target: tuple[str, str], at: str) -> DispositionRecord:
-        """Say that the message was put back: by its MsgId and put time, which it keeps, its next deliveries are known."""
+        """Return the record of the redrive. Its MsgId and put time, which the message keeps, match it with later deliveries."""
         here = self.connection.queue_manager_name
         return DispositionRecord(
             disp_id=f"{here}/redrive/{self.redrive_id}/{at}",

@@ -1,4 +1,4 @@
-"""Two operations on frames that Spark lacks: a join in which null is like null, and the first landing of each row.
+"""Two operations on frames that Spark lacks: a join in which null equals null, and the first landing of each row.
 
 Frames in, frames out. `mqflow land` lands each message exactly once, so a journal that it fills needs no `first_landings`.
 """
@@ -17,19 +17,19 @@ __all__ = ("IDENTITY", "first_landings", "null_safe_join")
 
 _MESSAGE: Final = ("msg_id", "correl_id", "put_ts", "backout_count", "body_sha256")
 IDENTITY: Final[dict[Kind, tuple[str, ...]]] = {
-    # A record says its own: connection, unit of work, and which of that unit. One that nobody understood says none.
+    # A record has its own identifier: connection, unit of work, and number in that unit. An unreadable record has none.
     Kind.DISPOSITION: ("qmgr", "disp_id", "raw"),
-    # A queue manager names an instance of a message by nothing that lasts. A message that was moved there again by a program
-    # that keeps its MsgId, its put time and its data, within a hundredth of a second, would be taken for one.
+    # A queue manager has no lasting identifier for an instance of a message. If a program moves a message there again within a
+    # hundredth of a second, with the same MsgId, put time and data, both count as the same message.
     Kind.DEAD_LETTER: ("qmgr", "dlq", "snapshot_id", *_MESSAGE, "dlh_put_ts"),
     Kind.BACKOUT_MESSAGE: ("qmgr", "boq", "snapshot_id", *_MESSAGE),
     Kind.PAYLOAD: ("qmgr", "queue", *_MESSAGE),
 }
-"""What two rows of a kind have in common that are one record, or one message."""
+"""The columns in which two rows of the same record or message are equal, by kind."""
 
 
 def null_safe_join(left: "DataFrame", right: "DataFrame", names: Sequence[str], how: str = "inner") -> "DataFrame":
-    """Return the left frame with the columns of the right one that it lacks, by these names; both may come of one frame."""
+    """Join two frames by these columns, with null equal to null. Both can come from one frame."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     renamed = right.withColumnsRenamed({name: f"right_{name}" for name in names})
@@ -38,7 +38,7 @@ def null_safe_join(left: "DataFrame", right: "DataFrame", names: Sequence[str], 
 
 
 def first_landings(landed: "DataFrame", kind: Kind) -> "DataFrame":
-    """Return each record or message once: as it was landed first."""
+    """Return the first landing of each record or message."""
     from pyspark.sql import Window  # noqa: PLC0415 - Spark is optional
     from pyspark.sql import functions as f  # noqa: PLC0415
 

@@ -1,9 +1,9 @@
-"""Brings silver and gold up to what has landed: one run is one state of all tables, and running again changes nothing.
+"""Brings silver and gold up to bronze: a run makes one new state of all tables, and a second run changes nothing.
 
-A window is closed when the watermark (the latest event, heartbeats included, less `LATENESS`) has passed its end. Closed
-windows are never counted again: what lands for one later is counted in `late_data`. Open ones are counted anew by each run.
-Gold is of what silver was made of: what has landed since is not looked at, or it would close windows without its attempts.
-Knows frames and table sets; knows no journal.
+A window closes when the watermark (the latest event, heartbeats included, less `LATENESS`) passes its end. A run never counts a
+closed window again; rows that land for it later count in `late_data`. Each run counts open windows again. Gold uses exactly the
+records that silver was made from: newer records could close windows before silver has their attempts. Knows frames and table
+sets; knows no journal.
 """
 
 from collections.abc import Mapping
@@ -33,16 +33,16 @@ _PAYLOAD: Final = "payload:"
 
 
 class GoldRun(Struct, frozen=True, kw_only=True):
-    """What a run of `run_gold` did."""
+    """The result of `run_gold`."""
 
-    #: Windows that end at or before this are closed; None where nothing has landed yet.
+    #: Windows that end at or before this time are closed; None if nothing has landed yet.
     watermark: datetime | None
-    #: Rows that landed after their windows had been closed, in this run.
+    #: Rows of this run that landed after their windows had closed.
     late: int
 
 
 class BronzeFrames(Struct, frozen=True, kw_only=True):
-    """What silver is made of: frames of the bronze tables; of what is not given, tables stay empty."""
+    """The frames of the bronze tables that silver is made from; a missing frame leaves its table empty."""
 
     dispositions: "DataFrame | None" = None
     letters: "DataFrame | None" = None
@@ -60,11 +60,11 @@ def run_silver(
     dedupe: bool | None = None,
     whole: bool = False,
 ) -> None:
-    """Bring silver up to bronze: attempts and messages that something new was landed about, and every other table, anew.
+    """Bring silver up to bronze: update the attempts and messages with new records, and make every other table again.
 
-    With `dedupe` what was landed twice counts once; `payload` says how much of the data of other queues is kept. Both are as in
-    the run before where they are not said, and at first no and none. `whole` makes attempts and messages anew too. They are as
-    well where the state before does not fit: other columns, another `dedupe`, or a bronze that was made again.
+    `dedupe` counts a row that landed twice once; `payload` limits the data of other queues. The defaults of both are those of
+    the run before, and in the first run no and none. `whole` makes attempts and messages again too. This also happens if the
+    old state does not fit: other columns, another `dedupe`, or a bronze table that was made again.
     """
     before = tables.current()
     dedupe = bool(before.state.get(_DEDUPE, 0)) if dedupe is None else dedupe
@@ -95,7 +95,7 @@ def run_silver(
 def _attempts_and_messages(
     spark: "SparkSession", tables: TableSet, snapshot: Snapshot, landed: "DataFrame", before: Current | None
 ) -> None:
-    """Write both: of all records, or of those messages that something new was landed about, beside the others as they were."""
+    """Write both tables: from all records, or from the messages with new records, beside the unchanged rows of the others."""
     part, new = landed, None
     if before is not None:
         new = incremental.new_since(landed, before.state).where("msg_id is not null").select(*silver.KEY).distinct().cache()
@@ -121,14 +121,14 @@ def _deduplicated(landed: "DataFrame", kind: Kind, *, dedupe: bool) -> "DataFram
 
 
 def _fits(tables: TableSet, before: Current, lasts: Mapping[str, int], *, dedupe: bool) -> bool:
-    """Whether the state before is one to go on from."""
+    """Whether the run can continue from the old state."""
     same = all(before.versions.get(name) == tables.tables[name].version for name in ("attempt", "message"))
     had = {name: last for name, last in before.state.items() if name.startswith(incremental.LANE)}
     return same and before.state.get(_DEDUPE, 0) == dedupe and all(lasts.get(name, 0) >= last for name, last in had.items())
 
 
 def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, dispositions: "DataFrame") -> GoldRun:
-    """Bring every gold table up to silver, in one step; `dispositions` may be further than that."""
+    """Bring every gold table up to silver, in one step; `dispositions` can have newer records, which are ignored."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - Spark is optional
 
     before, made = tables.current(), silver_tables.current()
@@ -137,15 +137,15 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
     counted_once = _deduplicated(dispositions, Kind.DISPOSITION, dedupe=bool(made.state.get(_DEDUPE, 0)))
     told = counted_once.where("event_ts is not null")
     after_us = _watermark_us(told, closed_us)
-    counted = told.where("outcome <> 'heartbeat'")  # which is counted nowhere, so it is missing nowhere
+    counted = told.where("outcome <> 'heartbeat'")  # no table counts heartbeats, so none is late
     late = counted.limit(0) if closed_us is None else incremental.new_since(counted, before.state)
-    ended = silver.ends(counted_once).cache()  # three tables are made of them
+    ended = silver.ends(counted_once).cache()  # three tables use it
     with tables.next() as snapshot:
         attempted = silver_tables.read(spark, "attempt", made)
         for name, frame in _windowed(attempted, counted_once, ended).items():
             snapshot.write(name, _continued(spark, tables, before, name, frame))
         letters = silver_tables.read(spark, "dead_letter", made)
-        # When a letter came is known when it is landed, hours later maybe: windows of these two are never closed.
+        # A letter's arrival is known only when it lands, perhaps hours later, so windows of these two tables never close.
         snapshot.write("dlq_reason", gold.dlq_reason(letters))
         snapshot.write("pipeline_health", gold.pipeline_health(dispositions.where("event_ts is not null")))
         snapshot.write("poison_alert", alerts.poison_alert(snapshot.read(spark, "poison_rate"), ended))
@@ -165,7 +165,7 @@ def run_gold(spark: "SparkSession", tables: TableSet, silver_tables: TableSet, d
 
 
 def _windowed(attempted: "DataFrame", told: "DataFrame", ended: "DataFrame") -> "dict[str, DataFrame]":
-    """The tables whose windows are closed, of all there is."""
+    """Return the tables with closing windows, counted from all records."""
     return {
         "poison_rate": gold.poison_rate(attempted, ended),
         "time_to_backout": gold.time_to_backout(ended),
@@ -174,7 +174,7 @@ def _windowed(attempted: "DataFrame", told: "DataFrame", ended: "DataFrame") -> 
 
 
 def _continued(spark: "SparkSession", tables: TableSet, before: Current, name: str, counted: "DataFrame") -> "DataFrame":
-    """What was closed as it is, and everything else as it is counted now."""
+    """Return the closed windows of the old state, and the new counts of all other windows."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     closed_us = before.state.get(_WATERMARK)
@@ -185,7 +185,7 @@ def _continued(spark: "SparkSession", tables: TableSet, before: Current, name: s
 
 
 def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
-    """The latest event less the lateness; never back. None is later than its landing: a clock that is ahead closes nothing."""
+    """Return the latest event less the lateness; it never moves back. No event counts as later than its landing."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     happened = f.least(f.unix_micros("event_ts"), f.unix_micros("landed_ts"))
@@ -196,7 +196,7 @@ def _watermark_us(told: "DataFrame", closed_us: int | None) -> int | None:
 
 
 def _count_late(rows: "DataFrame", closed_us: int | None) -> int:
-    """How many of them belong to a window that was closed: to a short one, which is closed first."""
+    """Return how many rows belong to a closed window; short windows close first, so they decide."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - as above
 
     length_us = min(LENGTHS_US.values())

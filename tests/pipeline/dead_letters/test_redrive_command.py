@@ -145,8 +145,8 @@ def test_the_id_of_another_redrive_is_refused_and_nothing_is_put(tables: Path) -
     result = redrive(tables, "--where", "dlh_dest_q = 'ORDERS.IN'", "--id", "R1")
 
     assert (1, []) == (result.exit_code, on("ORDERS.IN"))
-    assert "Redrive R1 was begun with dead_letter in" in result.stderr
-    assert "Give this one an id of its own." in result.stderr
+    assert "Redrive R1 began with dead_letter in" in result.stderr
+    assert "Give this redrive another id." in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_a_table_whose_files_do_not_say_its_rows_is_refused(spark: SparkSession,
     added(spark, tmp_path / "t", (1, "A", None))
     DeltaTable(tmp_path / "t").alter.set_table_properties({"delta.enableDeletionVectors": "true"})
 
-    with pytest.raises(PipelineError, match="uses deletionVectors: its files alone do not say its rows"):
+    with pytest.raises(PipelineError, match="uses deletionVectors: its files alone do not have its rows"):
         read_delta(spark, tmp_path / "t", COLUMNS)
 
 

@@ -13,7 +13,7 @@ def test_two_who_write_at_once_do_not_write_over_each_other(tmp_path: Path) -> N
     tables = TableSet(tmp_path / "gold")
     with tables.next() as first:
         (first.path / "mine").touch()
-        with pytest.raises(PipelineError, match="Somebody else is writing the tables in"), tables.next():
+        with pytest.raises(PipelineError, match="Another process writes the tables in"), tables.next():
             pass
 
     assert (1, True) == (tables.current().snapshot, (tables.path / "snapshot-1" / "mine").exists())

@@ -332,7 +332,7 @@ def test_a_table_of_an_older_version_is_migrated_as_it_is_read(spark: SparkSessi
     found = TableSet(tmp_path, {"late_data": NEW}, step).read(spark, "late_data")
 
     assert [("A", 3, "not told")] == [tuple(row) for row in found.collect()]
-    with pytest.raises(TableVersionError, match="no way from 1 on to 2"):
+    with pytest.raises(TableVersionError, match="no migration from 1 to 2"):
         TableSet(tmp_path, {"late_data": NEW}, {}).read(spark, "late_data")
 
 
