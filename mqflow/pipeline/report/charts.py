@@ -1,6 +1,6 @@
-"""Draws what a report has numbers for, light or dark: Altair's charts, of which vl-convert makes pictures without a browser.
+"""Draws the charts of a report, light or dark, with Altair; vl-convert makes pictures of them without a browser.
 
-However many queues there are, the worst few are told apart and the others are drawn as one. Knows rows; writes no file.
+The worst few queues have a colour each; all other queues share one. Knows rows; writes no file.
 """
 
 from collections import Counter, defaultdict
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 __all__ = ("PAPER", "PNGS", "charts", "short")
 
 PNGS: Final = ("poison", "culprits", "retries", "delays")
-"""What is drawn, by the names of the files."""
+"""The charts, by the names of their files."""
 PAPER: Final = {"light": "#ffffff", "dark": "#161b22"}
 _INK: Final = {"light": "#1f2933", "dark": "#e4e7eb"}
 _GRID: Final = {"light": "#d9dee5", "dark": "#323a45"}
-#: Told apart by people who see red and green alike; the last is for all others together.
+#: Colours that people with red-green colour blindness can tell apart; the last is for all other queues.
 _COLOURS: Final = {
     "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#8795a1"),
     "dark": ("#56b4e9", "#f07f35", "#2ec19a", "#e59ac5", "#f0c040", "#8795a1"),
 }
 _APART: Final = 5
-"""How many queues and handlers have a colour of their own."""
+"""How many pairs of queue and handler have their own colour."""
 _OTHERS: Final = "all others"
 _WIDTH: Final = 780
 _HEIGHT: Final = 240
@@ -41,7 +41,7 @@ _STEPS: Final = {"5 minutes": ("%H:%M", "Time (UTC)"), "1 hour": ("%d %b %H:%M",
 
 
 def charts(report: Report, theme: str) -> "dict[str, Chart]":
-    """Return the charts that there are numbers for, by name."""
+    """Return the charts that have data, by name."""
     drawn = {
         "poison": _poison(report, theme),
         "culprits": _culprits(report, theme),
@@ -52,13 +52,13 @@ def charts(report: Report, theme: str) -> "dict[str, Chart]":
 
 
 def short(name: str) -> str:
-    """Return an exception's name as a label has it: the class without its packages."""
+    """Return the name of an exception for a label: the class without its packages."""
     return name.rpartition(".")[2]
 
 
 def _poison(report: Report, theme: str) -> "Chart | None":
-    """How much was poison in each step of time, a bar each; where an alert was raised, a mark above."""
-    import altair as alt  # noqa: PLC0415 - needed to draw only
+    """Draw the poison messages of each step of time as a bar, with a mark above the steps that have an alert."""
+    import altair as alt  # noqa: PLC0415 - needed only to draw
 
     rows = [row for row in report.poison_over_time if row["messages"]]
     if not rows:
@@ -111,7 +111,7 @@ def _retries(report: Report, theme: str) -> "Chart | None":
     rows = [row for row in report.retry_curve if row["attempt_no"] <= _ATTEMPTS_SHOWN]
     retried = {_queue_and_handler(row) for row in rows if row["attempt_no"] > 1}
     rows = [row for row in rows if _queue_and_handler(row) in retried]
-    if not any(row["succeeded"] for row in rows):  # bars of no height; the table says so
+    if not any(row["succeeded"] for row in rows):  # the bars have no height, and the table has the numbers
         return None
     series_of, sums = (
         _series_of(rows, lambda row: row["entered"] if row["attempt_no"] > 1 else 0),
@@ -162,7 +162,7 @@ def _delays(report: Report, theme: str) -> "Chart | None":
 
 
 def _start(at: str, starts: Iterable[str]) -> str:
-    """Return the step that begins at this time or is the last before it; empty where there is none."""
+    """Return the step that begins at this time or is the last before it; empty if there is no such step."""
     return max((start for start in starts if start <= at), default="")
 
 
@@ -171,7 +171,7 @@ def _queue_and_handler(row: Row) -> str:
 
 
 def _series_of(rows: Sequence[Row], weight: Callable[[Row], int]) -> Callable[[Row], str]:
-    """Return how rows are named: those that weigh most by their queue and handler, and all others together."""
+    """Return a function that names the series of a row: queue and handler for the heaviest few, else "all others"."""
     weights = Counter[str]()
     for row in rows:
         weights[_queue_and_handler(row)] += weight(row)
@@ -219,7 +219,7 @@ def _styled(chart: "Chart", theme: str, *, width: int = _WIDTH, height: "int | a
 
 
 def _cut(text: str) -> str:
-    """Return a name as a label has it. What is left out is in its middle: queues of one application begin alike."""
+    """Shorten a name for a label. The cut is in the middle, because queues of one application often begin alike."""
     text = visible(text)
     half = _LABEL_CHARS_MAX // 2
     return isolated(text if len(text) <= _LABEL_CHARS_MAX else f"{text[: half - 1]}...{text[2 - half :]}")

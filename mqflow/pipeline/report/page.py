@@ -1,7 +1,7 @@
-"""Draws a report: one HTML page that needs nothing else, pictures beside it, light and dark; text from messages is escaped.
+"""Writes a report: one HTML page without other files, and pictures beside it, light and dark.
 
-Jinja fills the template `page.html.j2`, which has the layout and the texts. `charts` makes the drawings. The page holds no
-script, and forbids scripts.
+Jinja fills the template `page.html.j2`, which has the layout and the texts, and escapes text from messages. `charts` makes the
+drawings. The page has no script, and forbids scripts.
 """
 
 import re
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 __all__ = ("page", "write_report")
 
 _ROWS_SHOWN: Final = 12
-"""How many rows of a table stand on the page; all of them are in report.json."""
+"""How many rows of a table the page shows; report.json has all of them."""
 _BREAKS: Final = re.compile(r"(?<=[._/])|(?<=[0-9a-f]{16})(?=[0-9a-f]{16})")
-"""Where a long name or identifier may go on in the next line."""
+"""The places at which a long name or identifier can continue on the next line."""
 _THEMES: Final = ("light", "dark")
 
 
 def write_report(report: Report, folder: Path) -> Path:
-    """Write `report.html`, `report.json` and `png/<chart>-<light or dark>.png` in the folder; return where the page is."""
+    """Write `report.html`, `report.json` and `png/<chart>-<light or dark>.png` in the folder; return the path of the page."""
     import vl_convert  # noqa: PLC0415 - 80 MB, needed to draw only
 
     pictures = folder / "png"
@@ -41,7 +41,7 @@ def write_report(report: Report, folder: Path) -> Path:
         for name in PNGS:
             picture = pictures / f"{name}-{theme}.png"
             if name not in made:
-                picture.unlink(missing_ok=True)  # of an earlier report: it would be taken for one of this
+                picture.unlink(missing_ok=True)  # a picture of an earlier report
                 continue
             spec = made[name].to_dict()
             drawn[name, theme] = vl_convert.vegalite_to_svg(spec)
@@ -53,7 +53,7 @@ def write_report(report: Report, folder: Path) -> Path:
 
 
 def page(report: Report, drawn: dict[tuple[str, str], str]) -> str:
-    """Return the page. Every text from outside is escaped; drawings are SVG, whose text their maker has escaped."""
+    """Return the page. The template escapes every text; drawings are SVG, and vl-convert has escaped their text."""
     report = map_texts(report, lambda text: isolated(visible(text)))
     return (
         _templates()
@@ -91,7 +91,7 @@ def _templates() -> "Environment":
 
 
 def _by_queue(hours: Sequence[Row], half: str, most: str, longest: str) -> list[Row]:
-    """Return a row for each queue of those for its hours, most messages first."""
+    """Return a row for each queue from its rows by hour, most messages first."""
     found = []
     for queue in {row["queue"]: None for row in hours}:
         of = [row for row in hours if row["queue"] == queue]
@@ -109,7 +109,7 @@ def _rules(report: Report) -> list[Row]:
     if report.triage is None:
         return []
     left = report.triage.unmatched + report.triage.strays
-    # First, because a table of many rules is cut on the page.
+    # First, because the page cuts a table of many rules.
     return [
         {"number": None, "line": None, "action": "no rule: stays", "first": left, "matching": None, "note": ""},
         *(

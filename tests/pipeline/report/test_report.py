@@ -143,7 +143,7 @@ def test_nothing_landed_is_said_and_not_drawn_and_no_picture_of_before_is_left(t
 
     text = write_report(NOTHING, tmp_path).read_text()
 
-    assert "No message was handled" in text
+    assert "No handler got a message" in text
     assert "From " not in text
     assert [] == list((tmp_path / "png").iterdir())
 
@@ -155,8 +155,8 @@ def test_of_dead_letters_alone_it_is_said_what_they_are_and_what_the_rules_would
 
     said = " ".join(sentences(letters))
 
-    assert "123 dead letters came; most often MQRC_Q_FULL for ValueError (90)" in said  # of all, not of the reasons shown
-    assert "The rules would act on 80 of 90 dead letters; no rule takes the other 10" in said
+    assert "123 dead letters arrived; most often MQRC_Q_FULL for ValueError (90)" in said  # of all, not of the reasons shown
+    assert "The rules would act on 80 of 90 dead letters; no rule matches the other 10" in said
 
 
 def test_what_a_rule_leaves_is_not_what_the_rules_act_on() -> None:
@@ -164,7 +164,7 @@ def test_what_a_rule_leaves_is_not_what_the_rules_act_on() -> None:
     assert sample.triage is not None
     ignoring = replace(sample.triage, rules=(use(1, 50, 50), replace(use(2, 30, 30), action="IGNORE")))
 
-    assert "would act on 50 of 90 dead letters; IGNORE leaves 30, and no rule takes the other 10" in " ".join(
+    assert "would act on 50 of 90 dead letters; IGNORE leaves 30, and no rule matches the other 10" in " ".join(
         sentences(replace(sample, triage=ignoring))
     )
 
@@ -180,7 +180,7 @@ def test_one_of_a_thing_is_one() -> None:
 
     for each in ("1 message was handled, and 1 of them (100.00%) is poison", "0 of 1 delivery", "Most poison, 1 message,"):
         assert each in said
-    for each in ("1 dead letter came", "1 record landed", "1 delay of messages ended"):
+    for each in ("1 dead letter arrived", "1 record landed", "1 message delay ended"):
         assert each in said
 
 
@@ -217,12 +217,12 @@ def test_odd_names_are_drawn_and_written(tmp_path: Path) -> None:
     "said",
     [
         "1,100 of 13,100 deliveries (8.4%) were retries",
-        "Most poison, 250 messages, came of ValueError in handler orders on ORDERS.IN, since 2026-01-01 07:00",
+        "Most poison, 250 messages, came from ValueError in handler orders on ORDERS.IN, since 2026-01-01 07:00",
         "beginning with message " + "41" * 24,
-        "90 dead letters came; most often MQRC_Q_FULL",
+        "90 dead letters arrived; most often MQRC_Q_FULL",
         "The rules would act on 80 of 90 dead letters",
-        "480 delays of messages ended, 0 of them early",
-        "3 records landed after the windows of that time were closed",
+        "480 message delays ended, 0 of them early",
+        "3 records landed after their time windows had closed",
     ],
 )
 def test_what_matters_is_said_in_sentences(said: str) -> None:
