@@ -137,7 +137,7 @@ class Consumers(Struct, frozen=True):
 
 
 def _with_lanes(before: Consumer, kind: Kind | None, lanes: Sequence[str]) -> Consumer:
-    """Return the consumer with this kind and these lanes added to what it reads."""
+    """Return the consumer with this kind and these lanes added to its own."""
     if kind is None:
         return before
     if before.kind is None:

@@ -1,4 +1,4 @@
-"""The errors of a journal. Each says which file is wrong, what was found, and what to do. None of them loses data."""
+"""The errors of a journal. Each message names the file, the problem and the remedy. None of them loses data."""
 
 from pathlib import Path
 

@@ -1,9 +1,8 @@
-"""Time that costs nothing: an event loop that jumps to its next timer as soon as nobody has anything to do.
+"""Virtual time: an event loop that jumps to its next timer as soon as no task can run.
 
-Thirty seconds of reconnecting take a millisecond, and the same run happens the same way each time. Works for asyncio (a loop
-of its own) and for trio (a clock of its own), behind one `run`. A run in which nothing can happen any more ends with a
-`DeadlockError` that names who waits for what, instead of hanging. Knows no queue manager: its only ties are
-the seams of `mqflow.world`.
+Thirty seconds of reconnecting take a millisecond, and a run repeats exactly. `run` works for asyncio (with its own loop) and
+for trio (with its own clock). If nothing can happen any more, the run ends with a `DeadlockError` that names the waiting tasks,
+instead of hanging. Knows no queue manager; depends only on the seams of `mqflow.world`.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ Backend = Literal["asyncio", "trio"]
 
 
 class _Finished:
-    """A thread that is over before anybody can ask."""
+    """A thread that has already ended."""
 
     def join(self, timeout: float | None = None) -> None:  # noqa: ARG002 - nothing to wait for
         return
@@ -35,23 +34,23 @@ class _Finished:
 
 
 class InlineRunner:
-    """Runs a "thread" where it was started, to its end: no second thread, so no chance. For work that ends by itself."""
+    """Runs a "thread" to its end in `start`: no second thread, so no randomness. For work that ends by itself."""
 
     def start(self, target: Callable[[], None], name: str) -> Running:  # noqa: ARG002 - no thread to give the name to
-        """Run it now; return what is over."""
+        """Run the target now; return a thread that has ended."""
         target()
         return _Finished()
 
     def event(self) -> Event:
-        """Return an event; nobody waits for it here."""
+        """Return an event, although no thread waits for it."""
         return THREADS.event()
 
     def lock(self) -> Lock:
-        """Return a lock; nobody waits for it here."""
+        """Return a lock, although no thread waits for it."""
         return THREADS.lock()
 
     def mailbox(self) -> Mailbox[Any]:
-        """Return a mailbox; nobody waits at it here."""
+        """Return a mailbox, although no thread waits for it."""
         return THREADS.mailbox()
 
 
@@ -62,10 +61,10 @@ def run(
     clock: VirtualClock | None = None,
     seed: int = 0,
 ) -> T:
-    """Return what `main` returns, run on a new event loop whose time is the clock's.
+    """Run `main` on a new event loop with the time of the clock; return its result.
 
-    On trio, `seed` decides which of several runnable tasks runs first; asyncio's order is always that of arrival.
-    Raises `DeadlockError` where every task waits and no timer is set; whatever `main` raises comes through.
+    On trio, `seed` decides which of several runnable tasks runs first; asyncio always runs them in order of arrival.
+    Raises `DeadlockError` if every task waits and no timer is set, and every exception of `main`.
     """
     time = VirtualClock() if clock is None else clock
     match backend:
@@ -81,7 +80,7 @@ def run(
 
 
 class _Jumping(selectors.DefaultSelector):
-    """Waits for real only while real work is under way; otherwise the wait is a jump of the clock."""
+    """Waits in real time only while threads work; otherwise it advances the clock instead."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -110,7 +109,7 @@ class _Jumping(selectors.DefaultSelector):
         return self._clock.is_held or any(waits_for_thread(task.get_coro()) for task in asyncio.all_tasks(self.loop))
 
     def _listen(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what happens while real work is under way."""
+        """Return the first events that happen while threads work."""
         until = SYSTEM_CLOCK.monotonic() + self._clock.real_work_s_max
         while self._real_work() and SYSTEM_CLOCK.monotonic() < until:
             if events := super().select(POLL_S):

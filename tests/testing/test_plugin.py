@@ -84,7 +84,7 @@ async def test_marked(mq):
 def test_an_event_loop_that_is_none_is_named(pytester: pytest.Pytester) -> None:
     shown = run_pytest(pytester, "async def test_it(mq): ...\n", "-o", "mq_backends=curio")
 
-    assert "curio is no event loop; there are asyncio, trio" in shown
+    assert "curio is not an event loop. Use one of: asyncio, trio" in shown
 
 
 def test_every_call_of_an_application_is_broken_in_turn(pytester: pytest.Pytester) -> None:

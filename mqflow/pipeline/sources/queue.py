@@ -154,7 +154,7 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = min(rows, self._left)
         browsed_before = lane.last > after
         reached_now = drain.take(after, rows) if rows else max(after, min(lane.last, after + 1))
-        # What was browsed before may have been taken by somebody since, and is then no part of the depth.
+        # The depth does not include messages browsed before that other programs have got since.
         if self._left is not None and not browsed_before:
             self._left = max(0, self._left - drain.browsed)
         return to_offset(journal.id, {lane.name: reached_now})
