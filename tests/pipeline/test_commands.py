@@ -1,6 +1,6 @@
-"""The commands of the pipeline as they are typed: what is wrong is told in one sentence, and where Spark runs can be said.
+"""The commands of the pipeline: one sentence for each error, and options for the place where Spark runs.
 
-That they do their work, from queues to the page, is seen by `test_flights_on_spark`.
+`test_flights_on_spark` tests their work, from queues to the page.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_a_first_run_that_ended_before_its_first_batch_leaves_an_empty_table(spa
 
 
 def test_a_copy_of_a_table_is_refused_because_the_files_of_the_other_would_be_read(tmp_path: Path) -> None:
-    nobody: Any = None  # no Spark is asked
+    nobody: Any = None  # Spark does not run
     log = tmp_path / "copied" / "bronze" / "dead_letter" / "_spark_metadata" / "0"
     log.parent.mkdir(parents=True)
     log.write_text(f'v1\n{{"path":"file://{tmp_path}/the%20other/bronze/dead_letter/part-0.parquet","size":1}}\n')

@@ -1,4 +1,4 @@
-"""What sources and sinks may be told, and that no secret is among it."""
+"""The options of sources and sinks, which accept no secret."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ def test_a_payload_is_kept_as_far_as_was_asked_and_says_so(
     ],
 )
 def test_what_else_says_something_of_the_data_goes_with_it(payload: str, said: list[Any], properties: list[Any]) -> None:
-    """Properties of an MQRFH2 are message data, and exceptions quote what they did not like."""
+    """Properties of an MQRFH2 are message data, and exceptions quote message data."""
     batch = pa.record_batch(
         {
             "exc_message": pa.array(["no customer 4711", None], pa.string()),

@@ -1,4 +1,4 @@
-"""What is said before Spark starts: no Java, an old one, no PySpark; and that importing the pipeline loads none of it."""
+"""Errors before Spark starts: no Java, an old Java, no PySpark. Importing the pipeline loads no Spark."""
 
 import subprocess
 import sys

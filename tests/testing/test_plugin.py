@@ -1,4 +1,4 @@
-"""The plugin as a stranger's pytest sees it: in a folder of its own, mqflow installed, nothing set up."""
+"""The plugin in another project's pytest: in a separate folder, with mqflow installed and no configuration."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ QUEUES = "DEFINE QLOCAL('IN') BOTHRESH(9) BOQNAME('BAD')", "DEFINE QLOCAL('OUT')
 
 
 def run_pytest(pytester: pytest.Pytester, tests: str, *options: str) -> str:
-    """Return what a stranger's pytest prints about these tests."""
+    """Return the output of such a pytest run of these tests."""
     pytester.makepyfile(application=APPLICATION, test_it=DEFINITIONS + tests)
     pytester.syspathinsert()
     return "\n".join(pytester.runpytest_inprocess(*options).outlines)

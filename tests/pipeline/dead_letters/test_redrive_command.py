@@ -1,4 +1,4 @@
-"""`mqflow spark redrive` as it is typed: which rows go where, each once however often it is typed, and what is said."""
+"""The command `mqflow spark redrive`: the targets of rows, each put once in repeated runs, and the messages."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ ORDERS = [b"order %d" % number for number in range(1, 7)]
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bronze of six dead letters for ORDERS.IN and one for SMALL, one without an MQDLH, and one backed-out message."""
+    """Make bronze with six dead letters for ORDERS.IN, one for SMALL, one without an MQDLH, and one backed-out message."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.chdir(folder)
@@ -58,7 +58,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tables(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tables, and a queue manager of one's own."""
+    """The tables, and a queue manager for this test only."""
     shutil.copytree(made / "data", tmp_path / "data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MQFLOW_URL", URL)

@@ -1,4 +1,4 @@
-"""The marker of a sink: killed anywhere, replayed, or replayed wrongly, every row is put once or nothing is, and it is said."""
+"""The marker of a sink: after any kill, a replay puts every row once, and a wrong replay fails and puts nothing."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -55,7 +55,7 @@ class Killed(BaseException):
 
 
 class Frail:
-    """A connection that dies, or loses an answer, at the nth put or commit: before or after it was carried out."""
+    """A connection that breaks at the nth put or commit, before or after its effect."""
 
     def __init__(self, connection: Any, verb: str, at: int, *, after: bool, error: BaseException) -> None:
         self._connection, self._verb, self._at, self._next_marker, self._error = connection, verb, at, after, error
@@ -112,7 +112,7 @@ def test_a_commit_in_doubt_is_settled_by_the_marker(queue_manager: EmbeddedQueue
 
 
 def test_without_a_marker_a_replay_puts_twice(queue_manager: EmbeddedQueueManager) -> None:
-    """The control: what the tests above would see, were the marker not there."""
+    """The control: the tests above without the marker."""
     connection = queue_manager.connect()
     frail: Any = Frail(connection, "commit", 2, after=True, error=Killed())
     with pytest.raises(Killed):
@@ -161,7 +161,7 @@ def test_rows_that_differ_only_in_where_one_ends_are_other_rows(queue_manager: E
 
 
 def test_a_batch_after_one_that_was_half_put_is_refused(queue_manager: EmbeddedQueueManager) -> None:
-    """What was left of the one before would be lost."""
+    """Otherwise the rest of the earlier batch would be lost."""
     victim = queue_manager.connect()
     frail: Any = Frail(victim, "commit", 1, after=True, error=Killed())
     with pytest.raises(Killed):
@@ -181,7 +181,7 @@ def test_two_first_runs_at_once_make_one_set_of_markers(
     other = queue_manager.connect()
 
     class Slow(Frail):
-        """Between its first marker and its commit another first run begins."""
+        """Another first run begins between the first marker and the commit of this one."""
 
         def __getattr__(self, name: str) -> Any:
             if name == "commit":
@@ -198,7 +198,7 @@ def test_two_first_runs_at_once_make_one_set_of_markers(
 
 
 def test_a_new_checkpoint_under_an_old_name_is_refused(queue_manager: EmbeddedQueueManager) -> None:
-    """Its batches are numbered from 0 again: by number alone they would count as put, and be lost."""
+    """Its batches begin at 0 again: by number alone they would count as put, and be lost."""
     put_batch(queue_manager.connect(), MARKERS, FIRST, rows(0), unit_rows=2)
     other = Batch(sink="S", query="another", number=0, partition=0, partitions=2)
 
@@ -244,7 +244,7 @@ def test_a_task_whose_marker_another_task_holds_puts_nothing(
 
 
 class Suspended:
-    """A connection of a process that is still there, but does nothing more: not even back out."""
+    """A connection of a process that still exists, but does nothing more, not even back out."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""`mqflow_mq`: tables and streams on queues, by a real Spark, on a queue manager in another process than its workers."""
+"""`mqflow_mq`: tables and streams on queues, by a real Spark, with the queue manager and the workers in separate processes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,7 +135,7 @@ def test_what_cannot_be_put_is_refused_before_anything_is(served: Served, option
 
     from mqflow.pipeline.sinks.queue import QueueSink  # noqa: PLC0415 - as above
 
-    schema = StructType().add("body", StringType())  # as text it would be read in a JVM
+    schema = StructType().add("body", StringType())  # the JVM would read text
     with pytest.raises(Exception, match=sentence) as caught:
         QueueSink({"url": served.url, **options}).writer(schema, overwrite=False)
     assert "hunter2" not in str(caught.value)
@@ -173,7 +173,7 @@ def test_a_cut_body_is_never_put_back() -> None:
 
 
 def test_a_body_that_is_not_there_is_no_empty_message() -> None:
-    """Of a table with payload=none, where the column that says so was not selected."""
+    """A table with payload=none, without the column that says so."""
     gone = pa.record_batch({"body": pa.array([None], pa.binary()), "msg_id": [b"I" * 24]})
     empty = pa.record_batch({"body": [b""]})
 

@@ -1,6 +1,6 @@
-"""The lander's command, the source and the sink of queues on whatever can be reached: served, and by ibmmq and pymqi.
+"""The lander's command, the queue source and the queue sink on every kind of connection: served, ibmmq and pymqi.
 
-In the process of the tests, as a worker of Spark calls them; the packages are unmodified, on the stand-in library.
+They run in the process of the tests, as in a Spark worker. The packages are unmodified, on the stand-in library.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ BODY = StructType([StructField("body", StringType())])
 
 @dataclass
 class Place:
-    """A queue manager, and the URL that leads to it."""
+    """A queue manager and its URL."""
 
     owner: EmbeddedQueueManager
     url: str

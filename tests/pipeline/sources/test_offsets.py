@@ -1,4 +1,4 @@
-"""How far a batch goes, and how it is cut: rules, without Spark."""
+"""The end of a batch and its division into parts, without Spark."""
 
 from pathlib import Path
 

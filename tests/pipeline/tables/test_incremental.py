@@ -1,4 +1,4 @@
-"""Silver that goes on from where it was is silver made anew; what was landed twice counts once where that is asked for."""
+"""Incremental silver equals silver made from scratch; `dedupe` counts a row that landed twice once."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def silver_of(spark: SparkSession, tables: TableSet) -> dict[str, Counter[str]]:
 
 
 def dealt(rows: Sequence[Record], runs: int, seed: int) -> list[list[Record]]:
-    """The records as they come to so many runs, in two lanes: those of one message in any of them, in any order."""
+    """Deal the records to this many runs, in two lanes: those of one message to any run, in any order."""
     random = Random(seed)  # noqa: S311 - invented data
     hands: list[list[Record]] = [[] for _ in range(runs)]
     for row in rows:
@@ -57,7 +57,7 @@ def test_going_on_is_making_anew_whatever_came_in_whichever_run(spark: SparkSess
 
 
 def test_a_run_makes_only_messages_anew_that_something_new_is_about(spark: SparkSession, tmp_path: Path) -> None:
-    """Told by records that are gone from bronze: their messages stay as they were until something makes silver whole."""
+    """Rows from records that are gone from bronze: their messages stay unchanged until a run makes silver whole."""
     first = [oracle._record("committed", at, **of(b"%d" % at), backout_count=0, get_ts=at, done_ts=at) for at in (1, 2)]
     second = [oracle._record("committed", 3, **of(b"3"), backout_count=0, get_ts=3, done_ts=3, segment=2)]
     tables = made(tmp_path / "silver")

@@ -1,4 +1,4 @@
-"""Messages of backout requeue queues know who failed on them; of the data of others no more is kept than is asked for."""
+"""Messages of backout requeue queues have their failed handler; other messages keep only the requested part of their data."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -36,11 +36,11 @@ def backed_out(queue: str, msg_id: bytes, error: str, at: int) -> list[oracle.Re
 
 
 def test_a_backed_out_message_says_who_failed_where_that_is_certain(spark: SparkSession) -> None:
-    """Applications may set MsgId: two queues had a message "b", and only where one says where it came from is it told which."""
+    """Applications can set MsgId: two queues had a message "b", and only its source queue can tell which one it is."""
     told = (
         backed_out("A", b"a", "OSError", 1)
         + backed_out("A", b"a", "ValueError", 3)  # put back, and failed again
-        + backed_out("A", b"a", "KeyError", 40)  # once more, when this one was landed long ago
+        + backed_out("A", b"a", "KeyError", 40)  # again, long after this message landed
         + backed_out("A", b"b", "KeyError", 20)
         + backed_out("B", b"b", "OSError", 30)
     )
