@@ -5,7 +5,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.measuring import Effort, measure
+from benchmarks.measurement import Effort, measure
 from benchmarks.page import render, replaced
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"

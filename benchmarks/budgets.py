@@ -6,8 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from benchmarks.client_packages import PACKAGES, loop, through
-from benchmarks.consuming import raw
-from benchmarks.sampling import Sample
+from benchmarks.consumption import raw
+from benchmarks.samples import Sample
 from benchmarks.transports import Transport, blocking, computing, durable, in_memory
 
 __all__ = ("ADDED_CPU_US", "CONSUMING", "FRAMEWORK_ELSEWHERE", "STARTING", "Bar", "Consuming", "Starting")

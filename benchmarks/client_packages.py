@@ -12,9 +12,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Final
 
-from benchmarks.consuming import Course
+from benchmarks.consumption import Course
 from benchmarks.orders import decode
-from benchmarks.sampling import Sample
+from benchmarks.samples import Sample
 from benchmarks.transports import QUEUE, Transport, filled
 from mqflow.bindings.connect_options import ConnectOptions
 from mqflow.bindings.dialects import base

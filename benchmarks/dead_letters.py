@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.sampling import Meter, Pairs, Sample, interleaved
+from benchmarks.samples import Meter, Pairs, Sample, interleaved
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.mqi.attributes.queue import QueueAttributes

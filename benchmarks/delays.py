@@ -27,7 +27,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import Persistence
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.world import SYSTEM_WORLD
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 BEGIN = "<!-- delays: begin (python -m benchmarks.delays writes what stands between these two lines) -->"
@@ -73,7 +73,7 @@ def opened(where: str) -> Iterator[EmbeddedQueueManager]:
 def send(queue_manager: EmbeddedQueueManager, delays_ms: Iterator[int], *, persistent: bool) -> int:
     """Send with each of these delays, and return how many there were."""
     connection, count = queue_manager.connect(), 0
-    stager = Stager(EMBEDDED_STAGING_QUEUE, SYSTEM_CLOCK, SYSTEM_RANDOM)
+    stager = Stager(EMBEDDED_STAGING_QUEUE, SYSTEM_WORLD)
     descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT)
     for count, delay_ms in enumerate(delays_ms, start=1):
         stager.put_on(connection, TARGET, descriptor, BODY, delay_ms)

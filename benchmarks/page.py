@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from benchmarks.budgets import ADDED_CPU_US, FRAMEWORK_ELSEWHERE, STARTING, Bar
-from benchmarks.measuring import Compared, Measured, Started, missed
+from benchmarks.measurement import Compared, Measured, Started, missed
 from benchmarks.transports import in_memory
 
 __all__ = ("BEGIN", "END", "render", "replaced", "replaced_between")

@@ -35,7 +35,8 @@ from mqflow.app.channels.locate import OpenQueueManager
 from mqflow.cli.processes.file_limit import allow_all_descriptors
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress, UnixAddress
 from mqflow.embedded.wire.server.listener import serve, serve_tcp
 from mqflow.embedded.wire.server.users_file import UsersFile

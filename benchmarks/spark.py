@@ -22,7 +22,7 @@ from benchmarks import spark_sides as sides
 from benchmarks.budgets import Bar
 from benchmarks.machine import describe, wait_for_idle
 from benchmarks.page import replaced_between
-from benchmarks.sampling import Sample
+from benchmarks.samples import Sample
 from benchmarks.spark_processes import Processes, processes
 from mqflow.landing.lander import Lander
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from benchmarks.sampling import Sample
+from benchmarks.samples import Sample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

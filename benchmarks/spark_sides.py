@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from benchmarks.sampling import Sample
+from benchmarks.samples import Sample
 from benchmarks.spark_processes import consumed, metered, session
 from benchmarks.triage import RULES, letters
 from mqflow.journal import Journal, Kind, Lane, Segment, columns_of, read_batches

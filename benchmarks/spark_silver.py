@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.sampling import Sample
+from benchmarks.samples import Sample
 from benchmarks.spark_processes import consumed, metered, session
 from mqflow.journal import Kind
 from mqflow.pipeline.tables import silver

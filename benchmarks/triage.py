@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.budgets import Bar
 from benchmarks.machine import describe, wait_for_idle
 from benchmarks.page import replaced_between
-from benchmarks.sampling import Sample
+from benchmarks.samples import Sample
 from benchmarks.spark_processes import Processes, consumed, metered, processes, session
 
 if TYPE_CHECKING:

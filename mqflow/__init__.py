@@ -1,6 +1,6 @@
 """mqflow: consume IBM MQ from Python as safely as the IBM MQ classes for JMS do.
 
-The public names. Each is loaded when it is first used, so that `import mqflow` costs next to nothing.
+This module has the public names. The first use of a name loads it, so that `import mqflow` is fast.
 """
 
 from importlib import import_module
@@ -102,7 +102,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Any:  # an attribute of any type; the imports above give type checkers the types
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'mqflow' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""`python -m mqflow` is `mqflow`: for who has the Python, and not its scripts, on the path. Knows only its name."""
+"""`python -m mqflow` runs the command `mqflow`, for a PATH that has Python but not its scripts. Knows only the name."""
 
 from mqflow.cli.main import main
 

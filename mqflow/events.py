@@ -1,7 +1,7 @@
-"""What happened, as frozen records. The runtime makes them, hooks read them; a hook can change nothing.
+"""Events as frozen records. The runtime makes them and hooks read them; a hook can change nothing.
 
-Every record names the queue and, where it is about one message, its MsgId. Whoever writes an event down stamps the time.
-Pure: knows the records of the two floors below.
+Every record names the queue and, if it is about one message, its MsgId. It has no time: a hook that stores an event adds the
+time. Pure: knows the records of the two floors below.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ __all__ = (
 
 
 class Delivered(Struct, frozen=True, kw_only=True, tag=True):
-    """A message was got and is about to be decided about and handled."""
+    """A message was got; a decision about it and its handling come next."""
 
     queue: str
     message_id: bytes
@@ -54,34 +54,34 @@ class Delivered(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Decided(Struct, frozen=True, kw_only=True, tag=True):
-    """A backout decision was taken: a message had been backed out before, or its handling just failed."""
+    """A backout decision was made: a message was backed out before, or its handling has failed now."""
 
     queue: str
     message_id: bytes
     listener: str
-    #: The count the decision was taken on: BackoutCount, or BackoutCount + 1 at the moment of a failure.
+    #: The count behind the decision: BackoutCount, or BackoutCount + 1 at the moment of a failure.
     backout_count: int
     threshold: int
     backout_requeue_queue: str
-    #: Where the two settings came from: "BOTHRESH of ORDERS.IN", "listener", "default" ...
+    #: The sources of the two settings: "BOTHRESH of ORDERS.IN", "listener", "default" ...
     threshold_source: str
     queue_source: str
     plan: tuple[Disposition, ...]
-    #: What led to it, where the handling did.
+    #: The outcome that led to the decision; None if the message was found poison before its handling.
     outcome: Outcome | None = None
 
 
 class Attempt(Struct, frozen=True):
-    """One destination of a plan that was tried."""
+    """An attempt at one destination of a plan."""
 
     disposition: Disposition
-    #: 0 where it held; else the reason the put was refused with.
+    #: 0 after a success, else the reason of the refused put.
     reason: int = 0
     detail: str = ""
 
 
 class Disposed(Struct, frozen=True, kw_only=True, tag=True):
-    """A plan was carried out, destination by destination; the last attempt held."""
+    """A plan was carried out, destination by destination; the last attempt succeeded."""
 
     queue: str
     message_id: bytes
@@ -92,20 +92,20 @@ class Disposed(Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def disposition(self) -> Disposition:
-        """What became of the message."""
+        """The disposition of the message."""
         return self.attempts[-1].disposition
 
 
 class Settled(Struct, frozen=True, kw_only=True, tag=True):
-    """A unit of work ended as it was meant to."""
+    """A unit of work was committed or backed out, as decided."""
 
     queue: str
     listener: str
     settlement: Settlement
     message_ids: tuple[bytes, ...]
-    #: What the handling came to; None where nothing was handled: the message was found poison before, or only got to be staged.
+    #: The outcome of the handling; None if the message was found poison before it, or was got only for staging.
     outcome: Outcome | None
-    #: How long handlers ran, also those that failed or were cut off; 0 where none did.
+    #: Seconds that handlers ran, also those that failed or were cancelled; 0 if no handler ran.
     handled_s: float = 0.0
 
 
@@ -115,14 +115,14 @@ class WaitsOnQueue(Struct, frozen=True, kw_only=True, tag=True):
     queue: str
     message_id: bytes
     listener: str
-    #: How often it has been backed out, this time included.
+    #: The number of its backouts, this one included.
     backout_count: int
     after_s: float
     staging_queue: str
 
 
 class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
-    """A commit got no answer: the unit of work may be committed or backed out. It is never repeated."""
+    """A commit got no answer: the unit of work is either committed or backed out. The commit is never repeated."""
 
     queue: str
     listener: str
@@ -132,9 +132,10 @@ class InDoubt(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReportSent(Struct, frozen=True, kw_only=True, tag=True):
-    """An exception report was put, or where `reason` is not 0, refused by its queue: then the dead-letter queue has it.
+    """An exception report was put. If `reason` is not 0, its queue refused the report, and the dead-letter queue has it.
 
-    Where there is none, nobody has it; nor of a delayed message that is not persistent, where the dead-letter queue refuses.
+    Without a dead-letter queue the report is lost. So is that of a delayed message that is not persistent, if the dead-letter
+    queue refuses it.
     """
 
     queue: str
@@ -153,14 +154,14 @@ class ListenerStarted(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerStopped(Struct, frozen=True, kw_only=True, tag=True):
-    """A listener's workers have all ended."""
+    """All workers of a listener have ended."""
 
     queue: str
     listener: str
 
 
 class ListenerPaused(Struct, frozen=True, kw_only=True, tag=True):
-    """A worker waits before it gets again; the message, if one is named, stays on its queue meanwhile."""
+    """A worker waits before its next get; the named message, if there is one, stays on its queue meanwhile."""
 
     queue: str
     listener: str
@@ -171,14 +172,14 @@ class ListenerPaused(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ListenerResumed(Struct, frozen=True, kw_only=True, tag=True):
-    """What made a listener pause is over."""
+    """The cause of a listener's pause is over."""
 
     queue: str
     listener: str
 
 
 class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
-    """A handler has run longer than it should have; where it stands."""
+    """A handler has run for longer than its limit; `stack` shows the code that it runs."""
 
     queue: str
     listener: str
@@ -188,78 +189,78 @@ class HandlerStuck(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Reconnecting(Struct, frozen=True, kw_only=True, tag=True):
-    """A connection was lost and is to be had again (attempt 0), or an attempt at that failed."""
+    """A connection was lost and must be got back (attempt 0), or an attempt to get it back failed."""
 
     queue_manager: str
-    #: Passes over all there is to try, from 1, since the connection was lost.
+    #: The number of the pass over all candidates since the connection was lost, from 1.
     attempt: int
     reason: int
-    #: How long was waited before this attempt.
+    #: Seconds of the wait before this attempt.
     delay_s: float
-    #: How long ago the connection was lost.
+    #: Seconds since the connection was lost.
     lost_for_s: float = 0.0
-    #: How long until the next attempt; 0 where there is none, or nobody knows yet.
+    #: Seconds until the next attempt; 0 if no attempt follows, or its time is not known yet.
     next_in_s: float = 0.0
 
 
 class ConnectionTried(Struct, frozen=True, kw_only=True, tag=True):
-    """A connection was tried to be had, the first ones of an application too: one address of a channel table, or the URL."""
+    """An attempt to connect was made, also the first of an application: to one address of a channel table, or to the URL."""
 
     queue_manager: str
-    #: The entry of the table; empty where a URL, or IBM's client, says where.
+    #: The entry of the channel table; empty if a URL or IBM's client names the address.
     channel: str = ""
-    #: "mq.example(1414)"; empty as above.
+    #: For example "mq.example(1414)"; empty as above.
     address: str = ""
-    #: Which pass after a lost connection it belongs to, from 1; 0 where none is lost.
+    #: The pass after a lost connection that it belongs to, from 1; 0 outside of outages.
     attempt: int = 0
-    #: How long was waited before that pass.
+    #: Seconds of the wait before that pass.
     delay_s: float = 0.0
-    #: 0 where the connection was had.
+    #: 0 after a success.
     reason: int = 0
     detail: str = ""
 
 
 class Reconnected(Struct, frozen=True, kw_only=True, tag=True):
-    """Everybody who had lost a connection has one again, with every object open that was not refused (`ReopenRefused`)."""
+    """Every owner of a lost connection has another one, with all objects open except refused ones (`ReopenRefused`)."""
 
     queue_manager: str
     generation: int
-    #: What is open again, in the order of first opening, each name once.
+    #: The objects that are open again, in the order of first opening, each name once.
     objects: tuple[str, ...]
-    #: What some of them had and have no more: "Prices/#: publications since the connection was lost".
+    #: The losses of some objects: "Prices/#: publications since the connection was lost".
     gone: tuple[str, ...] = ()
     attempts: int
-    #: From the loss of the first connection until now.
+    #: Milliseconds from the loss of the first connection until now.
     downtime_ms: float
 
 
 class ReopenRefused(Struct, frozen=True, kw_only=True, tag=True):
-    """After an outage an object could not be opened again. Its owner tries again when it needs it; everybody else goes on."""
+    """After an outage an object could not be opened again. Its owner tries again at its next use; all others go on."""
 
     queue_manager: str
     object: str
-    #: Who does without: "listener ORDERS.IN".
+    #: The owner that lacks the object: "listener ORDERS.IN".
     owner: str
     reason: int
     detail: str = ""
 
 
 class ReadinessChanged(Struct, frozen=True, kw_only=True, tag=True):
-    """Whether the application takes work has changed: it does while every listener has its queue open on all its workers."""
+    """The readiness changed: an application is ready while every listener has its queue open on all its workers."""
 
     ready: bool
-    #: What is missing; empty while it starts or stops too.
+    #: The missing objects; also empty while the application starts or stops.
     missing: tuple[str, ...] = ()
 
 
 class DelayProcessorStarted(Struct, frozen=True, kw_only=True, tag=True):
-    """A delay processor has opened the staging queue; messages that are due are delivered."""
+    """A delay processor has opened the staging queue, and delivers messages that are due."""
 
     queue: str
 
 
 class DelayProcessorStopped(Struct, frozen=True, kw_only=True, tag=True):
-    """A delay processor cannot go on, and says why; it starts again by itself when it can."""
+    """A delay processor cannot go on, for the given reason; it starts again by itself when it can."""
 
     queue: str
     why: str
@@ -267,18 +268,18 @@ class DelayProcessorStopped(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DelayedDelivered(Struct, frozen=True, kw_only=True, tag=True):
-    """A delayed message was put where it is for. It is there when the unit of work, which ends next, is committed."""
+    """A delayed message was put on its target. It is there once its unit of work, which ends next, is committed."""
 
-    #: Where it was put: the target, not the staging queue.
+    #: The target of the message, not the staging queue.
     queue: str
     message_id: bytes
     delay_ms: int
-    #: How long after it was due.
+    #: Milliseconds between its due time and this put.
     late_ms: int
 
 
 class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
-    """A delayed message was refused by its queue when it was due; what became of it instead. `Return` is: tried again later."""
+    """The target refused a delayed message that was due; `disposition` says what follows. `Return` means: tried again later."""
 
     queue: str
     message_id: bytes
@@ -289,7 +290,7 @@ class DelayedRefused(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Warned(Struct, frozen=True, kw_only=True, tag=True):
-    """Something an operator should know, in a sentence: a queue without backout settings, a handle that leaked."""
+    """A warning for an operator, in a sentence: a queue without backout settings, a leaked handle."""
 
     text: str
     queue: str = ""
@@ -297,27 +298,27 @@ class Warned(Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DeadLetterActed(Struct, frozen=True, kw_only=True, tag=True):
-    """The DLQ handler applied a rule to a dead letter; where `reason` is not 0, in vain, and the message stays for now.
+    """The DLQ handler applied a rule to a dead letter. If `reason` is not 0, the action failed, and the message stays for now.
 
-    A message that is left where it is is told of once.
+    A message that stays on purpose is reported once.
     """
 
     queue: str
     message_id: bytes
-    #: Which rule, "line 12" or a function's name; empty where none is left that matches.
+    #: The rule, "line 12" or the name of a function; empty if no rule matches any more.
     rule: str
     intent: Intent
-    #: How many attempts there have been on the message, this one included.
+    #: The number of attempts on the message, this one included.
     attempt: int
     #: Why the put was refused, or the unit of work backed out.
     reason: int = 0
     detail: str = ""
-    #: Refused by the queue and for the reason that the MQDLH names: nothing new.
+    #: Whether queue and reason are those of the MQDLH, so that the refusal is nothing new.
     repeated: bool = False
 
 
 class HookFailed(Struct, frozen=True, kw_only=True, tag=True):
-    """A hook raised; the message it was told about is not touched by that."""
+    """A hook raised an exception; the message of its event is not affected."""
 
     hook: str
     error: str
@@ -353,8 +354,8 @@ Event = (
 
 
 class Hook(Protocol):
-    """Told about every event, in order, on the event loop's thread. What it raises becomes a `HookFailed`, once."""
+    """Receives every event, in order, on the event loop's thread. Its first exception becomes a `HookFailed`."""
 
     def __call__(self, event: Event) -> None:
-        """Take note. Must not block."""
+        """Receive the event. Must not block."""
         ...

@@ -7,7 +7,7 @@ Knows no queue manager; no thread, no loop.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -24,9 +24,23 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.verbs import UNIT_BYTES_MAX, Connection, GetOptions, Got, ManyPut, ObjectHandle, Put
+from mqflow.policy.reconnect.reconnection import connection_gone
+from mqflow.verbs import (
+    UNIT_BYTES_MAX,
+    AbandonableConnection,
+    BatchConnection,
+    Connection,
+    GetOptions,
+    Got,
+    ManyPut,
+    ObjectDescriptor,
+    ObjectHandle,
+    Put,
+    object_descriptor,
+)
 
 __all__ = (
+    "disconnect_without_commit",
     "ends_unit",
     "following",
     "get_many",
@@ -49,25 +63,25 @@ _QUEUE_MANAGER_SELECTORS = tuple(
 )
 
 
-def get_many(connection: Connection, handle: Any, options: GetOptions, most: int) -> list[Got]:
+def get_many(connection: Connection, handle: ObjectHandle, options: GetOptions, most: int) -> list[Got]:
     """Return what `BatchConnection.get_many` does, over any connection."""
-    if (many := getattr(connection, "get_many", None)) is not None:
-        return cast("list[Got]", many(handle, options, most))
+    if (batch := _batch(connection)) is not None:
+        return batch.get_many(handle, options, most)
     first = connection.get(handle, options)
     return [] if first is None else take_unit(connection, handle, first, following(options), most)
 
 
 def put_many(
     connection: Connection,
-    handle: Any,
+    handle: ObjectHandle,
     messages: Sequence[tuple[MessageDescriptor, bytes]],
     options: PutOption,
     *,
-    context: Any = None,
+    context: ObjectHandle | None = None,
 ) -> ManyPut:
     """Return what `BatchConnection.put_many` does, over any connection."""
-    if (many := getattr(connection, "put_many", None)) is not None:
-        return cast("ManyPut", many(handle, messages, options, context=context))
+    if (batch := _batch(connection)) is not None:
+        return batch.put_many(handle, messages, options, context=context)
     puts: list[Put] = []
     try:
         for descriptor, body in messages:
@@ -77,7 +91,7 @@ def put_many(
     return ManyPut(tuple(puts))
 
 
-def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptions, most: int) -> list[Got]:
+def take_unit(connection: Connection, handle: ObjectHandle, first: Got, options: GetOptions, most: int) -> list[Got]:
     """Return `first` and what else is there at once, up to `most`; a message delivered before comes alone, or last.
 
     A get that is refused ends it too: the next one meets that again. Raises `MQIError` where the connection is lost and all
@@ -86,9 +100,9 @@ def take_unit(connection: Connection, handle: Any, first: Got, options: GetOptio
     unit = [first]
     if len(unit) >= most or ends_unit(first, options):
         return unit
-    if (many := getattr(connection, "get_many", None)) is not None:
+    if (batch := _batch(connection)) is not None:
         left_bytes = max(0, UNIT_BYTES_MAX - len(first.body))
-        return unit + cast("list[Got]", many(handle, options, most - 1, bytes_max=left_bytes))
+        return unit + batch.get_many(handle, options, most - 1, bytes_max=left_bytes)
     left_bytes = UNIT_BYTES_MAX - len(first.body)
     get = connection.get
     while len(unit) < most and left_bytes > 0:
@@ -143,14 +157,13 @@ def following(options: GetOptions) -> GetOptions:
     return replace(at_once, options=at_once.options & ~GetOption.BROWSE_FIRST | GetOption.BROWSE_NEXT)
 
 
-def open_to_put(
-    connection: Connection, name: str, options: OpenOption, *, queue_manager: str = "", alternate_user: str = ""
-) -> ObjectHandle:
+def open_to_put(connection: Connection, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
     """Return a handle on a queue that stays when the handle is closed, and keeps what was put there.
 
     Raises what MQOPEN raises, and 2057 for a model queue, as MQPUT1 does: the queue that it makes goes with the handle.
     """
-    handle = connection.open(name, options, queue_manager=queue_manager, alternate_user=alternate_user)
+    handle = connection.open(target, options)
+    name = object_descriptor(target).name
     if handle.name == name:
         return handle
     with suppress(MQIError):
@@ -165,7 +178,7 @@ def put_somewhere(
     body: bytes,
     options: PutOption,
     *,
-    context: Any = None,
+    context: ObjectHandle | None = None,
 ) -> Put:
     """Put a message that must be on a queue afterwards: it is moved, and off its own queue then.
 
@@ -178,6 +191,23 @@ def put_somewhere(
         said = "It is the alias of a topic that nobody subscribes to: the message would be nowhere"
         raise error_for(Reason.NO_SUBS_MATCHED, "MQPUT", handle.name, connection.queue_manager_name, said)
     return put
+
+
+def disconnect_without_commit(connection: Connection) -> None:
+    """Back out and disconnect: MQDISC alone commits an open unit of work (q101800). Raises nothing.
+
+    If the queue manager refuses the backout and the connection may be alive, the connection is not disconnected. It ends as
+    the connection of a process that dies: at once if it is an `AbandonableConnection`, otherwise with this process.
+    """
+    try:
+        connection.backout()
+    except MQIError as error:
+        if not connection_gone(int(error.reason)):
+            if isinstance(connection, AbandonableConnection):
+                connection.abandon()
+            return
+    with suppress(MQIError):  # if the connection is gone, its queue manager backs the unit of work out
+        connection.disconnect()
 
 
 def model_refused(name: str, queue_manager: str) -> MQIError:
@@ -208,12 +238,19 @@ def inquire_base_queue(connection: Connection, name: str) -> QueueAttributes:
 
 def inquire_queue_manager(connection: Connection) -> QueueManagerAttributes:
     """Return what the queue manager is set to; DEADQ among it."""
-    handle = connection.open("", OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING, object_type=ObjectType.Q_MGR)
+    queue_manager = ObjectDescriptor(object_type=ObjectType.Q_MGR)
+    handle = connection.open(queue_manager, OpenOption.INQUIRE | OpenOption.FAIL_IF_QUIESCING)
     try:
         values = _known(connection, handle, _QUEUE_MANAGER_SELECTORS)
     finally:
         connection.close(handle)
     return queue_manager_attributes_from(connection.queue_manager_name, values)
+
+
+def _batch(connection: Connection) -> BatchConnection | None:
+    """Return the connection itself if it has the verbs for many messages."""
+    # `isinstance` looks up each of the protocol's verbs, on every call; one of them tells as much.
+    return cast("BatchConnection", connection) if hasattr(connection, "get_many") else None
 
 
 def _known(connection: Connection, handle: ObjectHandle, selectors: Sequence[int]) -> Mapping[int, int | str]:

@@ -7,7 +7,7 @@ so an event loop may call them directly. Knows the ground floor only; no thread,
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -29,6 +29,7 @@ from mqflow.mqi.subscription import SubscriptionDescriptor
 __all__ = (
     "UNIT_BYTES_MAX",
     "WAIT_UNLIMITED",
+    "AbandonableConnection",
     "BatchConnection",
     "Connection",
     "Exchange",
@@ -40,16 +41,41 @@ __all__ = (
     "Inquired",
     "InterruptibleConnection",
     "ManyPut",
+    "ObjectDescriptor",
     "ObjectHandle",
     "Put",
     "QueueManager",
     "Subscribed",
     "SubscriptionHandle",
+    "object_descriptor",
 )
 
 WAIT_UNLIMITED = -1
 UNIT_BYTES_MAX = 32 * 1024 * 1024
 """What several messages got in one call may have together; one alone may be longer."""
+
+
+class ObjectDescriptor(Struct, frozen=True, gc=False):
+    """Names the object that an open or a single put is for (MQOD)."""
+
+    #: ObjectName: of a queue or a topic object; empty for the queue manager, and for a topic that `object_string` names.
+    name: str = ""
+    object_type: ObjectType = ObjectType.Q
+    #: ObjectQMgrName; empty for the queue manager that the connection reaches.
+    queue_manager: str = ""
+    #: DynamicQName: the name of the queue that opening a model queue makes; a `*` at the end becomes unique characters.
+    dynamic_name: str = "AMQ.*"
+    #: AlternateUserId: the queue manager checks this user's authority, with the option ALTERNATE_USER_AUTHORITY.
+    alternate_user: str = ""
+    #: ObjectString: the topic string, or the part of it after the topic string of the topic object.
+    object_string: str = ""
+    #: SelectionString: gets and browses pass over the messages that do not match; empty for all messages.
+    selection: str = ""
+
+
+def object_descriptor(target: ObjectDescriptor | str) -> ObjectDescriptor:
+    """Return the descriptor itself, or that of the queue of this name."""
+    return ObjectDescriptor(target) if isinstance(target, str) else target
 
 
 class GetOptions(Struct, frozen=True, kw_only=True):
@@ -181,27 +207,15 @@ class Connection(Protocol):
         """The name of the queue manager reached."""
         ...
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> ObjectHandle:
-        """Return a handle on the object (MQOPEN). A model queue makes the dynamic queue `dynamic_name` asks for.
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
+        """Return a handle on the object (MQOPEN); a text is the name of a queue.
 
-        A topic is its object's topic string and `object_string`, either or both; what is put to its handle is published.
-        With a `selection`, gets and browses pass over the messages it does not hold of; raises 2459 where it makes no sense,
-        2516 where nothing can be got.
+        Opening a model queue makes a dynamic queue. Raises 2459 if the selection string is not valid, 2516 if the options
+        allow no get and no browse.
         """
         ...
 
-    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+    def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE).
 
         A temporary dynamic queue goes with the handle that made it; a non-durable subscription with its handle, a durable one
@@ -211,12 +225,12 @@ class Connection(Protocol):
 
     def put(
         self,
-        handle: Any,
+        handle: ObjectHandle,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
+        context: ObjectHandle | None = None,
     ) -> Put:
         """Put a message (MQPUT); `context` is the input handle whose saved context PASS_* options pass on.
 
@@ -226,40 +240,41 @@ class Connection(Protocol):
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
+        context: ObjectHandle | None = None,
     ) -> Put:
-        """Open, put one message, close (MQPUT1)."""
+        """Open the object, put one message and close the object (MQPUT1); a text is the name of a queue.
+
+        Ignores the descriptor's `dynamic_name` and `selection`.
+        """
         ...
 
-    def get(self, handle: Any, options: GetOptions) -> Got | None:
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
         ...
 
-    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+    def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
         ...
 
-    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+    def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, triggering, distribution lists."""
         ...
 
-    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB). One that is not managed needs the handle of an open queue.
 
         Raises 2425, 2428, 2429, 2432, 2436, 2440, 2459, 2503 and others as IBM MQ does.
         """
         ...
 
-    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+    def request_publications(
+        self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
+    ) -> int:
         """Have what is retained on the subscription's topics sent again (MQSUBRQ); return how many. 2437 where nothing is."""
         ...
 
@@ -291,7 +306,7 @@ class InlineConnection(Connection, Protocol):
         """
         ...
 
-    def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
+    def on_arrival(self, handle: ObjectHandle, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """Ask to be woken when a get with these options may find something, or may fail with something new.
 
         Returns None where that is so already (get again at once), else a function that withdraws the request. `wake` is called
@@ -304,7 +319,7 @@ class InlineConnection(Connection, Protocol):
 class BatchConnection(Connection, Protocol):
     """A connection with verbs for many messages. Others have the same by the functions `get_many` and `put_many`."""
 
-    def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
+    def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return what as many gets would, one after the other: only the first waits, BROWSE_FIRST goes on with BROWSE_NEXT.
 
         Up to `most` messages, and `bytes_max` unless the first alone is longer; fewer where nothing more is there, or a get is
@@ -313,7 +328,12 @@ class BatchConnection(Connection, Protocol):
         ...
 
     def put_many(
-        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+        self,
+        handle: ObjectHandle,
+        messages: Sequence[tuple[MessageDescriptor, bytes]],
+        options: PutOption,
+        *,
+        context: ObjectHandle | None = None,
     ) -> ManyPut:
         """Put the messages one after the other, up to the first that is refused. Never raises that `MQIError`."""
         ...
@@ -323,7 +343,7 @@ class BatchConnection(Connection, Protocol):
 class FusedConnection(Connection, Protocol):
     """A connection whose queue manager is far away: settling a unit of work and getting the next is one way there and back."""
 
-    def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+    def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
         """Commit, back out, or with None do neither; then get a message and, of what is there at once, up to `most`.
 
         Never raises an `MQIError`: a settlement that got no answer is `settle_error`, and a commit then in doubt.
@@ -337,6 +357,15 @@ class InterruptibleConnection(Connection, Protocol):
 
     def interrupt(self) -> None:
         """Let the get that waits, and all later ones, return with what is there. From any thread; never raises."""
+        ...
+
+
+@runtime_checkable
+class AbandonableConnection(Protocol):
+    """A connection that can end without MQDISC, which would commit."""
+
+    def abandon(self) -> None:
+        """End the connection as the death of its application does: the queue manager backs its unit of work out."""
         ...
 
 

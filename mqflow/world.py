@@ -1,6 +1,6 @@
-"""The seams to the world: clock, chance and threads, passed in so that everything above can be simulated.
+"""The seams to the world: clock, random numbers and threads, passed as arguments so that all other code can be simulated.
 
-The only module (with the storage) that may read a clock, draw a random number or start a thread; a lint rule keeps it so.
+Besides the storage, only this module reads a clock, draws a random number or starts a thread; a lint rule enforces that.
 """
 
 import os
@@ -13,11 +13,14 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
+
+from msgspec import Struct
 
 __all__ = (
     "SYSTEM_CLOCK",
     "SYSTEM_RANDOM",
+    "SYSTEM_WORLD",
     "THREADS",
     "Clock",
     "Event",
@@ -26,6 +29,7 @@ __all__ = (
     "Random",
     "Runner",
     "Running",
+    "World",
     "give_way",
 )
 
@@ -33,23 +37,23 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """What time it is. Waiting is not here: the event loop waits, and a virtual loop waits in virtual time."""
+    """Tells the time. It does not wait: the event loop waits, and a virtual loop waits in virtual time."""
 
     def wall(self) -> float:
-        """Seconds since 1970-01-01 UTC; may jump."""
+        """Return the seconds since 1970-01-01 UTC; they can jump."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never goes back."""
+        """Return the seconds since a fixed moment; they never go back."""
         ...
 
     def monotonic_epoch(self) -> bytes:
-        """Return the name, 16 bytes, of the moment `monotonic` counts from: who has the same name may compare."""
+        """Return the name, 16 bytes, of the moment that `monotonic` counts from: times of the same name can be compared."""
         ...
 
 
 class Random(Protocol):
-    """Chance."""
+    """Draws random numbers."""
 
     def random(self) -> float:
         """Return a number in [0, 1)."""
@@ -57,46 +61,46 @@ class Random(Protocol):
 
 
 class Running(Protocol):
-    """A thread that was started."""
+    """A started thread."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until it ends."""
+        """Wait until the thread ends."""
         ...
 
     def is_alive(self) -> bool:
-        """Whether it still runs."""
+        """Return whether the thread still runs."""
         ...
 
 
 class Event(Protocol):
-    """Something that happens once, until it is cleared; as `threading.Event`."""
+    """A flag that threads wait for; as `threading.Event`."""
 
     def set(self) -> None:
-        """Let it have happened, and wake who waits."""
+        """Set the flag, and wake all waiting threads."""
         ...
 
     def clear(self) -> None:
-        """Let it not have happened."""
+        """Clear the flag."""
         ...
 
     def is_set(self) -> bool:
-        """Whether it has happened."""
+        """Return whether the flag is set."""
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it has happened, or the time is over; return whether it has."""
+        """Wait until the flag is set, or the time is over; return whether it is set."""
         ...
 
 
 class Lock(Protocol):
-    """One at a time; as `threading.Lock`, which any thread may release."""
+    """Lets one thread in at a time; as `threading.Lock`, which any thread may release."""
 
     def acquire(self, blocking: bool = True, /) -> bool:  # noqa: FBT001, FBT002 - as `threading.Lock`
-        """Take it, waiting for it if `blocking`; return whether it was taken."""
+        """Take the lock, and wait for it if `blocking`; return whether it was taken."""
         ...
 
     def release(self) -> None:
-        """Let another have it."""
+        """Release the lock."""
         ...
 
     def __enter__(self) -> object: ...
@@ -107,30 +111,30 @@ class Lock(Protocol):
 
 
 class Mailbox(Protocol[T]):
-    """First in, first out, for any thread; as `queue.SimpleQueue`."""
+    """A first-in, first-out queue for threads; as `queue.SimpleQueue`."""
 
     def put(self, item: T) -> None:
-        """Put it in; never waits."""
+        """Add an item; never waits."""
         ...
 
     def get(self) -> T:
-        """Take the next out, waiting for one."""
+        """Remove and return the next item; wait for one."""
         ...
 
     def empty(self) -> bool:
-        """Whether there is none now."""
+        """Return whether the mailbox is empty now."""
         ...
 
     def qsize(self) -> int:
-        """How many there are now."""
+        """Return the number of items now."""
         ...
 
 
 class Runner(Protocol):
-    """Starts threads, and makes what they wait with."""
+    """Starts threads, and makes the objects that they wait with."""
 
     def start(self, target: Callable[[], None], name: str) -> Running:
-        """Run `target` beside everything else; a daemon, so a stuck one never keeps the process alive. Does not wait."""
+        """Run `target` in a thread, without a wait. It is a daemon, so a stuck thread never keeps the process alive."""
         ...
 
     def event(self) -> Event:
@@ -141,8 +145,8 @@ class Runner(Protocol):
         """Return a lock that its threads can wait for."""
         ...
 
-    def mailbox(self) -> Mailbox[Any]:
-        """Return a mailbox that its threads can wait at."""
+    def mailbox(self) -> Mailbox[Any]:  # Any: the caller knows the type of its items
+        """Return a mailbox that its threads can wait for."""
         ...
 
 
@@ -159,7 +163,7 @@ class _SystemClock:
 
 @cache
 def _start_of_this_machine() -> bytes:
-    """Linux names each of its starts, and has one monotonic clock for all processes; elsewhere each has its own."""
+    """Return the identifier of this start of Linux, whose processes share one monotonic clock; elsewhere a random one."""
     with suppress(OSError, ValueError):
         return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", ""))
     return random.SystemRandom().randbytes(16)
@@ -179,11 +183,22 @@ class _Threads:
 
 
 def give_way() -> None:
-    """Let whoever else wants the processor have it first; other threads of this process meanwhile too."""
-    if hasattr(os, "sched_yield"):
+    """Yield the processor to other processes, and to other threads of this process."""
+    if hasattr(os, "sched_yield"):  # not on Windows
         os.sched_yield()
 
 
 SYSTEM_CLOCK: Clock = _SystemClock()
 SYSTEM_RANDOM: Random = random.SystemRandom()
 THREADS: Runner = _Threads()
+
+
+class World(Struct, frozen=True):
+    """What a part of the program uses of the world outside: the time, random numbers, and threads."""
+
+    clock: Clock = SYSTEM_CLOCK
+    random: Random = SYSTEM_RANDOM
+    runner: Runner = THREADS
+
+
+SYSTEM_WORLD: Final = World()

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from examples.flights_on_spark import planted
 from examples.flights_on_spark.app import make_app
-from examples.flights_on_spark.checking import Check, check_booked, check_gold, check_history, check_messages, check_report
+from examples.flights_on_spark.checks import Check, check_booked, check_gold, check_history, check_messages, check_report
 from examples.flights_on_spark.nights import Night, run_nights
 from examples.flights_on_spark.oracle import Expected, expected, read
 from mqflow.app.channels.locate import open_queue_manager

@@ -1,6 +1,6 @@
-"""`App`: declarations, and the way to run them. An ordinary object; nothing happens before it is run.
+"""`App`: the declarations of an application, and the functions that run it. Nothing happens before it runs.
 
-Knows everything a user types and hands it to the runtime; moves no message itself.
+Knows everything that a user declares and passes it to the runtime; moves no message itself.
 """
 
 import logging
@@ -27,7 +27,7 @@ from mqflow.policy.poison import backout
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put, QueueManager
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS, Clock, Random, Runner, World
 
 if TYPE_CHECKING:
     from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules
@@ -42,7 +42,14 @@ Lifespan = Callable[["App"], AbstractAsyncContextManager[None]]
 
 
 class App:
-    """An application: listeners, publishers, and the queue manager they work on."""
+    """An application: listeners, publishers, and the queue manager that they use.
+
+    `url` leads to the queue manager; a URL in the settings is stronger. `name` is the application name for the queue manager.
+    `middleware` runs around handlers and puts; `hooks` receive every event; a plugin is given by its name. `codec` converts
+    payloads of handlers and puts that have no codec of their own. `decide` takes the backout decision. `lifespan` is an async
+    context manager around each run. Without `settings`, the application loads them when it runs.
+    Raises `ConfigurationError` for an async hook and for a plugin that cannot be used.
+    """
 
     def __init__(
         self,
@@ -56,19 +63,19 @@ class App:
         lifespan: Lifespan | None = None,
         settings: Settings | None = None,
     ) -> None:
-        #: What the environment and mqflow.toml say when the application runs; arguments given here are stronger.
+        #: The settings of the application; None loads them from environment and mqflow.toml when it runs.
         self.settings: Settings | None = settings
         self.url: Final = url
         self.name: Final = name
-        #: A plugin is given by its name.
+        #: Objects with `consume`, with `publish`, or with both; names of plugins are replaced by the plugins.
         self.middleware: Final[list[Any]] = list(named(Group.MIDDLEWARE, middleware))
         self.hooks: Final[list[Hook]] = list(named(Group.HOOKS, hooks))
         for hook in self.hooks:
             if iscoroutinefunction(hook) or iscoroutinefunction(type(hook).__call__):
-                said = "it is told with a plain call, and async code would never run. Let it start a task, or use middleware"
-                raise ConfigurationError(f"Hook {hook!r} is async: {said}.")
+                problem = "mqflow calls a hook as a plain function, so async code never runs. Start a task, or use middleware"
+                raise ConfigurationError(f"Hook {hook!r} is async: {problem}.")
         self.codec: Final = codec
-        #: The backout decision: another function changes it, no subclass.
+        #: The function that takes the backout decision.
         self.decide: Final = decide
         self._lifespan = lifespan
         self._listeners: dict[str, Listener] = {}
@@ -94,18 +101,22 @@ class App:
         name: str = "",
         **options: Unpack[ListenerKeywords],
     ) -> Callable[[F], F]:
-        """Declare the function below as a handler of the messages of a queue; the function itself stays as it is.
+        """Declare the decorated function as a handler of the messages of a queue or of a topic. Returns it unchanged.
 
-        Or of what is published on a `topic`, with wildcards of levels (`#`, `+`), or of characters (`*`, `?`). All workers
-        share one subscription. `durable` names one that goes on while the application is away. `selector` chooses publications,
-        or messages of the queue: two selectors on one queue are two listeners, and what none of them selects stays there.
+        With `topic`, the handler receives publications. The topic string can have wildcards for levels (`#`, `+`), or with
+        `character_wildcards` for characters (`*`, `?`). All workers share one subscription; `durable` names a durable
+        subscription. `selector` selects publications, or messages of the queue. Two selectors on one queue are two listeners;
+        messages that no selector selects stay on the queue.
 
-        `where` is asked with the `Message`, in the order of declaration; the first handler whose `where` says yes, or that has
-        none, takes it. The `options` are those of `ListenerOptions` and belong to the queue: one of its handlers gives them.
+        Several functions can handle one queue. `where` receives the `Message`; the first handler in the order of declaration
+        whose `where` returns true, or that has no `where`, takes the message.
+
+        `options` are the fields of `ListenerOptions`. They belong to the queue, so only one of its handlers gives them.
+        Raises `ConfigurationError` for options that make no sense and for a function that cannot be a handler.
         """
         if bool(queue) is bool(topic) or (queue and (durable or character_wildcards)):
-            said = f"listener({queue!r}, topic={topic!r})"
-            raise ConfigurationError(f"{said}: a queue or a topic is needed, and durable goes with a topic.")
+            call = f"listener({queue!r}, topic={topic!r})"
+            raise ConfigurationError(f"{call}: a queue or a topic is needed, and durable goes with a topic.")
         subscription = TopicSubscription(
             topic=topic, durable=durable, selector=selector, character_wildcards=character_wildcards
         )
@@ -130,10 +141,11 @@ class App:
         delay: timedelta | float | None = None,
         codec: Codec | None = None,
     ) -> Publisher:
-        """Return a decorator that sends what a handler returns to a queue, in the unit of work of the delivery.
+        """Return a decorator for handlers: it puts the handler's result on a queue, in the unit of work of the delivery.
 
-        With a `delay`, a timedelta or seconds, it can be got that much later. Raises `MQIError` 2013 for an expiry shorter than
-        the delay, 2046 for a delay that is none.
+        `persistent` and `priority`: None leaves them to the queue's definition. With `delay`, a timedelta or seconds, the
+        message becomes available after that time. Raises `MQIError` 2013 if `expiry_s` is not positive or shorter than the
+        delay, 2046 for an invalid delay.
         """
         made = Publisher(
             queue=queue,
@@ -147,9 +159,10 @@ class App:
         return made
 
     def delay_processor(self, concurrency: int = 1) -> None:
-        """Have this application deliver delayed messages when they are due, on this many connections.
+        """Make this application deliver delayed messages when they are due, on `concurrency` connections.
 
-        On IBM MQ some application must; any number may. On an embedded queue manager every running application is one anyway.
+        On IBM MQ at least one application must do so; several can. On an embedded queue manager every running application
+        does so without this call. Raises `ConfigurationError` if `concurrency` is less than 1.
         """
         if concurrency < 1:
             raise ConfigurationError(f"concurrency={concurrency!r}: it is 1 or more.")
@@ -158,10 +171,11 @@ class App:
     def dead_letter_handler(
         self, table: str | Path | None = None, *, queue: str = "", reload: bool = False
     ) -> "DeadLetterRules":
-        """Have this application handle a dead-letter queue by a rules table, and by the Python rules that are added to it.
+        """Make this application handle a dead-letter queue by a rules table, and by Python rules added to the result.
 
-        The queue is this one, INPUTQ of the table, or the dead-letter queue of the queue manager. With `reload`, a table that
-        changes is gone by from then on. Raises `RulesError` with everything that is wrong with the table.
+        `table` is the path of the rules table; None starts without one. The queue is `queue`, else INPUTQ of the table, else
+        the dead-letter queue of the queue manager. With `reload`, a changed table applies as soon as it is on the disk.
+        Raises `RulesError` with every error of the table.
         """
         from mqflow.app.handlers.dead_letter_declaration import DeadLetterRules  # noqa: PLC0415 - few applications handle dead letters
 
@@ -170,79 +184,89 @@ class App:
         return rules
 
     def on_start(self, function: Startup) -> Startup:
-        """Run the function before the first message is got."""
+        """Call the function at each start, before a listener gets its first message. Returns the function."""
         self._on_start.append(function)
         return function
 
     def on_stop(self, function: Startup) -> Startup:
-        """Run the function after the last unit of work was settled."""
+        """Call the function at each stop, after the last unit of work is settled. Returns the function."""
         self._on_stop.append(function)
         return function
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """What was declared, one for each queue."""
+        """The declared listeners, in order: one for each queue and selector, one for each subscription."""
         return tuple(self._listeners.values())
 
     @property
     def publishers(self) -> tuple[Publisher, ...]:
-        """What was made by `publisher`, in order."""
+        """The publishers that `publisher` made, in order."""
         return tuple(self._publishers)
 
     @property
     def delay_processors(self) -> int:
-        """How many processors of delayed messages `delay_processor` declared."""
+        """The number of delay processors that `delay_processor` declared; 0 if it was not called."""
         return self._delay_processors
 
     @property
     def dead_letter_handlers(self) -> "tuple[DeadLetterRules, ...]":
-        """What `dead_letter_handler` declared."""
+        """The rules of the DLQ handlers that `dead_letter_handler` declared, in order."""
         return tuple(self._dead_letter_handlers)
 
     @property
     def queue_manager(self) -> QueueManager:
-        """The queue manager the application runs on. Raises `ConfigurationError` while it does not run."""
+        """The queue manager of the running application. Raises `ConfigurationError` if the application is not running."""
         return self._run().queue_manager
 
     # -- doing
 
-    async def put(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
-        """Put a message outside any unit of work of a delivery: durable, and visible to all, when this returns.
+    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+        """Put a message in a unit of work of its own. It is committed when this returns.
 
-        `wishes`: properties, persistent, priority, expiry and delay (timedelta or seconds), correlation_id, message_id,
-        reply_to, codec, descriptor. Raises the `MQIError` of the put; 2009 or 2549 where it is not known whether the message is
-        there.
+        The keyword arguments are the fields of `PutKeywords`: properties, persistent, priority, expiry and delay (timedelta or
+        seconds), correlation_id, message_id, reply_to, codec, descriptor. Returns what the queue manager filled in.
+
+        Raises the `MQIError` of the put or of its commit. After 2009 or 2549 nobody knows whether the message is on the queue.
         """
-        return await self._run().put(queue, payload, **wishes)
+        return await self._run().put(queue, payload, **keywords)
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[PutKeywords]) -> Put:
-        """Publish on a topic outside any unit of work of a delivery: every subscription has its copy when this returns.
+    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Put:
+        """Publish a message on a topic in a unit of work of its own. Every subscription has its copy when this returns.
 
-        With `retain` it is also kept for whoever subscribes later. `wishes` as in `put`; with a delay, those that subscribe to
-        it now get it when that is over. Raises `MQIError` 2502 where the topic's delivery rule cannot be kept, or with a delay
-        is not ALLAVAIL, and what `put` raises.
+        With `retain` the queue manager also keeps it for later subscribers. The keyword arguments are those of `put`. With a
+        delay, the present subscriptions receive the message after the delay.
+
+        Raises `MQIError` 2502 if the topic's delivery rule cannot be met, or if it is not ALLAVAIL and the message has a delay;
+        otherwise as `put`.
         """
-        return await self._run().publish(topic, payload, retain=retain, **wishes)
+        return await self._run().publish(topic, payload, retain=retain, **keywords)
 
     async def unsubscribe(self, durable: str) -> None:
-        """End a durable subscription for good, with what waits on its queue.
+        """Delete a durable subscription and the messages that wait on its queue.
 
-        Raises `MQIError` 2428 where there is none, 2429 while an application holds it.
+        Raises `MQIError` 2428 if there is no such subscription, 2429 while an application uses it.
         """
         await self._run().unsubscribe(durable)
 
     async def request(
-        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **wishes: Unpack[PutKeywords]
+        self, queue: str, payload: Any, *, reply: type[T], timeout_s: float = 30.0, **keywords: Unpack[PutKeywords]
     ) -> T:
-        """Put a request and return its reply, decoded as `reply`. It expires with the timeout, unless `expiry` says otherwise.
+        """Put a request, wait for its reply and return the reply, decoded as the type `reply`.
 
-        Raises `RequestTimeoutError`, with the request's MsgId, where none came in time, and `UndecodableError` where the reply
-        is not what was expected.
+        The request expires after `timeout_s` seconds, unless `expiry` gives another time. The other keyword arguments are those
+        of `put`.
+
+        Raises `RequestTimeoutError`, with the request's MsgId, if no reply comes in time, `UndecodableError` if the reply does
+        not decode, and otherwise as `put`.
         """
-        return await self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **wishes)
+        return await self._run().request(queue, payload, reply=reply, timeout_s=timeout_s, **keywords)
 
     def consumer(self, queue: str, *, transacted: bool = True) -> AbstractAsyncContextManager[Consumer]:
-        """Return a synchronous consumer of a queue, to be used with `async with`; what is open at its end is backed out."""
+        """Return a synchronous consumer of a queue, for `async with`. At its end an open unit of work is backed out.
+
+        Without `transacted`, each received message is committed at once. Raises `ConfigurationError` if the application is not
+        running; entering the consumer raises the `MQIError` of the open.
+        """
         return self._run().consumer(queue, transacted=transacted)
 
     # -- running
@@ -258,14 +282,18 @@ class App:
         drain_s: float | None = None,
         listen: bool = True,
     ) -> AsyncIterator[RunningApplication]:
-        """Run the application inside: listeners listen, `put`, `request` and `consumer` work; drained on leaving.
+        """Run the application inside the block: listeners run, and `put`, `request` and `consumer` work. Drain at its end.
 
-        On this queue manager, or on the one the URL leads to. With `listen=False` no listener starts: for who only puts.
+        The application uses the given queue manager, or opens the queue manager of its URL and closes it at the end. `drain_s`
+        is the time for handlers to finish, in seconds; None takes it from the settings. With `listen=False` no listener starts.
+        Tests replace `clock`, `random` and `runner`.
+
+        Raises `ConfigurationError` if the application runs already or its URL or settings make no sense, and `SettingsError`.
         """
         if self._running is not None:
             raise ConfigurationError(f"{self.name or 'This application'} is running already; one object runs once at a time.")
         async with AsyncExitStack() as stack:
-            running = RunningApplication(self._declared(), queue_manager, clock=clock, random=random, runner=runner)
+            running = RunningApplication(self._declared(), queue_manager, World(clock, random, runner))
             stack.callback(running.close)
             self._running = running
             stack.callback(setattr, self, "_running", None)
@@ -274,7 +302,7 @@ class App:
                 await stack.enter_async_context(self._lifespan(self))
             for function in reversed(self._on_stop):
                 stack.push_async_callback(_call, function)
-            stack.callback(running.stop)  # however it ends: a put of those waits for no queue manager
+            stack.callback(running.stop)  # on every way out, so that a put of an on_stop function waits for no queue manager
             for function in self._on_start:
                 await _call(function)
             if listen:
@@ -282,18 +310,18 @@ class App:
             yield running
 
     def run(self, *, backend: str = "asyncio") -> int:
-        """Run until SIGTERM, SIGINT or SIGHUP, drain, and return the exit code; 0 when everything under way was finished.
+        """Run until SIGTERM, SIGINT or SIGHUP, then drain. Return the exit code: 0 if every handler finished.
 
-        A second signal backs out what is under way and ends with 75, a third ends the process where it stands. The thread of a
-        handler that was cut off (a plain function) ends when that returns, and Python waits for it.
+        A second signal cancels the handlers, backs their units of work out and gives exit code 75. A third signal ends the
+        process at once. Python waits for the thread of a cancelled plain function until that function returns.
         """
-        from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only who runs for ever handles signals
+        from mqflow.app.run.signals import run_until_signal  # noqa: PLC0415 - only `run` handles signals
 
         logging.getLogger("mqflow").debug("running %s on %s", self.name, backend)
         return anyio.run(run_until_signal, self.running, self.stop, backend=backend)
 
     def stop(self) -> None:
-        """Get no more messages, and wait for no queue manager: what waits for one is told 2202. What is under way goes on."""
+        """Stop getting messages. Handlers that run go on; a call that waits for a connection raises `MQIError` 2202."""
         if self._running is not None:
             self._running.stop()
 
@@ -319,13 +347,13 @@ class App:
     def _listener(
         self, queue: str, options: ListenerKeywords, name: str, handler: str, chosen: TopicSubscription | str
     ) -> Listener:
-        """Return the listener of the queue, made with these options or agreeing with them."""
+        """Return the listener of the queue; the first call makes it. Raises `ConfigurationError` if its options differ."""
         try:
             wanted = ListenerOptions(**options)
         except (TypeError, ValueError, ConfigurationError) as error:
             accepted = ", ".join(ListenerOptions.__struct_fields__)
             raise ConfigurationError(f"{handler} on {queue}: {error} (options: {accepted})") from error
-        # Two subscriptions to one topic are two listeners, and a topic is no queue of the same name.
+        # Two subscriptions to one topic are two listeners, and a topic can have the name of a queue.
         subscription, selection = (None, chosen) if isinstance(chosen, str) else (chosen, "")
         key = f"{queue} {selection}" if subscription is None else f"topic {subscription}"
         listener = self._listeners.get(key)
@@ -335,7 +363,7 @@ class App:
             listener.options = wanted
         elif options and wanted != listener.options:
             raise ConfigurationError(
-                f"{handler}: {queue} has other options from {listener.handlers[0].name}; one handler gives them for all."
+                f"{handler}: {listener.handlers[0].name} gives other options for {queue}. Only one handler gives them."
             )
         return listener
 

@@ -1,7 +1,7 @@
-"""Messages in a file: whole descriptor, every byte of the data, and where they were; to look at, test with, and put again.
+"""Captured messages in a file: the whole descriptor, all data, and the name of their queue.
 
-A file of JSON lines, one for each message. What shall not leave the queue manager is redacted before it is written. Knows
-messages and files; knows no queue manager.
+The file has one JSON line for each message, to look at, to test with and to put again. Secret parts are redacted before a
+message is written. Knows messages and files; knows no queue manager.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from mqflow.mqi.headers.rfh2 import RFH2, Folder, Property
 __all__ = ("BODY", "Captured", "read_captures", "redacted", "written")
 
 BODY: Final = "body"
-"""What redacts the body: everything behind the headers."""
+"""The name that redacts the body: all data after the headers."""
 _HIDDEN: Final = b"*"
 _FORMAT: Final = 1
 
@@ -33,15 +33,15 @@ class Captured(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str
     queue_manager: str
     descriptor: MessageDescriptor
-    #: All of the message data, headers included.
+    #: All message data, with the headers.
     data: bytes
-    #: What was redacted: then this is not the message any more, and it cannot be put again by mistake.
+    #: The names of the redacted parts. A redacted message is not the original, so commands refuse to put it again.
     redacted: tuple[str, ...] = ()
     format_version: int = _FORMAT
 
     @property
     def message(self) -> Message:
-        """The message as a handler is given it."""
+        """The message in the form that a handler receives."""
         return Message(self.descriptor, self.data, self.queue)
 
 
@@ -49,12 +49,12 @@ _decode: Final = msgspec.json.Decoder(Captured).decode
 
 
 def written(captured: Captured) -> bytes:
-    """Return the line that says it, with its end."""
+    """Return the line of the file for a message, with the line end."""
     return msgspec.json.encode(captured) + b"\n"
 
 
 def read_captures(path: Path) -> Iterator[Captured]:
-    """Yield the messages of a file. Raises `ConfigurationError`, with the line, for one that is no capture."""
+    """Yield the messages of a file. Raises `ConfigurationError`, with the line, if a line is not a captured message."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -62,18 +62,18 @@ def read_captures(path: Path) -> Iterator[Captured]:
             try:
                 captured = _decode(line)
             except msgspec.DecodeError as error:
-                raise ConfigurationError(f"{path}, line {number}: it is no captured message: {error}.") from error
+                raise ConfigurationError(f"{path}, line {number}: it is not a captured message: {error}.") from error
             if captured.format_version != _FORMAT:
-                said = f"it is of format {captured.format_version}, and this version of mqflow reads {_FORMAT}"
-                raise ConfigurationError(f"{path}, line {number}: {said}.")
+                problem = f"it has format {captured.format_version}, and this version of mqflow reads format {_FORMAT}"
+                raise ConfigurationError(f"{path}, line {number}: {problem}.")
             yield captured
 
 
 def redacted(captured: Captured, names: Sequence[str]) -> Captured:
-    """Return the message without what the names say: `body`, a field of the descriptor, or a property as ``folder.name``.
+    """Return the message with the named parts hidden: `body`, a field of the descriptor, or a property as ``folder.name``.
 
-    The body keeps its length, a property its place. Raises `ConfigurationError` for a name that is neither, and for headers
-    that cannot be read: what cannot be found cannot be hidden.
+    The body keeps its length, and a property keeps its place. Raises `ConfigurationError` for any other name, and for headers
+    that cannot be read, because their properties cannot be found.
     """
     fields = {name: _emptied(captured.descriptor, name) for name in names if name != BODY and "." not in name}
     properties = frozenset(name for name in names if "." in name)
@@ -103,7 +103,7 @@ def _without(
     try:
         parts = split(descriptor, data)
     except MQIError as error:
-        raise ConfigurationError(f"A message whose headers cannot be read cannot be redacted. {error}") from error
+        raise ConfigurationError(f"The headers of a message cannot be read, so it cannot be redacted. {error}") from error
     chain = [_hidden(header, properties) for header in parts.chain]
     body = _HIDDEN * len(parts.body) if hide_body else parts.body
     if not chain:
@@ -122,7 +122,7 @@ def _folder(folder: Folder, names: Iterable[str]) -> Folder:
     if not wanted:
         return folder
     if not folder.properties and folder.raw.strip():
-        raise ConfigurationError(f"The folder {folder.name} of a message cannot be read, so nothing in it can be redacted.")
+        raise ConfigurationError(f"The folder {folder.name} of a message cannot be read, so its properties cannot be redacted.")
     each = (
         Property(item.name, _HIDDEN.decode(), "", item.attributes) if f"{folder.name}.{item.name}" in wanted else item
         for item in folder.properties

@@ -1,4 +1,4 @@
-"""What an application can get wrong, and how it is told: without a secret, whatever was typed."""
+"""The errors of an application, and functions that keep secrets out of their texts. Knows URLs; opens nothing."""
 
 import re
 from typing import Final
@@ -14,42 +14,42 @@ _SECRETS: Final = re.compile(r"(?i)\b(passw\w*|pwd|token|user)=[^&]*")
 
 
 def shown_url(url: str) -> str:
-    """Return the URL as an error may show it: a mistyped one may hold a password all the same."""
+    """Return the URL without passwords, tokens and users, for error texts. A mistyped URL can hold them too."""
     return _SECRETS.sub(r"\1=***", without_password(url))
 
 
 class ConfigurationError(Exception):
-    """A declaration, a setting or a URL does not make sense; the text says which, and what would."""
+    """A declaration, a setting or a URL makes no sense. The text says which one, and what to write instead."""
 
 
 def split(url: str) -> SplitResult:
-    """Return the parts of the URL. Raises `ConfigurationError` for what is none."""
+    """Return the parts of the URL. Raises `ConfigurationError` if the text is not a URL."""
     try:
         return urlsplit(url)
-    except ValueError as error:  # brackets that are not closed, or stand around what is no address
-        raise ConfigurationError(f"{shown_url(url)!r} is no URL: {error}. An IPv6 address is [::1].") from error
+    except ValueError as error:  # brackets that are not closed, or that are not around an address
+        raise ConfigurationError(f"{shown_url(url)!r} is not a URL: {error}. An IPv6 address is [::1].") from error
 
 
 class RequestTimeoutError(TimeoutError):
-    """No reply came in time. The request may have been handled, or be in a handler's hands; otherwise it expires about now."""
+    """No reply came in time. A handler may have handled the request, or be handling it; otherwise the request expires now."""
 
     def __init__(self, queue: str, message_id: bytes, timeout_s: float, feedback: int = 0) -> None:
         self.queue = queue
         self.message_id = message_id
         self.timeout_s = timeout_s
-        #: What a report about the request said, where its descriptor asked for one: a reason code, or MQFB_*; 0 for none.
+        #: The feedback of a report about the request, if its descriptor asked for one: a reason code or MQFB_*; 0 for none.
         self.feedback = feedback
         super().__init__(queue, message_id, timeout_s, feedback)
 
     def __str__(self) -> str:
-        said = f"No reply to the request {self.message_id.hex()} on {self.queue} came within {self.timeout_s:g} s. "
+        problem = f"No reply to the request {self.message_id.hex()} on {self.queue} came within {self.timeout_s:g} s. "
         if self.feedback:
-            return f"{said}A report about it came: {_feedback(self.feedback)}."
-        return f"{said}Whether it was handled is not known; a listener that failed on it has backed it out."
+            return f"{problem}A report about the request came: {_feedback(self.feedback)}."
+        return f"{problem}The request may have been handled. A listener that failed on it has backed it out."
 
 
 class DeliveryOverError(RuntimeError):
-    """A put in the unit of work of a delivery whose handler has returned, failed, or was cut off."""
+    """A put in the unit of work of a delivery after its handler has returned, failed or been cancelled."""
 
     def __init__(self, queue: str, message_id: bytes) -> None:
         self.queue = queue
@@ -64,7 +64,7 @@ class DeliveryOverError(RuntimeError):
 
 
 def _feedback(value: int) -> str:
-    """Return the name of a feedback: MQFB_*, or the reason code that it is."""
+    """Return a feedback in words: its MQFB_* name, or the name of the reason code."""
     for feedback in Feedback:
         if value == feedback:
             return f"MQFB_{feedback.name} ({value})"

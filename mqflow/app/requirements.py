@@ -1,7 +1,7 @@
-"""What an application needs of its queue manager: queues, and authorities for its user. From its declarations, before it runs.
+"""The requirements of an application: the queues that it needs, and the authorities that its user needs.
 
-Looks at what is declared and set, and at definitions it is shown; connects to nothing. What a running handler names (the
-queue of a `put`, the topic of a `publish`, a ReplyToQ) cannot be seen here: whoever asks says it.
+Reads declarations, settings and the definitions that the caller knows; connects to nothing. A running handler can name other
+objects (the queue of a `put`, the topic of a `publish`, a ReplyToQ); the caller names them in `Use`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ __all__ = ("Known", "Requirements", "Use", "requirements")
 
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _SYSTEM: Final = "SYSTEM."
-"""Queues of that name are there from the beginning."""
+"""Every queue manager has the queues with this prefix from the beginning."""
 _NAMED_BY_MESSAGE: Final = "&"
 _GET: Final = (Authority.GET, Authority.INQ)
 _PUT: Final = (Authority.PUT,)
@@ -35,43 +35,44 @@ _NO_TOPIC_OBJECTS: Final = TopicTree({})
 
 
 class Use(Struct, frozen=True, kw_only=True):
-    """What the declarations do not say."""
+    """The objects that an application uses without a declaration."""
 
-    #: Queues that `app.handlers.consumer` reads.
+    #: The queues of `App.consumer`.
     consumed: tuple[str, ...] = ()
-    #: Queues that `app.put` and `Context.put` put to.
+    #: The queues of `App.put` and `Context.put`.
     put: tuple[str, ...] = ()
-    #: Topics that `app.publish` and `Context.publish` publish on.
+    #: The topic strings of `App.publish` and `Context.publish`.
     published: tuple[str, ...] = ()
-    #: Whether `app.request` is used.
+    #: Whether the application calls `App.request`.
     requests: bool = False
-    #: Whether those puts have a delay.
+    #: Whether the puts to the queues in `put` have a delay.
     delays: bool = False
-    #: Where messages with a delay wait.
+    #: The staging queue, where messages with a delay wait.
     staging_queue: str
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """What is known of the queue manager; nothing, if left out."""
+    """The definitions that the caller knows of the queue manager; none by default."""
 
+    #: Returns the definition of a queue, or None if it is not known.
     queue: Callable[[str], QueueAttributes | None] = lambda _: None
-    #: What holds for a topic string, by the nearest topic object above it: SYSTEM.BASE.TOPIC is above all.
+    #: Returns the attributes for a topic string, from the nearest topic object above it; SYSTEM.BASE.TOPIC is above all.
     topic: Callable[[str], TopicAttributes] = _NO_TOPIC_OBJECTS.effective
     #: DEADQ.
     dead_letter_queue: str = ""
 
 
 class Requirements(Struct, frozen=True):
-    """What an administrator has to do before the application can run."""
+    """The objects and authorities that an administrator must provide before the application runs."""
 
-    #: Queues that are not there yet.
+    #: The queues that must be defined.
     queues: tuple[QueueAttributes, ...]
-    #: By kind and name, in the order they are needed; the name of the queue manager is empty.
+    #: The authorities by kind and name of the object, in the order of need; the queue manager has the empty name.
     authorities: Mapping[tuple[Kind, str], frozenset[Authority]]
 
 
-class _Found:
-    """What was found so far, each queue and authority once."""
+class _Collected:
+    """Collects requirements: each queue and each authority once."""
 
     def __init__(self, known: Known) -> None:
         self._known = known
@@ -79,22 +80,22 @@ class _Found:
         self.authorities: dict[tuple[Kind, str], frozenset[Authority]] = {}
 
     def need(self, name: str, authorities: Iterable[Authority], kind: Kind = Kind.QUEUE) -> None:
-        """Need authorities on an object."""
+        """Add authorities on an object."""
         self.authorities[kind, name] = self.authorities.get((kind, name), frozenset()) | frozenset(authorities)
 
     def have(self, name: str, *, threshold: int = 0, backout_queue: str = "", in_order: bool = False) -> QueueAttributes:
-        """Have the queue there: as it is known, or defined like this. What was declared first about a queue holds."""
+        """Add a queue and return its definition: the known one, or a new one. The first declaration of a queue counts."""
         known = self._known.queue(name)
         if known is not None or name.startswith(_SYSTEM):
             return known or QueueAttributes(name=name)
-        said = QueueAttributes(
+        declared = QueueAttributes(
             name=name,
             backout_threshold=threshold,
             backout_requeue_queue=backout_queue,
             message_delivery_sequence=int(in_order),
         )
-        before = self.queues.get(name, said)
-        self.queues[name] = said if (threshold or backout_queue) and not before.backout_threshold else before
+        before = self.queues.get(name, declared)
+        self.queues[name] = declared if (threshold or backout_queue) and not before.backout_threshold else before
         return self.queues[name]
 
     def base_of(self, queue: QueueAttributes) -> QueueAttributes:
@@ -103,11 +104,12 @@ class _Found:
 
 
 def requirements(app: App, use: Use, known: Known) -> Requirements:
-    """Return what the application needs, and nothing that it does not.
+    """Return the queues and authorities that the application needs, and no others.
 
-    Where a listener leaves BOTHRESH or BOQNAME to its queue and the queue is not known, there is no backout requeue queue.
+    If a listener reads BOTHRESH or BOQNAME from its queue and the queue is not known, it counts as without a backout requeue
+    queue.
     """
-    settings, found = app.settings or load(), _Found(known)
+    settings, found = app.settings or load(), _Collected(known)
     found.need("", (Authority.CONNECT,), Kind.QMGR)
     for listener in app.listeners:
         threshold, backout_queue = _declared(listener, settings)
@@ -137,8 +139,8 @@ def requirements(app: App, use: Use, known: Known) -> Requirements:
     return Requirements(tuple(found.queues.values()), found.authorities)
 
 
-def _handle_dead_letters(found: _Found, known: Known, rules: DeadLetterRules) -> None:
-    """Need what a DLQ handler does: its queue, and the queues that its rules name. Others are named by the messages."""
+def _handle_dead_letters(found: _Collected, known: Known, rules: DeadLetterRules) -> None:
+    """Add the queue of a DLQ handler, and the queues that its rules name. The messages can name further queues."""
     queue = rules.queue or known.dead_letter_queue
     if not rules.queue:
         found.need("", (Authority.INQ,), Kind.QMGR)
@@ -154,35 +156,35 @@ def _handle_dead_letters(found: _Found, known: Known, rules: DeadLetterRules) ->
 
 
 def _declared(listener: Listener, settings: Settings) -> tuple[int | str, str]:
-    """Return threshold and backout requeue queue, settings over declaration; "queue" where the queue is to say."""
-    said, backout = settings.listener(listener.name, listener.queue), listener.options.backout
-    threshold = backout.threshold if said.backout_threshold is None else said.backout_threshold
-    return threshold, backout.queue if said.backout_requeue_queue is None else said.backout_requeue_queue
+    """Return threshold and backout requeue queue, settings over declaration; "queue" if the queue's attribute decides."""
+    own, backout = settings.listener(listener.name, listener.queue), listener.options.backout
+    threshold = backout.threshold if own.backout_threshold is None else own.backout_threshold
+    return threshold, backout.queue if own.backout_requeue_queue is None else own.backout_requeue_queue
 
 
-def _consume(found: _Found, known: Known, name: str, threshold: int | str, backout_queue: str) -> None:
+def _consume(found: _Collected, known: Known, name: str, threshold: int | str, backout_queue: str) -> None:
     named = "" if backout_queue == "queue" else backout_queue
     queue = found.have(name, threshold=threshold if isinstance(threshold, int) else 0, backout_queue=named)
     base = found.base_of(queue)
-    # The queue manager is inquired for DEADQ; of an alias, itself and the queue behind it.
+    # A consumer inquires DEADQ of the queue manager; of an alias, the alias itself and the queue behind it.
     found.need("", (Authority.INQ,), Kind.QMGR)
     found.need(name, _GET)
     found.need(base.name, (Authority.INQ,))
     _move(found, known, base, backout_queue)
 
 
-def _subscribe(found: _Found, known: Known, wanted: TopicSubscription, backout_queue: str) -> None:
-    """Need what a listener on a topic does. Its managed queue, made from the topic's model, is its user's own."""
+def _subscribe(found: _Collected, known: Known, wanted: TopicSubscription, backout_queue: str) -> None:
+    """Add the needs of a listener on a topic. Its user owns the managed queue, which is made from the topic's model queue."""
     topic = known.topic(wanted.topic)
     found.need("", (Authority.INQ,), Kind.QMGR)
-    # A durable subscription is made by the first start and resumed by every other.
+    # The first start makes a durable subscription, and every later start resumes it.
     found.need(topic.name, (Authority.SUB, Authority.RESUME) if wanted.durable else (Authority.SUB,), Kind.TOPIC)
     model = topic.durable_model if wanted.durable else topic.nondurable_model
     _move(found, known, known.queue(model) or QueueAttributes(name=model), backout_queue)
 
 
-def _move(found: _Found, known: Known, source: QueueAttributes, backout_queue: str) -> None:
-    """Need what it takes to move a poison message off the queue: to its backout requeue queue, or the dead-letter queue."""
+def _move(found: _Collected, known: Known, source: QueueAttributes, backout_queue: str) -> None:
+    """Add the destinations of a poison message: the backout requeue queue and the dead-letter queue."""
     target = source.backout_requeue_queue if backout_queue == "queue" else backout_queue
     if target:
         found.have(target)

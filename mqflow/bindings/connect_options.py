@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mqflow.bindings.limits import MESSAGE_BYTES_MAX
 
-__all__ = ("MESSAGE_BYTES_MAX", "ConnectOptions", "ReadSecret")
+__all__ = ("MESSAGE_BYTES_MAX", "ClientPackageError", "ConnectOptions", "ReadSecret")
 
 _HANDLE_SHARE_NO_BLOCK: Final = 0x80
 _LOCAL_BINDING: Final = 0x400
@@ -18,6 +18,10 @@ _CLIENT_BINDING: Final = 0x800
 _RECONNECT_DISABLED: Final = 0x0200_0000
 
 ReadSecret = Callable[[], str]
+
+
+class ClientPackageError(Exception):
+    """A client package cannot be used, or cannot do what is asked; the sentence says what is missing, and what to do."""
 
 
 class ConnectOptions(Struct, frozen=True, kw_only=True):

@@ -8,13 +8,15 @@ threads. Knows no event loop; decides nothing about messages.
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn, TypeVar
 
-from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
+from msgspec.structs import replace
+
 from mqflow.bindings.dialects.base import Dialect
 from mqflow.bindings.handles import (
     LEAST_ROOM,
     LITTLE_ENDIAN,
+    Bound,
     BoundHandle,
     GetPlan,
     plan_get,
@@ -23,8 +25,7 @@ from mqflow.bindings.handles import (
     with_wait,
 )
 from mqflow.bindings.limits import MESSAGE_BYTES_MAX, Unfit, numbers_fit, unfit_get, unfit_put, unfit_subscription, unfit_user
-from mqflow.bindings.mqcharv import Strings
-from mqflow.bindings.structures import MQGMO, MQOD, MQPMO, MQSRO, fresh
+from mqflow.bindings.structures import CHARS, FIRST_CHARACTER_SELECTOR, MQGMO, MQOD, MQPMO, MQSRO, Strings, fresh
 from mqflow.bindings.subscriptions import BoundSubscription, answered, asked, signed
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
@@ -33,14 +34,27 @@ from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, P
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.reconnection import connection_gone
-from mqflow.verbs import WAIT_UNLIMITED, GetOptions, Got, Inquired, Put, Subscribed
+from mqflow.verbs import (
+    WAIT_UNLIMITED,
+    GetOptions,
+    Got,
+    Inquired,
+    ObjectDescriptor,
+    ObjectHandle,
+    Put,
+    Subscribed,
+    SubscriptionHandle,
+    object_descriptor,
+)
 from mqflow.world import Clock
 
 __all__ = ("BoundConnection",)
 
+OwnHandle = TypeVar("OwnHandle", bound=Bound)
+
 _OK: Final = int(CompletionCode.OK)
 _FAILED: Final = int(CompletionCode.FAILED)
-_HANDLES: Final = (BoundHandle, BoundSubscription)
+_NO_MODEL: Final = ObjectDescriptor().dynamic_name  # MQPUT1 takes no model queue, so it needs no other
 _SEND_PUBLICATIONS: Final = 1  # MQSR_ACTION_PUBLICATION
 _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 
@@ -59,22 +73,13 @@ class BoundConnection:
         # A verb said that the connection is gone.
         self._lost = False
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> BoundHandle:
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> BoundHandle:
         """Return a handle on the object (MQOPEN)."""
+        described = object_descriptor(target)
+        name = described.name
         strings = Strings()  # what it holds must live until the call is over
-        said = {**strings.given("ObjectString", object_string), **strings.given("SelectionString", selection)}
-        od = self._object("MQOPEN", name, object_type, queue_manager, alternate_user, dynamic_name, said)
+        said = strings.given("ObjectString", described.object_string) | strings.given("SelectionString", described.selection)
+        od = self._object("MQOPEN", described, said)
         self._begin("MQOPEN", name)
         try:
             hobj, opened, completion, reason = self._mqi.open(self._hconn, od, int(options))
@@ -82,48 +87,53 @@ class BoundConnection:
             self._turn.release()
         if completion == _FAILED:
             self._refuse(completion, reason, "MQOPEN", name)
-        found = MQOD.text(opened, "ObjectName") if object_type == ObjectType.Q else name
+        found = MQOD.text(opened, "ObjectName") if described.object_type == ObjectType.Q else name
         resolved, manager = MQOD.text(opened, "ResolvedQName"), MQOD.text(opened, "ResolvedQMgrName")
-        return BoundHandle(self, hobj, found or object_string, OpenOption(options), resolved, manager)
+        return BoundHandle(self, hobj, found or described.object_string, OpenOption(options), resolved, manager)
 
-    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+    def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close an object or a subscription (MQCLOSE)."""
-        self._begin("MQCLOSE", handle)
+        bound = self._begin_on("MQCLOSE", handle, Bound)
         try:
-            completion, reason = self._mqi.close(self._hconn, handle.number, int(options))
+            completion, reason = self._mqi.close(self._hconn, bound.number, int(options))
         finally:
             self._turn.release()
-        handle.open = completion == _FAILED  # a warning, as of an incomplete group (2241), comes when it is closed
+        bound.open = completion == _FAILED  # a warning, as of an incomplete group (2241), comes when it is closed
         if completion != _OK:
             self._refuse(completion, reason, "MQCLOSE", handle.name)
 
-    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+    def put(
+        self,
+        handle: ObjectHandle,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: ObjectHandle | None = None,
+    ) -> Put:
         """Put a message (MQPUT)."""
         md, pmo = self._to_put(descriptor, options, context, "MQPUT", body)
-        self._begin("MQPUT", handle)
+        bound = self._begin_on("MQPUT", handle, BoundHandle)
         try:
-            answered = self._mqi.put(self._hconn, handle.number, md, pmo, bytes(body))
+            answered = self._mqi.put(self._hconn, bound.number, md, pmo, bytes(body))
         finally:
             self._turn.release()
         return self._was_put(answered, "MQPUT", handle.name)
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
+        context: ObjectHandle | None = None,
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
+        described = replace(object_descriptor(target), dynamic_name=_NO_MODEL)
+        name = described.name
         strings = Strings()  # as in `open`
-        topic = strings.given("ObjectString", object_string)
-        od = self._object("MQPUT1", name, object_type, queue_manager, alternate_user, "AMQ.*", topic)
+        od = self._object("MQPUT1", described, strings.given("ObjectString", described.object_string))
         md, pmo = self._to_put(descriptor, options, context, "MQPUT1", body)
         self._begin("MQPUT1", name)
         try:
@@ -132,70 +142,73 @@ class BoundConnection:
             self._turn.release()
         return self._was_put(answered, "MQPUT1", name)
 
-    def get(self, handle: Any, options: GetOptions) -> Got | None:
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None where there is none within the wait (2033).
 
         Without `buffer_bytes_max` a message of any length comes whole. Giving up a browse lock returns None too.
         """
-        self._begin("MQGET", handle)
+        bound = self._begin_on("MQGET", handle, BoundHandle)
         try:
-            plan: GetPlan | None = handle.plan
+            plan = bound.plan
             if plan is None or plan.options is not options:
-                plan = handle.plan = self._planned(handle, options)
+                plan = bound.plan = self._planned(bound, options)
             if not plan.sizes_itself:
                 assert options.buffer_bytes_max is not None  # noqa: S101 - that is what it means
                 try:
-                    return self._get_once(handle, plan, min(options.buffer_bytes_max, MESSAGE_BYTES_MAX))
+                    return self._get_once(bound, plan, min(options.buffer_bytes_max, MESSAGE_BYTES_MAX))
                 except MQIError as error:
                     if error.reason != Reason.DATA_LENGTH_ERROR:
                         raise
                 # The channel carries no buffer so long, so no message either: each that comes has room with the caller.
-                plan = handle.plan = plan_get(options, whole=True)
-            got = self._get_with_less(handle, plan, handle.room, LEAST_ROOM)
+                plan = bound.plan = plan_get(options, whole=True)
+            got = self._get_with_less(bound, plan, bound.room, LEAST_ROOM)
             if got is None or got.reason != Reason.TRUNCATED_MSG_FAILED:
                 return got
-            return self._get_with_room(handle, plan, got)
+            return self._get_with_room(bound, plan, got)
         finally:
             self._turn.release()
 
-    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+    def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ), of the object the handle names: of an alias, the alias's."""
         unknown = [selector for selector in selectors if selector >= FIRST_CHARACTER_SELECTOR and selector not in CHARS]
         if unknown:
             detail = f"mqflow does not know how long the attribute {unknown[0]} is"
             raise error_for(Reason.SELECTOR_ERROR, "MQINQ", handle.name, self.queue_manager_name, detail)
-        self._begin("MQINQ", handle)
+        bound = self._begin_on("MQINQ", handle, BoundHandle)
         try:
-            found, completion, reason = self._mqi.inquire(self._hconn, handle.number, selectors)
+            found, completion, reason = self._mqi.inquire(self._hconn, bound.number, selectors)
         finally:
             self._turn.release()
         if completion == _FAILED:
             self._refuse(completion, reason, "MQINQ", handle.name)
         return Inquired({selector: _value(selector, value) for selector, value in found.items()}, reason)
 
-    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+    def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET): put and get inhibition, trigger control. Through pymqi, one after the other."""
         said = {
             selector: int(value) if selector < FIRST_CHARACTER_SELECTOR else padded(str(value), CHARS.get(selector, 0))
             for selector, value in values.items()
         }
-        self._begin("MQSET", handle)
+        bound = self._begin_on("MQSET", handle, BoundHandle)
         try:
-            completion, reason = self._mqi.set(self._hconn, handle.number, said)
+            completion, reason = self._mqi.set(self._hconn, bound.number, said)
         finally:
             self._turn.release()
         if completion != _OK:
             self._refuse(completion, reason, "MQSET", handle.name)
 
-    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB)."""
         self._check(unfit_subscription(descriptor), "MQSUB", descriptor.name)
         strings = Strings()
         with numbers_fit(Reason.SD_ERROR, "MQSUB", self.queue_manager_name):
             sd = asked(descriptor, strings)
-        self._begin("MQSUB", descriptor.name if queue is None else queue)
+        given = 0
+        if queue is None:
+            self._begin("MQSUB", descriptor.name)
+        else:
+            given = self._begin_on("MQSUB", queue, BoundHandle).number
         try:
-            given = queue.number if queue is not None else 0
             said, hobj, hsub, completion, reason = self._mqi.subscribe(self._hconn, sd, given)
         finally:
             self._turn.release()
@@ -204,8 +217,8 @@ class BoundConnection:
         subscribed = answered(descriptor, said, strings)
         name = subscribed.name or subscribed.topic_string
         if queue is None:
-            queue = BoundHandle(self, signed(hobj), name, OpenOption.INPUT_AS_Q_DEF, "")
-            self._name_managed(queue)
+            queue = managed = BoundHandle(self, signed(hobj), name, OpenOption.INPUT_AS_Q_DEF, "")
+            self._name_managed(managed)
         handle = BoundSubscription(self, signed(hsub), name)
         return Subscribed(handle=handle, queue=queue, descriptor=subscribed, reason=reason)
 
@@ -214,12 +227,14 @@ class BoundConnection:
         with suppress(MQIError):  # it can be got from without
             queue.name = queue.resolved_queue = str(self.inquire(queue, (_QUEUE_NAME,)).values[_QUEUE_NAME]).rstrip()
 
-    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+    def request_publications(
+        self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
+    ) -> int:
         """Have what is retained sent again (MQSUBRQ); return how many. pymqi has no such call: 2298."""
-        self._begin("MQSUBRQ", handle)
+        bound = self._begin_on("MQSUBRQ", handle, BoundSubscription)
         try:
             sro = MQSRO.pack(Options=int(options))
-            said, completion, reason = self._mqi.request(self._hconn, handle.number, _SEND_PUBLICATIONS, sro)
+            said, completion, reason = self._mqi.request(self._hconn, bound.number, _SEND_PUBLICATIONS, sro)
         finally:
             self._turn.release()
         if completion == _FAILED:
@@ -257,45 +272,39 @@ class BoundConnection:
         if completion != _OK and not self._lost:
             self._refuse(completion, reason, "MQDISC", "")
 
-    def _begin(self, verb: str, what: Any) -> None:
-        """Take the turn of this call. Raises 2219 while another call is not over, 2018 and 2019 for handles that are none."""
+    def _begin(self, verb: str, name: str) -> None:
+        """Take the turn of this call. Raises 2219 while another call is not over, 2018 after MQDISC."""
         if not self._turn.acquire(blocking=False):
             detail = "Another call of this connection is not over yet"
-            raise error_for(Reason.CALL_IN_PROGRESS, verb, _name_of(what), self.queue_manager_name, detail)
-        reason = 0
+            raise error_for(Reason.CALL_IN_PROGRESS, verb, name, self.queue_manager_name, detail)
         if self._ended:
-            reason = Reason.HCONN_ERROR
-        elif not isinstance(what, str) and not (isinstance(what, _HANDLES) and what.connection is self and what.open):
-            reason = Reason.HOBJ_ERROR
-        if reason:
             self._turn.release()
-            raise error_for(reason, verb, _name_of(what), self.queue_manager_name)
+            raise error_for(Reason.HCONN_ERROR, verb, name, self.queue_manager_name)
 
-    def _object(
-        self,
-        verb: str,
-        name: str,
-        kind: ObjectType,
-        queue_manager: str,
-        alternate_user: str,
-        dynamic_name: str,
-        strings: Mapping[str, int],
-    ) -> bytes:
+    def _begin_on(self, verb: str, handle: object, kind: type[OwnHandle]) -> OwnHandle:
+        """Take the turn of this call, and return the handle. Raises what `_begin` does, and 2019 for a handle of others."""
+        self._begin(verb, _name_of(handle))
+        if isinstance(handle, kind) and handle.connection is self and handle.open:
+            return handle
+        self._turn.release()
+        raise error_for(Reason.HOBJ_ERROR, verb, _name_of(handle), self.queue_manager_name)
+
+    def _object(self, verb: str, described: ObjectDescriptor, strings: Mapping[str, int]) -> bytes:
         """Return the MQOD. A name that is too long for its field is refused here: cut, it would be another's."""
         for text, reason in (
-            (name, Reason.OBJECT_NAME_ERROR),
-            (queue_manager, Reason.UNKNOWN_OBJECT_Q_MGR),
-            (dynamic_name, Reason.DYNAMIC_Q_NAME_ERROR),
+            (described.name, Reason.OBJECT_NAME_ERROR),
+            (described.queue_manager, Reason.UNKNOWN_OBJECT_Q_MGR),
+            (described.dynamic_name, Reason.DYNAMIC_Q_NAME_ERROR),
         ):
             if len(text) > OBJECT_NAME_CHARS_MAX:
-                raise error_for(reason, verb, name, self.queue_manager_name)
-        self._check(unfit_user(alternate_user), verb, name)
+                raise error_for(reason, verb, described.name, self.queue_manager_name)
+        self._check(unfit_user(described.alternate_user), verb, described.name)
         return MQOD.pack(
-            ObjectType=int(kind),
-            ObjectName=padded(name, OBJECT_NAME_CHARS_MAX),
-            ObjectQMgrName=padded(queue_manager, OBJECT_NAME_CHARS_MAX),
-            DynamicQName=padded(dynamic_name, OBJECT_NAME_CHARS_MAX),
-            AlternateUserId=padded(alternate_user, 12),
+            ObjectType=int(described.object_type),
+            ObjectName=padded(described.name, OBJECT_NAME_CHARS_MAX),
+            ObjectQMgrName=padded(described.queue_manager, OBJECT_NAME_CHARS_MAX),
+            DynamicQName=padded(described.dynamic_name, OBJECT_NAME_CHARS_MAX),
+            AlternateUserId=padded(described.alternate_user, 12),
             **strings,
         )
 
@@ -367,7 +376,7 @@ class BoundConnection:
             got = again
 
     def _to_put(
-        self, descriptor: MessageDescriptor, options: PutOption, context: Any, verb: str, body: Any
+        self, descriptor: MessageDescriptor, options: PutOption, context: ObjectHandle | None, verb: str, body: object
     ) -> tuple[bytes, bytes]:
         if isinstance(body, str):
             detail = "A body is bytes: encode a text, and say in the descriptor's ccsid how"
@@ -398,5 +407,6 @@ def _value(selector: int, value: int | bytes) -> int | str:
     return value.split(b"\0", 1)[0].decode("latin-1").ljust(CHARS[selector])
 
 
-def _name_of(what: Any) -> str:
-    return what if isinstance(what, str) else str(getattr(what, "name", what))
+def _name_of(handle: object) -> str:
+    # A handle of another queue manager has a name too; anything else is named as it prints.
+    return str(getattr(handle, "name", handle))

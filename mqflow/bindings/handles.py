@@ -1,7 +1,7 @@
 """What the adapter keeps for an open object, and how a get is said in bytes."""
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -10,10 +10,17 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption
 from mqflow.verbs import GetOptions
 
-if TYPE_CHECKING:
-    from mqflow.bindings.connection import BoundConnection
-
-__all__ = ("LEAST_ROOM", "LITTLE_ENDIAN", "BoundHandle", "GetPlan", "plan_get", "same_message", "wants_handle", "with_wait")
+__all__ = (
+    "LEAST_ROOM",
+    "LITTLE_ENDIAN",
+    "Bound",
+    "BoundHandle",
+    "GetPlan",
+    "plan_get",
+    "same_message",
+    "wants_handle",
+    "with_wait",
+)
 
 LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
@@ -26,14 +33,23 @@ _EXPANSION: Final = 4
 _HANDLE_IGNORED: Final = int(GetOption.PROPERTIES_FORCE_MQRFH2 | GetOption.NO_PROPERTIES | GetOption.PROPERTIES_COMPATIBILITY)
 
 
-class BoundHandle:
+class Bound:
+    """An Hobj or an Hsub of one connection: its number, and whether it is open."""
+
+    __slots__ = ("connection", "name", "number", "open")
+
+    def __init__(self, connection: object, number: int, name: str) -> None:
+        #: Compared by identity only, so nothing here needs to know the connection.
+        self.connection = connection
+        self.number = number
+        self.name = name
+        self.open = True
+
+
+class BoundHandle(Bound):
     """Hobj. Offers `verbs.ObjectHandle`."""
 
     __slots__ = (
-        "connection",
-        "name",
-        "number",
-        "open",
         "options",
         "plan",
         "resolved_queue",
@@ -44,20 +60,17 @@ class BoundHandle:
 
     def __init__(
         self,
-        connection: "BoundConnection",
+        connection: object,
         number: int,
         name: str,
         options: OpenOption,
         resolved_queue: str,
         resolved_queue_manager: str = "",
     ) -> None:
-        self.connection = connection
-        self.number = number
-        self.name = name
+        super().__init__(connection, number, name)
         self.options = options
         self.resolved_queue = resolved_queue
         self.resolved_queue_manager = resolved_queue_manager
-        self.open = True
         #: How many bytes the next get has room for.
         self.room = _FIRST_ROOM
         #: As much as the channel is known to carry: where more was refused.

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from mqflow.bindings.connect_options import ConnectOptions, ReadSecret
-from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions, ReadSecret
 from mqflow.bindings.structures import MQCD, MQSCO
 
 __all__ = ("Prepared", "prepare")

@@ -2,15 +2,15 @@
 
 from typing import Final, NoReturn
 
-from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.connection import BoundConnection
 from mqflow.bindings.dialects.base import Dialect
-from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.mqcno import prepare
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import ObjectType, OpenOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.policy.channels.sources import without_password
+from mqflow.verbs import ObjectDescriptor
 from mqflow.world import SYSTEM_CLOCK, Clock
 
 __all__ = ("BoundQueueManager", "ProcessTls")
@@ -118,7 +118,7 @@ def _tls_of(options: ConnectOptions) -> tuple[str, str] | None:
 def _reached(connection: BoundConnection, asked: str) -> str:
     """Return the name of the queue manager that was reached; what was asked for where it does not tell (2035)."""
     try:
-        handle = connection.open("", OpenOption.INQUIRE, object_type=ObjectType.Q_MGR)
+        handle = connection.open(ObjectDescriptor(object_type=ObjectType.Q_MGR), OpenOption.INQUIRE)
         try:
             return str(connection.inquire(handle, (_Q_MGR_NAME,)).values[_Q_MGR_NAME]).rstrip()
         finally:

@@ -5,12 +5,40 @@ holds too would change under him. Knows layouts and their initial values; knows 
 Source: the fields and initial values that IBM publishes for `CMQC` and `CMQXC`; 64-bit, natural alignment.
 """
 
+import ctypes
 import struct
 from typing import Final
 
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.names import stripped
 
-__all__ = ("MQCD", "MQCNO", "MQCSP", "MQGMO", "MQOD", "MQPMO", "MQSCO", "MQSD", "MQSRO", "Structure", "fresh")
+__all__ = (
+    "CHARS",
+    "FIRST_CHARACTER_SELECTOR",
+    "MQCD",
+    "MQCNO",
+    "MQCSP",
+    "MQGMO",
+    "MQOD",
+    "MQPMO",
+    "MQSCO",
+    "MQSD",
+    "MQSRO",
+    "Strings",
+    "Structure",
+    "fresh",
+    "split",
+)
+
+_UTF_8: Final = 1208
+
+FIRST_CHARACTER_SELECTOR: Final = 2001
+"""MQCA_FIRST: the attributes of smaller selectors are numbers."""
+
+CHARS: Final = {spec.selector: spec.chars for spec in (*QUEUE_ATTRIBUTES, *QUEUE_MANAGER_ATTRIBUTES) if spec.chars} | {
+    2120: 8,  # MQCA_VERSION
+}
+"""The length of each character attribute: the packages leave it to their callers to know."""
 
 Value = int | bytes | tuple[int, ...]
 
@@ -63,6 +91,43 @@ class Structure:
 def fresh(template: bytes) -> bytes:
     """Return the same bytes as an object that nobody else holds: the MQI writes into it."""
     return template[:8] + template[8:]
+
+
+class Strings:
+    """The buffers of one call. Keep it until the call has returned and what it wrote has been read."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, ctypes.Array[ctypes.c_char]] = {}
+
+    def given(self, name: str, text: str) -> dict[str, int]:
+        """Return the fields of a string that is given."""
+        return self.exchanged(name, text, 0) if text else {}
+
+    def exchanged(self, name: str, text: str, room: int) -> dict[str, int]:
+        """Return the fields of a string that is given, and has so much room for an answer."""
+        data = text.encode()
+        buffer = self._buffers[name] = ctypes.create_string_buffer(data, max(room, len(data)) + 1)
+        return {
+            f"{name}Ptr": ctypes.addressof(buffer),
+            f"{name}BufSize": max(room, len(data)),
+            f"{name}Length": len(data),
+            f"{name}CCSID": _UTF_8,
+        }
+
+    def answered(self, name: str, length: int) -> str:
+        """Return what was written there, of which so many bytes count."""
+        buffer = self._buffers[name]
+        return buffer.raw[: max(0, min(length, len(buffer) - 1))].decode("utf-8", "replace")
+
+
+def split(selectors: list[int], characters: bytes) -> dict[int, bytes]:
+    """Return each attribute's part of the characters that MQINQ answered, which stand in the order of the selectors."""
+    found: dict[int, bytes] = {}
+    start = 0
+    for selector in selectors:
+        found[selector] = characters[start : start + CHARS[selector]]
+        start += CHARS[selector]
+    return found
 
 
 def _string(name: str) -> tuple[tuple[str, str, Value], ...]:

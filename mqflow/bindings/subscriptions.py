@@ -1,33 +1,24 @@
 """MQSUB in bytes: a subscription descriptor as an MQSD, and back."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from mqflow.bindings.mqcharv import Strings
-from mqflow.bindings.structures import MQSD
+from mqflow.bindings.handles import Bound
+from mqflow.bindings.structures import MQSD, Strings
 from mqflow.mqi.names import padded
 from mqflow.mqi.options import SubscribeOption
 from mqflow.mqi.subscription import SUB_NAME_CHARS_MAX, SubscriptionDescriptor
-
-if TYPE_CHECKING:
-    from mqflow.bindings.connection import BoundConnection
 
 __all__ = ("BoundSubscription", "answered", "asked", "signed")
 
 _ANSWERED: Final = {"user_data": "SubUserData", "selection": "SelectionString", "topic_string": "ResObjectString"}
 
 
-class BoundSubscription:
+class BoundSubscription(Bound):
     """Hsub. Offers `verbs.SubscriptionHandle`."""
 
-    __slots__ = ("connection", "name", "number", "open")
-
-    def __init__(self, connection: "BoundConnection", number: int, name: str) -> None:
-        self.connection = connection
-        self.number = number
-        self.name = name
-        self.open = True
+    __slots__ = ()
 
 
 def asked(descriptor: SubscriptionDescriptor, strings: Strings) -> bytes:

@@ -9,11 +9,11 @@ import click
 from mqflow.app.channels.locate import OpenQueueManager, locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import NO_ID
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, STAGING_QUEUE, Stager
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.world import SYSTEM_WORLD
 
 __all__ = ("connected", "duration_s", "json_option", "message_id_from", "opened", "stager_for", "staging_queue", "url_option")
 
@@ -54,7 +54,7 @@ def staging_queue(url: str | None) -> str:
 
 def stager_for(url: str | None) -> Stager:
     """Return what puts delayed messages on the staging queue of that queue manager."""
-    return Stager(staging_queue(url), SYSTEM_CLOCK, SYSTEM_RANDOM)
+    return Stager(staging_queue(url), SYSTEM_WORLD)
 
 
 def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -101,4 +101,4 @@ def connected(url: str | None) -> Iterator[Connection]:
         try:
             yield connection
         finally:
-            leave(connection)  # quiet: what the command met is what its user is to hear
+            disconnect_without_commit(connection)  # quiet: what the command met is what its user is to hear

@@ -8,6 +8,8 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from mqflow.embedded.calls import get as getting
 from mqflow.embedded.calls import open as opening
 from mqflow.embedded.calls import settle
@@ -29,10 +31,20 @@ from mqflow.embedded.state.unit_of_work import UnitOfWork
 from mqflow.many_verbs import ends_unit, following
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.options import CloseOption, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, Inquired, ManyPut, Put, Subscribed
+from mqflow.verbs import (
+    UNIT_BYTES_MAX,
+    GetOptions,
+    Got,
+    Inquired,
+    ManyPut,
+    ObjectDescriptor,
+    Put,
+    Subscribed,
+    object_descriptor,
+)
 
 __all__ = ("EmbeddedConnection",)
 
@@ -67,35 +79,15 @@ class EmbeddedConnection:
         """The name of the queue manager."""
         return self._state.name
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> EmbeddedHandle:
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> EmbeddedHandle:
         """Return a handle on the object (MQOPEN)."""
-        wanted = opening.Wanted(
-            name,
-            OpenOption(options),
-            object_type,
-            queue_manager,
-            dynamic_name,
-            object_string,
-            alternate_user,
-            selection=selection,
-        )
+        wanted = opening.Wanted(object_descriptor(target), OpenOption(options))
         try:
             with self._state.lock:
                 self._check_usable()
                 return opening.open_object(self._state, self, wanted)
         except Refusal as refusal:
-            raise refusal.on("MQOPEN", name, self.queue_manager_name) from None
+            raise refusal.on("MQOPEN", wanted.descriptor.name, self.queue_manager_name) from None
 
     def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
         """Close it (MQCLOSE); a temporary dynamic queue goes with the handle that made it."""
@@ -149,30 +141,18 @@ class EmbeddedConnection:
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
         context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
     ) -> Put:
         """Open, put one message, close (MQPUT1). The context options need no open options."""
         implied = OpenOption.OUTPUT | OpenOption(int(options) & (CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY))
         if int(options) & PutOption.FAIL_IF_QUIESCING:
             implied |= OpenOption.FAIL_IF_QUIESCING
-        wanted = opening.Wanted(
-            name,
-            implied,
-            object_type,
-            queue_manager,
-            object_string=object_string,
-            alternate_user=alternate_user,
-            for_one_put=True,
-        )
+        wanted = opening.Wanted(replace(object_descriptor(target), selection=""), implied, for_one_put=True)
         try:
             with self._state.lock:
                 self._check_usable()
@@ -187,7 +167,7 @@ class EmbeddedConnection:
             if alone is not None:
                 self._commit_alone(alone)
         except Refusal as refusal:
-            raise refusal.on("MQPUT1", name, self.queue_manager_name) from None
+            raise refusal.on("MQPUT1", wanted.descriptor.name, self.queue_manager_name) from None
         return put
 
     def get(self, handle: Any, options: GetOptions) -> Got | None:

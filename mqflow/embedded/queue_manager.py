@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.administration.queues import Definitions
-from mqflow.embedded.calls.object_records import records
+from mqflow.embedded.calls.object_records import defined_objects, records
 from mqflow.embedded.calls.open import MANAGED_DURABLE, PERMANENT_DYNAMIC, drop_managed
 from mqflow.embedded.calls.settle import stop
 from mqflow.embedded.calls.wait import told, watch, withdraw
-from mqflow.embedded.catalogue.kinds import is_client, key_of
+from mqflow.embedded.catalogue.kinds import defined_object
 from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
 from mqflow.embedded.catalogue.system_objects import SYSTEM_QUEUES, SYSTEM_TOPICS
 from mqflow.embedded.connection import EmbeddedConnection
@@ -233,10 +233,9 @@ class EmbeddedQueueManager:
         changes: list[Change] = [QueueManagerDefined(state.attributes)]
         changes += [QueueDefined(state.define(state.dated(queue)).attributes) for queue in SYSTEM_QUEUES]
         for made in SYSTEM_OBJECTS:
-            attributes = replace(made, alteration_date=date, alteration_time=time)
-            key = key_of(made.name, client=is_client(made))
-            records(state, type(made))[key] = attributes
-            changes.append(defined(key, attributes))
+            attributes = defined_object(made.noun, {**made.values, "alteration_date": date, "alteration_time": time})
+            defined_objects(state, made.noun)[made.key] = attributes
+            changes.append(defined(made.key, attributes))
         state.store.write(changes, None)
 
     def _create_topics(self) -> None:

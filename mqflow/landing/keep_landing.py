@@ -1,7 +1,7 @@
-"""Keeps one lane landing: a connection and a lander, and new ones after whatever ended them, until told to stop.
+"""Keeps one lane landing: makes a connection and a lander, and makes new ones after each failure, until it is stopped.
 
-Runs in a thread of its own and blocks there. Exactly once is the lander's business; here is only when to try
-again, and whether.
+Runs in a thread of its own and blocks there. The lander guarantees exactly once; this module only decides whether and when to
+try again.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from mqflow.journal.errors import JournalFullError
 from mqflow.landing.lander import Landed, Lander
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.poison import redelivery_delay
 from mqflow.policy.reconnect import reconnection
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 from mqflow.world import Random
 
@@ -24,7 +24,7 @@ _PACE: Final = redelivery_delay.Pace(first_s=0.5, max_s=30.0)
 
 
 class Troubled(Struct, frozen=True):
-    """Something is in the way; it is tried again."""
+    """Landing has failed, and is tried again after a delay."""
 
     error: Exception
     delay_s: float
@@ -37,23 +37,23 @@ def keep_landing(
     connect: Callable[[], Connection],
     make: Callable[[Connection], Lander],
     *,
-    tell: Callable[[Progress], None],
+    notify: Callable[[Progress], None],
     stopping: Callable[[], bool],
     pause: Callable[[float], None],
     random: Random,
     once: bool = False,
 ) -> None:
-    """Land until told to stop, or with `once` until the queue is empty. `pause` lets so many seconds pass, or fewer.
+    """Land until `stopping` returns True, or with `once` until the queue is empty. `pause` waits at most so many seconds.
 
-    Raises the `MQIError` that no second attempt can mend, and every `JournalError`: then a person has to look. A full disk is
-    waited for, but not with `once`: who lands once is waited for too.
+    Raises an `MQIError` that no second attempt can change, and every `JournalError`, which a person must look at. On a full
+    disk it waits for space, but not with `once`: then the caller waits for the end.
     """
     troubles = 0
     while not stopping():
         try:
-            for landed in _lander_s_life(connect, make, stopping, once=once):
+            for landed in _land_on_one_connection(connect, make, stopping, once=once):
                 troubles = 0
-                tell(landed)
+                notify(landed)
         except (MQIError, JournalFullError) as error:
             if isinstance(error, MQIError) and reconnection.classify(int(error.reason)) is reconnection.Class.CONFIGURATION:
                 raise
@@ -61,13 +61,13 @@ def keep_landing(
                 raise
             troubles += 1
             trouble = Troubled(error, redelivery_delay.pause_s(_PACE, troubles, random.random()))
-            tell(trouble)
+            notify(trouble)
             pause(trouble.delay_s)
         else:
             return
 
 
-def _lander_s_life(
+def _land_on_one_connection(
     connect: Callable[[], Connection], make: Callable[[Connection], Lander], stopping: Callable[[], bool], *, once: bool
 ) -> Iterator[Landed]:
     connection = connect()
@@ -83,4 +83,4 @@ def _lander_s_life(
             elif once and lander.idle:
                 return
     finally:
-        leave(connection)
+        disconnect_without_commit(connection)

@@ -1,8 +1,8 @@
-"""Lands one queue in one lane of a journal: whole units of messages into segments, exactly once, whatever is killed.
+"""Lands one queue in one lane of a journal: whole units of messages into segments, exactly once, even after a kill.
 
-*Get a unit under syncpoint (or browse it, then get each by its token), write the segment and sync it, exchange the marker in
-the same unit of work, commit, publish.* After a kill or a commit without an answer the marker says which of the two it was.
-Synchronous: one connection, one thread. Decides by `landing.recovery`; knows no retry and no clock but the one it is given.
+The steps: get a unit under syncpoint (or browse it, then get each message by its token); write the segment and sync it;
+exchange the marker in the same unit of work; commit; publish. After a kill, or a commit without an answer, the marker says
+whether the unit was committed. Synchronous: one connection, one thread. `landing.recovery` decides; the caller retries.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from mqflow.world import Clock
 
 __all__ = ("Landed", "Lander", "LanderOptions")
 
-# What is landed keeps its properties, whatever PROPCTL hides.
+# A landed message keeps its properties, whatever PROPCTL hides.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _TAKE: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
 _BROWSE_FIRST: Final = GetOptions(options=GetOption.BROWSE_FIRST | GetOption.NO_SYNCPOINT | _AS_IT_IS)
@@ -35,33 +35,33 @@ _BROWSE_NEXT: Final = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SY
 _BY_TOKEN: Final = GetOptions(
     options=GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.ACCEPT_TRUNCATED_MSG,
     match=MatchOption.MSG_TOKEN,
-    buffer_bytes_max=0,  # the browse has brought the body; this only takes the message off
+    buffer_bytes_max=0,  # the browse has read the body; this get only removes the message
 )
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _STATE: Final = OpenOption.INPUT_SHARED | OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
 _AT_ONCE: Final = 64
 _CUT_MS: Final = 500
-"""How long one wait is at most, so that a stop is noticed."""
+"""The longest wait in milliseconds, so that a stop is noticed."""
 
 
 class LanderOptions(Struct, frozen=True, kw_only=True):
-    """How to land."""
+    """The options of a lander."""
 
-    #: Messages in a segment at most; MAXUMSGS of the queue manager may make it less.
+    #: The most messages in a segment; MAXUMSGS of the queue manager can lower it.
     batch: int = 2_000
-    #: Message data in a segment at most, more or less: the last message may go beyond.
+    #: The most bytes of message data in a segment; the last message can exceed it.
     batch_bytes: int = 64 * 1024 * 1024
-    #: How long a segment waits for more messages after its first, in milliseconds.
+    #: Milliseconds that a segment waits for more messages after its first.
     linger_ms: int = 200
-    #: Read by browsing, get only what is written: BackoutCount stays as it is but for a kill within the unit of work.
+    #: Browse first, and get only messages that are written: only a kill within the unit of work raises BackoutCount.
     browse_first: bool = False
     state_queue: str = STATE_QUEUE
-    #: How long to wait for a marker that another lander's unit of work holds.
+    #: Milliseconds to wait for a marker that the unit of work of another lander holds.
     claim_wait_ms: int = 5_000
 
 
 class Landed(Struct, frozen=True):
-    """A segment is published."""
+    """A segment was published."""
 
     segment: int
     rows: int
@@ -69,7 +69,7 @@ class Landed(Struct, frozen=True):
 
 
 class Lander:
-    """Of one lane, on one connection; made anew for a new connection."""
+    """Lands one lane on one connection; each connection needs a new lander."""
 
     def __init__(
         self,
@@ -89,15 +89,15 @@ class Lander:
         self._marker = Marker(journal=journal.id, lane=lane.name, epoch=0)
         self._batch = options.batch
         self._fused = connection if isinstance(connection, FusedConnection) else None
-        #: Whether the queue was empty the last time.
+        #: Whether the queue was empty at the last get.
         self.idle = False
         self._queue: ObjectHandle
         self._state: ObjectHandle
 
     def open(self) -> Landed | None:
-        """Open the queues, take the lane over, and finish what was left unfinished; return the segment that this published.
+        """Open the queues, take the lane over, and publish a committed segment that an earlier lander left; return it.
 
-        Raises `LaneError` where the marker is missing or cannot be right, `TornSegmentError` where a committed segment is
+        Raises `LaneError` if the marker is missing or contradicts the journal, `TornSegmentError` if a committed segment is
         damaged, and `MQIError`.
         """
         connection, options = self._connection, self._options
@@ -113,20 +113,20 @@ class Lander:
         return self._recover()
 
     def land(self) -> Landed | None:
-        """Land one segment; None where there was nothing to land within a wait.
+        """Land one segment and return it; None if no message came within a wait.
 
-        Raises `MQIError` where the queue manager refuses or is lost, `JournalFullError` where the disk is full, and `LaneError`
-        where another lander has taken the lane over. Whatever is raised, a new lander on a new connection goes on rightly.
+        Raises `MQIError` if the queue manager refuses or is lost, `JournalFullError` if the disk is full, and `LaneError` if
+        another lander has taken the lane over. After any of these, a new lander on a new connection continues correctly.
         """
-        check_room(self._lane.path)  # before anything is got: a backout would be counted
+        check_room(self._lane.path)  # before the first get: a backout would raise BackoutCount
         try:
             return self._land()
         except MQIError as error:
-            if error.verb != "MQCMIT":  # of that it is not known whether there is anything to back out
+            if error.verb != "MQCMIT":  # after a failed commit nobody knows whether there is anything to back out
                 self._back_out()
             if error.reason != Reason.SYNCPOINT_LIMIT_REACHED or self._batch == 1:
                 raise
-            self._batch = max(self._batch // 2, 1)  # what others count as well, no inquiry tells
+            self._batch = max(self._batch // 2, 1)  # other units count too, and no inquiry shows them
             self.idle = False
             return None
 
@@ -141,7 +141,7 @@ class Lander:
             if not taken:
                 self._give_up()
                 return None
-            if len(taken) < len(unit):  # some expired, or somebody else was faster: they are not ours to land
+            if len(taken) < len(unit):  # the missing messages expired, or another program got them
                 written = self._write(taken)
         self._commit(written)
         publish(self._lane.path, written)
@@ -156,11 +156,11 @@ class Lander:
         except MQIError as error:
             if error.reason != Reason.UNKNOWN_OBJECT_NAME:
                 raise
-            said = f"Landing needs it for its markers: DEFINE QLOCAL('{name}') DEFPSIST(YES)"
-            raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", name, self._connection.queue_manager_name, said) from error
+            detail = f"Landing needs it for its markers: DEFINE QLOCAL('{name}') DEFPSIST(YES)"
+            raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQOPEN", name, self._connection.queue_manager_name, detail) from error
 
     def _claim(self) -> None:
-        """Exchange the marker for one of ours. From its commit on no earlier lander can commit a segment of this lane."""
+        """Exchange the marker for one of this lander: after its commit, no earlier lander can commit a segment of this lane."""
         claimed = self._lane.reread().claimed
         found = self._get_marker(wait_ms=self._options.claim_wait_ms if claimed else 0)
         if found is None and (claimed or self._lane.last or self._lane.pending()):
@@ -179,7 +179,7 @@ class Lander:
             self._lane.note(claimed=True)
 
     def _recover(self) -> Landed | None:
-        """Publish what an earlier lander committed, as the marker says, and drop everything else that is pending."""
+        """Publish the segment that the marker names as committed, and drop all other pending segments."""
         marker, folder = self._marker, self._lane.path
         committed = pending_path(folder, marker.segment, marker.owner)
         found: Landed | None = None
@@ -219,16 +219,16 @@ class Lander:
         return unit
 
     def _at_once(self, count: int, size: int, uncommitted: int) -> int:
-        """Return how many to get in one go, so that neither the messages nor their bytes go far beyond what is wanted."""
+        """Return how many messages to get in one call; neither their number nor their bytes exceed the batch by much."""
         if not count:
             return 1
         by_size = (self._options.batch_bytes - size) * count // max(size, 1)
         return max(min((self._batch - uncommitted) // 2, by_size, _AT_ONCE), 1)
 
     def _get_some(self, most: int, wait_ms: int) -> Sequence[Got]:
-        """Get what is there, or wait for a message."""
+        """Get the messages that are there, or wait for one."""
         if self._fused is not None:
-            answer = self._fused.exchange(self._queue, _waiting(_TAKE, wait_ms), commit=None, most=most)
+            answer = self._fused.exchange(self._queue, _with_wait(_TAKE, wait_ms), commit=None, most=most)
             if answer.get_error is not None:
                 raise answer.get_error
             return answer.unit
@@ -236,7 +236,7 @@ class Lander:
         return () if first is None else take_unit(self._connection, self._queue, first, _TAKE, most)
 
     def _browse(self) -> list[Got]:
-        """Browse a unit from the head of the queue; nothing is taken."""
+        """Browse a unit from the head of the queue, and get nothing."""
         first = self._get(_BROWSE_FIRST, self._wait_ms((), 0.0))
         if first is None:
             return []
@@ -261,11 +261,11 @@ class Lander:
     def _get(self, options: GetOptions, wait_ms: int) -> Got | None:
         got = self._connection.get(self._queue, options)
         if got is None and wait_ms:
-            return self._connection.get(self._queue, _waiting(options, wait_ms))
+            return self._connection.get(self._queue, _with_wait(options, wait_ms))
         return got
 
     def _take_browsed(self, unit: Sequence[Got]) -> list[Got]:
-        """Get each browsed message by its token; return those that were still there."""
+        """Get each browsed message by its token; return the messages that were still there."""
         try:
             get, handle = self._connection.get, self._queue
             return [got for got in unit if get(handle, replace(_BY_TOKEN, message_token=got.message_token)) is not None]
@@ -292,7 +292,7 @@ class Lander:
             raise
 
     def _commit(self, written: Written) -> None:
-        """Exchange the marker and commit. What fails before the commit is backed out; a commit in doubt is left as it is."""
+        """Exchange the marker and commit. A failure before the commit is backed out; a commit in doubt is left in doubt."""
         marker = replace(
             self._marker,
             segment=written.number,
@@ -326,8 +326,8 @@ class Lander:
         if found is None:
             self._back_out()
             raise LaneError(
-                f"The marker of lane {self._lane.name} on {self._options.state_queue} is not one: {got.body[:80]!r}. "
-                "It was changed by somebody else; nothing was landed."
+                f"The marker of lane {self._lane.name} on {self._options.state_queue} is not a marker: {got.body[:80]!r}. "
+                "Another program has changed it; nothing was landed."
             )
         return found
 
@@ -337,15 +337,15 @@ class Lander:
         )
         self._connection.put(self._state, descriptor, marker.to_bytes(), _PUT)
 
-    # -- undoing
+    # -- backing out
 
     def _give_up(self) -> None:
-        """Back out, and drop the segment once it is certain that its messages are on their queue again."""
+        """Back out, and drop the segment if it is certain that its messages are on their queue again."""
         if self._back_out():
             pending_path(self._lane.path, self._marker.segment + 1, self._marker.epoch).unlink(missing_ok=True)
 
     def _back_out(self) -> bool:
-        with suppress(MQIError):  # lost: the queue manager backs out by itself, and the marker will say so
+        with suppress(MQIError):  # lost: the queue manager backs out by itself, and the marker shows that
             self._connection.backout()
             return True
         return False
@@ -356,24 +356,25 @@ class Lander:
         sync_folder(self._lane.path)
 
     def _taken_over(self, held: Marker | None) -> str:
-        who = "its marker is gone" if held is None else f"its marker is of epoch {held.epoch}, segment {held.segment}"
+        found = "its marker is gone" if held is None else f"its marker is of epoch {held.epoch}, segment {held.segment}"
         return (
-            f"Another lander has taken lane {self._lane.name} over: {who}, and this one is of epoch {self._marker.epoch}, "
+            f"Another lander has taken lane {self._lane.name} over: {found}, and this one is of epoch {self._marker.epoch}, "
             f"segment {self._marker.segment}. This one's unit of work is backed out; a lane has one lander at a time."
         )
 
     def _missing_marker(self) -> str:
         return (
             f"The marker of lane {self._lane.name} is not on {self._options.state_queue} "
-            f"({self._connection.queue_manager_name}): another lander's unit of work holds it, or somebody took it. Stop the "
-            f"other lander. If there is none: mqflow journal settle {self._lane.path.parents[1]} {self._lane.name}"
+            f"({self._connection.queue_manager_name}): the unit of work of another lander holds it, or a program got it. Stop "
+            "the other lander. If there is no other lander: "
+            f"mqflow journal settle {self._lane.path.parents[1]} {self._lane.name}"
         )
 
 
 def _counted(got: Got) -> int:
-    """What a message counts in its unit of work: a confirmation of delivery is put in the same one."""
+    """Return what a message counts in its unit of work: a confirmation of delivery is put in the same unit."""
     return 2 if got.descriptor.report & Report.COD_MASK else 1
 
 
-def _waiting(options: GetOptions, wait_ms: int) -> GetOptions:
+def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
     return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms) if wait_ms else options

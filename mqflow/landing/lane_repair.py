@@ -1,7 +1,7 @@
-"""Settles a lane that no lander has: by its marker, and where that is gone by what a person says.
+"""Settles a lane without a lander: by its marker, or if the marker is gone, by the decision of a person.
 
-Nothing is guessed: the marker knows whether the last unit of work was committed, and without it only the queue can tell,
-as far as nobody else gets from it. Synchronous. Knows the journal and the seam.
+Guesses nothing: the marker says whether the last unit of work was committed. Without it only the queue shows that, if no other
+program gets from it. Synchronous. Knows the journal and the verbs.
 """
 
 from collections import Counter
@@ -34,29 +34,29 @@ _KEYS_OF_RECORDS: Final = ("disp_id", "raw")
 
 
 class Doubt(Struct, frozen=True, kw_only=True):
-    """What is known of the unit of work that the missing marker would tell of."""
+    """The facts about the unit of work that a missing marker would decide."""
 
-    #: The last segment that is published.
+    #: The last published segment.
     last: int
-    #: The segment that may have been committed; None where there is none, or none that is whole: a commit comes after the sync.
+    #: The segment that may have been committed; None without a whole segment: a commit comes after the sync.
     pending: Path | None = None
     written: Written | None = None
-    #: How many of its messages are on the queue.
+    #: The number of its messages that are on the queue.
     on_queue: int = 0
 
     @property
     def advice(self) -> str:
-        """What that means: "publish", "drop", or nothing where some of its messages are on the queue and some are not."""
+        """The advice: "publish", "drop", or "" if only some of the messages are on the queue."""
         if self.written is None or self.on_queue == self.written.rows:
             return "drop"
         return "" if self.on_queue else "publish"
 
 
 def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queue: str) -> Written | None:
-    """Publish the segment that the marker says was committed, if it is not published; return that, or None.
+    """Publish the segment that the marker names as committed, if it is not published; return it, or None.
 
-    Takes the lane over from nobody: a lander that is about to publish it finds that done. Nothing is dropped. Raises
-    `LaneError` where the marker is not there to be seen, and `TornSegmentError` where the segment is damaged.
+    Does not take the lane over: a lander that is about to publish the segment finds it published. Drops nothing. Raises
+    `LaneError` if the marker cannot be browsed, and `TornSegmentError` if the segment is damaged.
     """
     got = _look(connection, journal, lane, state_queue, wait_ms=0)
     marker = None if got is None else marker_from(got.body)
@@ -76,17 +76,17 @@ def finish_lane(connection: Connection, journal: Journal, lane: Lane, state_queu
     except TornSegmentError:
         if committed.exists():
             raise
-        return None  # its lander was faster
+        return None  # its lander has published it meanwhile
     publish(lane.path, written)
     return written
 
 
 def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Doubt:
-    """Return what is known. Raises `LaneError` where the lane has its marker, or more than one segment may be the last."""
+    """Return the facts. Raises `LaneError` if the lane has its marker, or if more than one segment can be the last."""
     if (got := _look(connection, journal, lane, state_queue, wait_ms=wait_ms)) is not None:
         found = marker_from(got.body)
-        said = "is not one" if found is None else f"says segment {found.segment}"
-        raise LaneError(f"Lane {lane.name} has its marker on {state_queue}, which {said}: there is nothing to settle.")
+        content = "is not a marker" if found is None else f"says segment {found.segment}"
+        raise LaneError(f"Lane {lane.name} has its marker on {state_queue}, which {content}: there is nothing to settle.")
     last = lane.last
     whole = list(_whole(lane, last + 1))
     if not whole:
@@ -95,7 +95,7 @@ def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue
         names = ", ".join(path.name for path, _, _ in whole)
         raise LaneError(
             f"Lane {lane.name} ({lane.path}) has more than one segment that may be its {last + 1}th: {names}. Move all but one "
-            "of them away, and look at each: their messages are those that two landers had."
+            "of them away, and look at each of them: two landers had these messages."
         )
     [(path, written, table)] = whole
     keys = _KEYS_OF_RECORDS if lane.kind is Kind.DISPOSITION else _KEYS
@@ -107,9 +107,9 @@ def find_doubt(connection: Connection, journal: Journal, lane: Lane, state_queue
 def settle_lane(
     connection: Connection, journal: Journal, lane: Lane, state_queue: str, doubt: Doubt, *, publishes: bool, clock: Clock
 ) -> Marker:
-    """Publish the pending segment, or drop it, and put a new marker; return that. A lander can go on from it.
+    """Publish the pending segment, or drop it, and put and return a new marker, from which a lander can go on.
 
-    A lander that still runs with the lost marker cannot: the new one is like none that a lander ever put.
+    A lander that still runs with the lost marker cannot go on: no lander has ever put a marker like the new one.
     """
     if publishes and doubt.written is not None:
         publish(lane.path, doubt.written)
@@ -120,7 +120,7 @@ def settle_lane(
     marker = Marker(
         journal=journal.id,
         lane=lane.name,
-        epoch=int(clock.wall()),  # landers count from 1: no earlier one has this number
+        epoch=int(clock.wall()),  # landers count from 1, so no earlier marker has this number
         segment=last.number,
         rows=last.rows,
         crc=last.crc,
@@ -138,7 +138,7 @@ def settle_lane(
 
 
 def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str, *, wait_ms: int) -> Got | None:
-    """Return the message that is the lane's marker, which stays where it is."""
+    """Browse the message with the marker of the lane."""
     handle = connection.open(state_queue, OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING)
     wanted = GetOptions(
         options=_MARKER | GetOption.BROWSE_FIRST,
@@ -152,7 +152,7 @@ def _look(connection: Connection, journal: Journal, lane: Lane, state_queue: str
 
 
 def _whole(lane: Lane, number: int) -> Iterator[tuple[Path, Written, Any]]:
-    """Yield the pending segments of that number that are whole: what is torn was never committed."""
+    """Yield the whole pending segments of that number: a torn segment was never committed."""
     for path in lane.pending():
         with suppress(TornSegmentError, SchemaError):
             written, table = read_pending(path, lane.kind)
@@ -170,8 +170,8 @@ def _browsed(connection: Connection, queue: str) -> list[Got]:
 
 
 def _identities(lane: Lane, keys: Sequence[str], unit: Sequence[Got], schema: Any) -> Iterable[tuple[Any, ...]]:
-    """Return what tells each message, as the columns of a segment say it."""
-    import pyarrow as pa  # noqa: PLC0415 - only who settles pays
+    """Return the key of each message, as the columns of a segment have it."""
+    import pyarrow as pa  # noqa: PLC0415 - only a repair needs it
 
     position = Position(lane=lane.name, segment=0, landed_us=0, queue=lane.queue, queue_manager=lane.queue_manager)
     made = columns(lane.kind, unit, position)

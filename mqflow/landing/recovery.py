@@ -1,7 +1,7 @@
-"""Decides what becomes of a segment that is found unpublished: the marker on the queue manager says if it was committed.
+"""Decides about a segment that is found unpublished: the marker on the queue manager says if it was committed.
 
-The marker is a message, put in the unit of work of the gets it stands for: it says segment n if and only if the messages of n
-are off their queue. Pure: knows the marker and numbers; no queue, no file.
+The marker is a message, put in the unit of work of the gets that it stands for: it says segment n if and only if the messages
+of segment n are off their queue. Pure: knows the marker and numbers; knows no queue and no file.
 """
 
 from hashlib import sha256
@@ -13,19 +13,19 @@ from msgspec import Struct
 __all__ = ("STATE_QUEUE", "Marker", "Publish", "Recovery", "Refuse", "Sound", "marker_from", "recover", "room_for")
 
 STATE_QUEUE: Final = "MQFLOW.JOURNAL.STATE"
-"""Where markers are unless another queue is named."""
+"""The default queue of the markers."""
 _BESIDE_THE_GETS: Final = 3
-"""The get and the put of the marker, and a report that the last message may cause."""
+"""The get and the put of the marker, and a report that the last message can cause."""
 
 
 class Marker(Struct, frozen=True, kw_only=True):
-    """The last committed segment of a lane, and who may commit the next."""
+    """The last committed segment of a lane, and the lander that may commit the next one."""
 
     journal: str
     lane: str
-    #: Grows by one with each lander that takes the lane over: one that finds another's number backs out and ends.
+    #: Grows by one with each lander that takes the lane over. A lander that finds another epoch backs out and ends.
     epoch: int
-    #: 0 before the first.
+    #: 0 before the first segment.
     segment: int = 0
     rows: int = 0
     crc: int = 0
@@ -35,7 +35,7 @@ class Marker(Struct, frozen=True, kw_only=True):
 
     @property
     def correlation_id(self) -> bytes:
-        """By which the marker of this lane of this journal is found among others."""
+        """The CorrelId that finds the marker of this lane of this journal among others."""
         return sha256(f"{self.journal}\0{self.lane}".encode()).digest()[:24]
 
     def to_bytes(self) -> bytes:
@@ -44,7 +44,7 @@ class Marker(Struct, frozen=True, kw_only=True):
 
 
 def marker_from(data: bytes) -> Marker | None:
-    """Return the marker that the message data is, or None where it is none."""
+    """Return the marker in the message data, or None if the data is not a marker."""
     try:
         return msgspec.json.decode(data, type=Marker)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -52,15 +52,15 @@ def marker_from(data: bytes) -> Marker | None:
 
 
 class Publish(Struct, frozen=True):
-    """The messages of the segment that the marker names are off their queue: its pending file is the only place they are in."""
+    """The messages of the marked segment are off their queue: only its pending file has them, so publish it."""
 
 
 class Sound(Struct, frozen=True):
-    """The segment that the marker names is published; whatever else is pending was backed out, or never can be committed."""
+    """The marked segment is published; every other pending segment was backed out, or can never be committed."""
 
 
 class Refuse(Struct, frozen=True):
-    """Journal and marker cannot both be right; a person has to look, and nothing is touched."""
+    """Journal and marker contradict each other: a person must look, and nothing is changed."""
 
     why: str
 
@@ -69,10 +69,10 @@ Recovery: TypeAlias = Publish | Sound | Refuse
 
 
 def recover(marker: Marker, published: int, *, pending: bool) -> Recovery:
-    """Return what to do, given the last segment that was published, and whether the file is there that the marker names.
+    """Return the recovery, given the last published segment, and whether the pending file of the marked segment exists.
 
-    The marker is at the last published segment, or one further: the rename follows the commit, and the next segment is begun
-    after the rename. Anything else says that one of the two was put back to an earlier state, or is another's.
+    The marker names the last published segment, or the one after it: the rename follows the commit, and the next segment begins
+    after the rename. Otherwise the journal or the marker was restored from a copy, or belongs to another journal.
     """
     if marker.segment == published:
         return Sound()
@@ -90,7 +90,7 @@ def recover(marker: Marker, published: int, *, pending: bool) -> Recovery:
 
 
 def room_for(max_uncommitted_messages: int, wished: int) -> int:
-    """Return how many messages a unit of work may get, with room for the marker. 0 where there is none.
+    """Return how many messages a unit of work can get beside the marker; 0 if there is no room.
 
     Source: facts, section 3: MAXUMSGS counts gets and puts of a unit of work, and the reports they cause.
     """

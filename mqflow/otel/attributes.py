@@ -1,7 +1,7 @@
-"""What spans and metrics say about queues, outcomes and backout decisions: records to attributes, under the conventions' names.
+"""The attributes of spans and metrics: for queues, outcomes and backout decisions.
 
-Names follow the OpenTelemetry semantic conventions for messaging; what those have no word for is under `mqflow.`. Pure: knows
-the records of events and decisions; knows no span, meter, message body or message property, so none can leak from here.
+Names follow the OpenTelemetry semantic conventions for messaging; other names begin with `mqflow.`. Pure: knows the records of
+events and decisions. Knows no span, meter, message body or message property, so no message content can leak from here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,19 +47,19 @@ __all__ = (
 
 Attributes = Mapping[str, str | bool | int | float | Sequence[str] | Sequence[int]]
 
-#: The conventions list no value for IBM MQ; "ibm_mq" is what other instrumentations already say.
+#: The conventions list no value for IBM MQ; other instrumentations use "ibm_mq".
 SYSTEM: Final = "ibm_mq"
 
-#: The span event of one backout decision.
+#: The name of the span event for a backout decision.
 BACKOUT_DECISION: Final = "mqflow.backout.decision"
 
 BATCH_MESSAGES: Final = "messaging.batch.message_count"
 CORRELATION_ID: Final = "messaging.message.conversation_id"
-#: Headers and body: what follows the message descriptor.
+#: The number of bytes after the message descriptor: headers and body.
 ENVELOPE_SIZE: Final = "messaging.message.envelope.size"
 ERROR_TYPE: Final = "error.type"
 MESSAGE_ID: Final = "messaging.message.id"
-#: What stands for a name of which there are any number.
+#: The pattern of a name that is different for each reply or subscriber.
 TEMPLATE: Final = "messaging.destination.template"
 
 #: messaging.operation.type by messaging.operation.name.
@@ -68,13 +68,13 @@ _OPERATION_TYPES: Final = MappingProxyType({"put": "send", "process": "process",
 
 @lru_cache(maxsize=1024)
 def operation_name(operation: str, queue: str) -> str:
-    """Return the name of the span: of a queue that was made for one reply or one subscriber, the pattern of its name."""
+    """Return the name of a span: the operation and the queue. For a dynamic queue, the pattern of its name."""
     return f"{operation} {dynamic_pattern(queue) or queue}"
 
 
 @lru_cache(maxsize=1024)
 def operation_attributes(operation: str, queue: str, listener: str = "") -> Attributes:
-    """Return what every span of this operation ("put", "process", "settle") on this queue starts with; made once."""
+    """Return the attributes of every span of an operation ("put", "process", "settle") on a queue. The result is cached."""
     attributes: dict[str, str | bool] = {
         "messaging.system": SYSTEM,
         "messaging.destination.name": queue,
@@ -89,7 +89,7 @@ def operation_attributes(operation: str, queue: str, listener: str = "") -> Attr
 
 
 def decision_attributes(decided: Decided, disposed: Disposed | None = None) -> Attributes:
-    """Return everything a backout decision rested on and, where its plan was carried out, what each destination answered."""
+    """Return the facts of a backout decision; with `disposed` also the result at each destination of its plan."""
     attempts = disposed.attempts if disposed else ()
     final = disposed.disposition if disposed else decided.plan[0]
     attributes: dict[str, str | bool | int | float | Sequence[str] | Sequence[int]] = {
@@ -111,12 +111,12 @@ def decision_attributes(decided: Decided, disposed: Disposed | None = None) -> A
 
 
 def tried(disposition: Disposition) -> str:
-    """Say a disposition and its destination in few words: "requeue ORDERS.BOQ"."""
+    """Return a disposition and its destination in words: "requeue ORDERS.BOQ"."""
     return f"{disposition_name(disposition)} {destination_of(disposition)}".rstrip()
 
 
 def disposition_name(disposition: Disposition) -> str:
-    """Return the disposition's name as attributes spell it."""
+    """Return the name of a disposition in attributes."""
     match disposition:
         case Deliver():
             return "deliver"
@@ -133,7 +133,7 @@ def disposition_name(disposition: Disposition) -> str:
 
 
 def destination_of(disposition: Disposition) -> str:
-    """Return the queue a disposition moves the message to; empty where it moves nothing."""
+    """Return the queue to which a disposition moves the message; empty if it does not move it."""
     match disposition:
         case Requeue(queue=queue) | DeadLetter(queue=queue):
             return queue
@@ -144,7 +144,7 @@ def destination_of(disposition: Disposition) -> str:
 
 
 def outcome_name(outcome: Outcome) -> str:
-    """Return the outcome's name as attributes spell it."""
+    """Return the name of an outcome in attributes."""
     match outcome:
         case Completed():
             return "completed"
@@ -159,7 +159,7 @@ def outcome_name(outcome: Outcome) -> str:
 
 
 def error_type(outcome: Outcome) -> str:
-    """Return the class of what went wrong, never its text: that often quotes the message. Empty for `Completed`."""
+    """Return the class of the error, never its text, which often quotes the message. Empty for `Completed`."""
     match outcome:
         case Completed():
             return ""

@@ -1,7 +1,7 @@
-"""Carries a trace context in message properties (`traceparent`, `tracestate`: the RFH2 `usr` folder), out and back in.
+"""Writes a trace context into message properties and reads it: `traceparent` and `tracestate`, in the `usr` folder of the RFH2.
 
-What comes in was written by whoever may put to the queue: wrong types, malformed values and overlong ones are ignored, and
-baggage is never read. Knows properties as a mapping; knows no message, span or setting.
+Any application that may put to the queue can write these properties. So values of a wrong type or form, and long ones, are
+ignored, and baggage is never read. Knows properties as a mapping; knows no message, span or setting.
 """
 
 from collections.abc import Mapping
@@ -16,18 +16,18 @@ __all__ = ("TRACEPARENT", "TRACEPARENT_CHARS_MAX", "TRACESTATE", "TRACESTATE_CHA
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
 
-#: Version 00 is 55 characters; a later version may be longer (W3C Trace Context, "Versioning of traceparent").
+#: Version 00 has 55 characters; a later version may be longer (W3C Trace Context, "Versioning of traceparent").
 TRACEPARENT_CHARS_MAX: Final = 128
-#: What a receiver has to accept (W3C Trace Context, "tracestate Limits"); a longer one is dropped whole, never cut.
+#: A receiver must accept this length (W3C Trace Context, "tracestate Limits"); a longer value is dropped whole, never cut.
 TRACESTATE_CHARS_MAX: Final = 512
 
-# The W3C propagator itself, not the global one: that one reads baggage too, and baggage from a sender is not ours to pass on.
+# The W3C propagator, because the global one also reads baggage, and mqflow must not pass on the baggage of a sender.
 _W3C: Final = TraceContextTextMapPropagator()
 _NOWHERE: Final = Context()
 
 
 def extract(properties: Mapping[str, object]) -> SpanContext | None:
-    """Return the span that sent a message with these properties, or None where they name none that is valid."""
+    """Return the span that sent a message with these properties; None if they name no valid span."""
     traceparent = properties.get(TRACEPARENT)
     if not isinstance(traceparent, str) or len(traceparent) > TRACEPARENT_CHARS_MAX:
         return None
@@ -40,7 +40,7 @@ def extract(properties: Mapping[str, object]) -> SpanContext | None:
 
 
 def inject(context: Context) -> dict[str, str]:
-    """Return the properties that tell a receiver which span sent the message; empty where the context holds no valid span."""
+    """Return the properties that name the sending span for a receiver; empty if the context has no valid span."""
     carrier: dict[str, str] = {}
     _W3C.inject(carrier, context)
     return carrier

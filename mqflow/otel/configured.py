@@ -1,8 +1,8 @@
-"""Telemetry for an application that settings switched on: exporters by OpenTelemetry's own variables, providers from the SDK.
+"""Adds telemetry to an application if the settings want it: exporters from OpenTelemetry's own variables, providers of the SDK.
 
-`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter that some installed distribution offers; what it needs, it
-reads from its own variables. A signal without a variable goes to the global provider, which may have been set by whatever
-instruments the process. Knows the SDK; knows no span.
+`OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` name an exporter of an installed distribution, which reads its own variables.
+A signal without a variable goes to the global provider, which other instrumentation of the process can have set. Knows the
+SDK; knows no span.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,9 +25,9 @@ _NO_EXPORTER: Final = "none"
 
 
 def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None]:
-    """Make the application traced and counted, unless its source has done so; return what exports the rest at its end.
+    """Add an `OpenTelemetry` to the application, unless it has one. Return a function that exports the rest at the end.
 
-    Raises `ConfigurationError` where a variable names an exporter that nobody here offers.
+    Raises `ConfigurationError` if a variable names an exporter that is not installed.
     """
     ends: list[Callable[[], object]] = []
     if not any(isinstance(layer, OpenTelemetry) for layer in app.middleware):
@@ -51,8 +51,8 @@ def add_telemetry(app: App, environment: Mapping[str, str]) -> Callable[[], None
     return export_the_rest
 
 
-def _exporter(signal: str, environment: Mapping[str, str]) -> Any:
-    """Return an exporter of the kind that the signal's variable names, or None where it names none."""
+def _exporter(signal: str, environment: Mapping[str, str]) -> Any:  # `Any`: spans and metrics have exporters of two types
+    """Return a new exporter of the kind that the signal's variable names; None if there is no variable or it says "none"."""
     variable = f"OTEL_{signal.upper()}_EXPORTER"
     name = environment.get(variable, _NO_EXPORTER)
     if name == _NO_EXPORTER:
@@ -61,6 +61,6 @@ def _exporter(signal: str, environment: Mapping[str, str]) -> Any:
     if name not in offered.names:
         raise ConfigurationError(
             f"{variable} names {name!r}, an exporter that no installed distribution offers; installed: "
-            f"{', '.join(sorted(offered.names)) or 'none'}. Install the one that does (opentelemetry-exporter-otlp for otlp)."
+            f"{', '.join(sorted(offered.names)) or 'none'}. Install its distribution (opentelemetry-exporter-otlp for otlp)."
         )
     return offered[name].load()()

@@ -1,7 +1,7 @@
-"""A "settle" span for each rule that the DLQ handler applied, with the rule, the attempt, and why it failed where it did.
+"""A "settle" span for each action of the DLQ handler, with the rule, the attempt and the reason of a failure.
 
-Hears events; sees no message, so the span begins and ends when it is told, in a trace of its own. Where to a message was put is
-not said: a rule may take the name from the message.
+Receives events, not messages: the span begins and ends at the event, in a trace of its own. It does not name the destination,
+because a rule can take that name from the message.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ __all__ = ("DeadLetterSpans",)
 
 
 class DeadLetterSpans:
-    """The hook."""
+    """A hook that makes a span of each action of the DLQ handler."""
 
     wants: Final = (DeadLetterActed,)
 
@@ -31,7 +31,7 @@ class DeadLetterSpans:
 
     @unfailing
     def __call__(self, event: Event) -> None:
-        """Write down what was done with a dead letter."""
+        """Make a span of the event."""
         tracer = self._tracers.tracer()
         if tracer is None or not isinstance(event, DeadLetterActed):
             return

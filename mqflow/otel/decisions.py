@@ -1,7 +1,7 @@
-"""One span event for each backout decision, on a "settle" span in the trace of the failure that led to it.
+"""A span event for each backout decision, on a "settle" span in the trace of the failure before it.
 
-A decision to deliver is over when it is taken. Any other is told when its plan has been carried out, with every destination
-that was tried, by a span that lasts from the one to the other. Hears events; sees no message.
+The span of a decision to deliver ends at once. The span of any other decision ends when its plan has been carried out, and
+names every destination that was tried. Receives events, not messages.
 """
 
 from collections import OrderedDict
@@ -20,54 +20,54 @@ from mqflow.world import Clock
 
 __all__ = ("REMEMBERED_MAX", "DecisionSpans")
 
-#: Plans under way, and failed deliveries, remembered at once. The oldest are forgotten: a trace is lost, never memory.
+#: The number of open plans, and of failed deliveries, to remember. The oldest are forgotten, so memory stays limited.
 REMEMBERED_MAX: Final = 4096
 
 _T = TypeVar("_T")
 
 
-class _UnderWay(Struct, frozen=True):
+class _OpenPlan(Struct, frozen=True):
     decided: Decided
     since_ns: int
 
 
 class DecisionSpans:
-    """The hook: remembers a plan until it has been carried out, then writes the decision down."""
+    """A hook that remembers a plan until it has been carried out, and then makes the span of the decision."""
 
     wants: Final = (Decided, Disposed, InDoubt)
 
     def __init__(self, tracers: Tracers, clock: Clock) -> None:
         self._tracers = tracers
         self._clock = clock
-        self._under_way: OrderedDict[bytes, _UnderWay] = OrderedDict()
+        self._open_plans: OrderedDict[bytes, _OpenPlan] = OrderedDict()
         self._failed_in: OrderedDict[bytes, SpanContext] = OrderedDict()
 
     def __call__(self, event: Event) -> None:
-        """Take note of a decision, or write one down because its end is known now."""
+        """Remember a decision, or make its span if the decision has ended."""
         match event:
             case Decided(plan=(Deliver(), *_)):
-                self._write_down(event, self._now_ns(), None)
+                self._make_span(event, self._now_ns(), None)
             case Decided(message_id=message_id):
-                # Taken again on what the requeuer then holds, it is still the decision that began before.
-                begun = self._under_way.get(message_id)
-                _keep(self._under_way, message_id, _UnderWay(event, begun.since_ns if begun else self._now_ns()))
-            case Disposed(message_id=message_id) if message_id in self._under_way:
-                under_way = self._under_way.pop(message_id)
-                self._write_down(under_way.decided, under_way.since_ns, event)
+                # The requeuer decides again on the message that it gets; the span still begins at the first decision.
+                begun = self._open_plans.get(message_id)
+                _keep(self._open_plans, message_id, _OpenPlan(event, begun.since_ns if begun else self._now_ns()))
+            case Disposed(message_id=message_id) if message_id in self._open_plans:
+                open_plan = self._open_plans.pop(message_id)
+                self._make_span(open_plan.decided, open_plan.since_ns, event)
             case InDoubt():
-                self._doubt(event)
+                self._make_in_doubt_spans(event)
             case _:
                 return
 
     def failed(self, message_id: bytes, span: SpanContext) -> None:
-        """Remember in which span the handling failed: what is decided about the message belongs to the same trace."""
+        """Remember the span of a failed handling: the decisions about the message belong to the same trace."""
         _keep(self._failed_in, message_id, span)
 
     def failed_in(self, message_id: bytes) -> SpanContext | None:
-        """Return the span in which this message failed last, as far as this process remembers."""
+        """Return the span of the last failed handling of the message; None if this process does not remember it."""
         return self._failed_in.get(message_id)
 
-    def _write_down(self, decided: Decided, since_ns: int, disposed: Disposed | None) -> None:
+    def _make_span(self, decided: Decided, since_ns: int, disposed: Disposed | None) -> None:
         span = self._settle_span(decided.queue, decided.listener, decided.message_id, since_ns)
         if span is None:
             return
@@ -75,10 +75,10 @@ class DecisionSpans:
         if span.is_recording():
             span.add_event(BACKOUT_DECISION, decision_attributes(decided, disposed), timestamp=now_ns)
             if disposed is not None and isinstance(disposed.disposition, Return):
-                span.set_status(Status(StatusCode.ERROR, "nothing accepted the message: it stays on its queue"))
+                span.set_status(Status(StatusCode.ERROR, "no destination accepted the message: it stays on its queue"))
         span.end(now_ns)
 
-    def _doubt(self, event: InDoubt) -> None:
+    def _make_in_doubt_spans(self, event: InDoubt) -> None:
         now_ns = self._now_ns()
         for message_id in event.message_ids:
             span = self._settle_span(event.queue, event.listener, message_id, now_ns)

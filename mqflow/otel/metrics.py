@@ -1,7 +1,7 @@
-"""Counts of what happened, kept as plain numbers and handed out when a meter asks: an increment costs well under a microsecond.
+"""The metrics: counts of events, kept as plain numbers, which a meter reads. An increment takes well under a microsecond.
 
-Hears events. Instruments are observable ones, because a counter's `add` costs ten to twenty times such an increment; an
-observable histogram does not exist, so the duration of handling is three counters, with buckets under the attribute `le`.
+Receives events. Instruments are observable, because `add` of a counter takes ten to twenty times as long. There is no
+observable histogram, so the duration of handling has two counters: its sum, and its buckets with the attribute `le`.
 """
 
 from bisect import bisect_left
@@ -35,15 +35,15 @@ from mqflow.otel.attributes import SYSTEM, TEMPLATE, destination_of, disposition
 
 __all__ = ("DURATION_BOUNDS_S", "SERIES_MAX", "Metrics")
 
-#: The bounds that the conventions advise for messaging.process.duration, in seconds.
+#: The bucket bounds that the conventions recommend for messaging.process.duration, in seconds.
 DURATION_BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
 SERIES_MAX: Final = 1_000
-"""How many combinations of labels one counter keeps: a name in them may be any requester's."""
+"""The largest number of label combinations of a counter: requesters can choose some of the names in labels."""
 
 _Labels = tuple[tuple[str, str], ...]
 
-#: As the specification calls what is counted beyond that.
+#: The label of further counts, from the OpenTelemetry specification.
 _OVERFLOW: Final[_Labels] = (("otel.metric.overflow", "true"),)
 
 _CONSUMED: Final = "messaging.client.consumed.messages"
@@ -63,23 +63,23 @@ _AWAY_S: Final = "mqflow.away.seconds"
 _DEAD_LETTERS: Final = "mqflow.dead_letters"
 _HOOK_FAILURES: Final = "mqflow.hook_failures"
 
-#: What is counted: name, unit, meaning.
+#: The counters: name, unit, meaning.
 _COUNTERS: Final = (
     (_CONSUMED, "{message}", "Messages got for a handler"),
     (_SENT, "{message}", "Messages put by the application"),
     (_UNITS, "{unit}", "Units of work settled, by settlement and outcome"),
     (_DISPOSITIONS, "{message}", "Poison messages disposed of, by disposition and destination"),
     (_REFUSALS, "{put}", "Puts of poison messages that were refused, by destination and reason"),
-    (_REPORTS, "{report}", "Exception reports put, and by reason those that their queue refused"),
+    (_REPORTS, "{report}", "Exception reports, by reason if their queue refused them"),
     (_IN_DOUBT, "{unit}", "Commits without an answer, by reason"),
     (_PAUSES, "{pause}", "Times a listener paused"),
     (_STUCK, "{handler}", "Handlers reported as running too long"),
-    (_RECONNECTIONS, "{connection}", "Connections that were lost and are back"),
-    (_ATTEMPTS, "{attempt}", "Attempts to get a lost connection back that failed, by reason"),
-    (_CONNECTIONS_TRIED, "{attempt}", "Connections that were tried, by entry of a channel table and reason of failure"),
-    (_AWAY_S, "s", "Seconds of all outages that are over"),
+    (_RECONNECTIONS, "{connection}", "Lost connections that were reconnected"),
+    (_ATTEMPTS, "{attempt}", "Failed attempts to reconnect, by reason"),
+    (_CONNECTIONS_TRIED, "{attempt}", "Attempts to connect, by entry of a channel table and reason of failure"),
+    (_AWAY_S, "s", "Seconds of all outages that have ended"),
     (_REOPEN_REFUSALS, "{object}", "Objects that could not be opened again after an outage"),
-    (_DEAD_LETTERS, "{attempt}", "What the DLQ handler did, by rule, action and reason of failure"),
+    (_DEAD_LETTERS, "{attempt}", "Actions of the DLQ handler, by rule, action and reason of failure"),
     (_HOOK_FAILURES, "{failure}", "Hooks that raised"),
 )
 
@@ -87,16 +87,16 @@ _AWAY: Final = "mqflow.away"
 _GENERATION: Final = "mqflow.generation"
 _READY: Final = "mqflow.ready"
 
-#: What is so at present: name, unit, meaning.
+#: The gauges: name, unit, meaning.
 _GAUGES: Final = (
-    (_AWAY, "s", "How long the connection has been lost, as of the latest attempt to get it back; 0 while there is one"),
-    (_GENERATION, "{generation}", "How often the connection was lost and is back"),
-    (_READY, "1", "1 while every listener has its queue open, 0 while one has not"),
+    (_AWAY, "s", "Seconds from the loss of the connection to the latest attempt to reconnect; 0 while connected"),
+    (_GENERATION, "{generation}", "Number of reconnections"),
+    (_READY, "1", "1 while every listener has its queue open, else 0"),
 )
 
 
 class Metrics:
-    """The hook that counts."""
+    """A hook that counts events, for the instruments of a meter."""
 
     wants: Final = (
         ConnectionTried,
@@ -118,13 +118,13 @@ class Metrics:
     def __init__(self, provider: MeterProvider | None = None) -> None:
         self._counts: dict[str, defaultdict[_Labels, float]] = {name: defaultdict(int) for name, _, _ in _COUNTERS}
         self._levels: dict[str, dict[_Labels, float]] = {name: {} for name, _, _ in _GAUGES}
-        #: How many handlings took so long, one count for each bound and one beyond; and their seconds.
+        #: The number of handlings by duration, one count for each bound and one beyond; and their seconds.
         self._handled: defaultdict[_Labels, list[int]] = defaultdict(lambda: [0] * (len(DURATION_BOUNDS_S) + 1))
         self._handled_s: defaultdict[_Labels, float] = defaultdict(float)
-        self._hand_out((provider or get_meter_provider()).get_meter("mqflow"))
+        self._make_instruments((provider or get_meter_provider()).get_meter("mqflow"))
 
     def __call__(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case for each class of event, each a line
-        """Count it."""
+        """Count the event."""
         match event:
             case Delivered():
                 self._add(_CONSUMED, _queue(event.queue))
@@ -202,7 +202,7 @@ class Metrics:
             labels = _OVERFLOW
         counts[labels] += 1
 
-    def _hand_out(self, meter: Meter) -> None:
+    def _make_instruments(self, meter: Meter) -> None:
         for name, unit, description in _COUNTERS:
             meter.create_observable_counter(name, [_reader(self._counts[name])], unit, description)
         for name, unit, description in _GAUGES:
@@ -223,7 +223,7 @@ class Metrics:
 
 @lru_cache(maxsize=SERIES_MAX)
 def _queue(name: str) -> _Labels:
-    """Return the label of a queue; of one that was made for one reply, the pattern of its name: they are one series."""
+    """Return the label of a queue. Dynamic queues have the pattern of their name, so that they are one series."""
     pattern = dynamic_pattern(name)
     return ((TEMPLATE, pattern),) if pattern else (("messaging.destination.name", name),)
 
@@ -237,12 +237,12 @@ def _refusal(reason: int) -> str:
 
 
 def _attributes(labels: _Labels) -> dict[str, str]:
-    """Return the labels as attributes, with the system; an empty label says nothing and is left out."""
+    """Return the labels as attributes, with the messaging system and without empty labels."""
     return {"messaging.system": SYSTEM, **{name: value for name, value in labels if value}}
 
 
 def _reader(counts: Mapping[_Labels, float]) -> Callable[[CallbackOptions], Iterable[Observation]]:
-    """Return the callback that reads these counts, from the meter's own thread: over a copy, made in one step."""
+    """Return a callback that reads the counts on the meter's own thread, from a copy that is made in one step."""
 
     def read(_: CallbackOptions) -> Iterable[Observation]:
         return [Observation(value, _attributes(labels)) for labels, value in tuple(counts.items())]

@@ -1,7 +1,7 @@
 """Spans around handlers and around puts, and the trace context that travels between them in message properties.
 
-Sees each delivery and each put as any middleware does. Decides nothing, changes nothing but the properties of what is put, and
-never fails a message: what it raises is logged, and the message goes on untraced.
+Receives each delivery and each put. Decides nothing, and changes only the properties of messages that are put. It never fails a
+message: its own errors go to the log, and the message goes on without a trace.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ _NOWHERE: Final = Context()
 
 
 class ProcessSpans:
-    """A "process" span around every handling of a message, or of a batch."""
+    """Middleware that makes a "process" span around each handling of a message or of a batch."""
 
     def __init__(self, tracers: Tracers, settings: TraceSettings, decisions: DecisionSpans) -> None:
         self._tracers = tracers
@@ -59,7 +59,7 @@ class ProcessSpans:
         self._decisions = decisions
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
-        """Return what the handling came to, having traced it."""
+        """Return the outcome of the handling, with a span around it."""
         span = self._begin(delivery)
         if span is None:
             return await call_next(delivery)
@@ -72,7 +72,7 @@ class ProcessSpans:
             raise
         finally:
             detach(token)
-            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise there is nothing to end
+            if type(span) is not NonRecordingSpan or type(outcome) is not Completed:  # otherwise the end would do nothing
                 self._end(span, delivery, outcome)
         return outcome
 
@@ -98,19 +98,19 @@ class ProcessSpans:
         return span
 
     def _parent(self, delivery: Incoming, senders: list[SpanContext]) -> SpanContext | None:
-        """Return the sender whose trace this delivery joins; a batch has many senders, so it joins none and links to all."""
+        """Return the sender whose trace the delivery joins. A batch has many senders: it links to all and joins no trace."""
         trusted = self._settings.trust == "parent" and len(delivery.messages) == 1
         return senders[0] if trusted and senders else None
 
     def _links(self, delivery: Incoming, senders: list[SpanContext]) -> list[Link]:
-        """Return links to the senders, and for what is delivered again, to the delivery that failed before."""
+        """Return links to the senders, and for a redelivery a link to the failed delivery before it."""
         links = [Link(sender) for sender in senders]
         if again := [message.message_id for message in delivery.messages if message.backout_count]:
             links.extend(Link(span) for each in again if (span := self._decisions.failed_in(each)))
         return links
 
     def _describe(self, span: Span, delivery: Incoming) -> None:
-        """Say of the delivery what the settings allow, and no more; of a batch, how large it is."""
+        """Add the attributes of a delivery that the settings allow; for a batch, only its size."""
         span.set_attribute(ENVELOPE_SIZE, sum(len(message.data) for message in delivery.messages))
         if len(delivery.messages) > 1:
             span.set_attribute(BATCH_MESSAGES, len(delivery.messages))
@@ -146,21 +146,21 @@ class ProcessSpans:
 
 
 class PutSpans:
-    """A "put" span around every put, whose context leaves with the message."""
+    """Middleware that makes a "put" span around each put, and puts its context into the message properties."""
 
     def __init__(self, tracers: Tracers, settings: TraceSettings) -> None:
         self._tracers = tracers
         self._settings = settings
 
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
-        """Return what the put returned, having traced it."""
+        """Return the result of the put, with a span around it."""
         span = self._begin(message)
         if span is None:
             return await call_next(message)
         context = set_span_in_context(span)
         token = attach(context)
         try:
-            return await call_next(self._marked(message, context) or message)
+            return await call_next(self._with_context(message, context) or message)
         except Exception as error:
             self._failed(span, error)
             raise
@@ -178,8 +178,8 @@ class PutSpans:
         )
 
     @unfailing
-    def _marked(self, message: Outgoing, context: Context) -> Outgoing:
-        """Return the message with the context among its properties, where the settings want it there."""
+    def _with_context(self, message: Outgoing, context: Context) -> Outgoing:
+        """Return the message with the trace context in its properties, if the settings want it there."""
         inject = self._settings.inject
         if inject == "never" or (inject == "with-properties" and not message.properties):
             return message
@@ -195,7 +195,7 @@ class PutSpans:
 
 
 def _properties(message: Message) -> Mapping[str, PropertyValue]:
-    """Return the message's properties; none where its headers do not hold together: the codec says so, not the trace."""
+    """Return the message properties; empty if its headers cannot be parsed, which is an error of the codec, not of tracing."""
     try:
         return message.properties
     except MQIError:
@@ -203,7 +203,7 @@ def _properties(message: Message) -> Mapping[str, PropertyValue]:
 
 
 def _excerpt(message: Message, bytes_max: int) -> str:
-    """Return the start of the body, of what follows the descriptor where its headers do not hold together."""
+    """Return the start of the body; if the headers cannot be parsed, the start of the data after the descriptor."""
     try:
         body = message.body
     except MQIError:

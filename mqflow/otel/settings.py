@@ -1,4 +1,4 @@
-"""What spans may say, and whom they believe: the settings of `OpenTelemetry`. Records only."""
+"""The settings of `OpenTelemetry`: the content of spans, and the trust in traces of senders. Records only."""
 
 from typing import Literal
 
@@ -7,27 +7,27 @@ from msgspec import Struct
 __all__ = ("Inject", "TraceSettings", "Trust")
 
 Trust = Literal["link", "parent"]
-"""What a `traceparent` that came with a message is: a trace to point at, or the trace to go on with."""
+"""The use of a received `traceparent`: "link" links to that trace, "parent" continues it."""
 
 Inject = Literal["always", "with-properties", "never"]
-"""Which messages leave with a `traceparent`: all, those that carry properties anyway, none."""
+"""The messages that get a `traceparent`: all, only those with other properties, or none."""
 
 
 class TraceSettings(Struct, frozen=True, kw_only=True):
-    """Closed by default: nothing that a sender wrote is in a span unless it is allowed here by name."""
+    """The settings of traces. By default a span has no content that a sender wrote; each setting allows one kind of content."""
 
-    #: "link": each delivery is a trace of its own, sampled here, that links to the sender's. "parent": it joins the sender's
-    #: trace, and so takes over the sender's sampling decision; for queues that only trusted applications may put to.
+    #: "link": each delivery begins its own trace, with its own sampling, and links to the sender's. "parent": it joins the
+    #: sender's trace and takes over its sampling decision; only for queues to which only trusted applications put.
     trust: Trust = "link"
-    #: A property makes a plain message one with an RFH2 header; "with-properties" leaves plain messages plain.
+    #: A trace context adds an RFH2 header to a message without properties; "with-properties" leaves such messages unchanged.
     inject: Inject = "always"
-    #: Message properties that spans may show, by exact name, as `mqflow.message.property.<name>`.
+    #: The exact names of message properties that spans show, as `mqflow.message.property.<name>`.
     properties: tuple[str, ...] = ()
-    #: How many characters of such a property.
+    #: The largest number of characters of such a property.
     property_chars_max: int = 256
-    #: MsgId and CorrelId: a sender may have made them from an account number.
+    #: Whether spans show MsgId and CorrelId: a sender can make them from an account number.
     message_ids: bool = False
-    #: The texts of exceptions, which often quote the message. Their classes are always there.
+    #: Whether spans show the texts of exceptions, which often quote the message. They always show the classes.
     error_texts: bool = False
-    #: The first bytes of the body, hexadecimal beyond ASCII; 0 for none.
+    #: The number of bytes of the body that spans show, in hexadecimal outside ASCII; 0 for none.
     body_bytes_max: int = 0

@@ -1,4 +1,4 @@
-"""`OpenTelemetry`: spans, decision events and metrics as one thing to give to an application, as middleware and as hook."""
+"""`OpenTelemetry`: spans, decision events and metrics in one object, which is middleware and hook of an application."""
 
 from collections.abc import Coroutine
 from typing import Any, Final
@@ -23,14 +23,15 @@ __all__ = ("OpenTelemetry",)
 
 
 class OpenTelemetry:
-    """Traces and counts what an application does with messages.
+    """Makes traces and metrics of an application's deliveries and puts.
 
-    Middleware and hook at once: `App(..., middleware=[telemetry], hooks=[telemetry])`. The providers are OpenTelemetry's global
-    ones unless given; as long as no tracer provider is set, nothing is traced and no message carries a trace context. `clock`
-    stamps what is told after the fact. Source: OpenTelemetry, "Semantic conventions for messaging systems".
+    It is both middleware and hook: `App(..., middleware=[telemetry], hooks=[telemetry])`. Without given providers it uses the
+    global providers of OpenTelemetry. Until a tracer provider is set, there are no spans, and no message gets a trace context.
+    `clock` gives the times of spans that are made after the fact.
+    Source: OpenTelemetry, "Semantic conventions for messaging systems".
     """
 
-    wants: Final = (*DecisionSpans.wants, *Metrics.wants)  # which has those of DeadLetterSpans
+    wants: Final = (*DecisionSpans.wants, *Metrics.wants)  # Metrics wants the event of DeadLetterSpans too
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class OpenTelemetry:
         decisions = DecisionSpans(tracers, clock)
         self._metrics: Final = Metrics(meter_provider)
         hooks = (self._metrics, decisions, DeadLetterSpans(tracers, settings, clock))
-        #: Who wants which event: most are of every message, and for the metrics alone.
+        #: The hooks by event: only the metrics want the events that come with every message.
         self._hooks: Final[dict[type[Event], tuple[Hook, ...]]] = {
             event: tuple(hook for hook in hooks if event in hook.wants) for event in self.wants
         }
@@ -53,16 +54,16 @@ class OpenTelemetry:
         self._puts = PutSpans(tracers, settings)
 
     def consume(self, delivery: Incoming, call_next: Call) -> Coroutine[Any, Any, Outcome]:
-        """Return what the handling comes to, with a "process" span around it."""
+        """Return the outcome of the handling, with a "process" span around it."""
         return self._processes.consume(delivery, call_next)
 
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
-        """Return what the put returned, with a "put" span around it, whose context leaves with the message."""
+        """Return the result of the put, with a "put" span around it; the message carries the context of the span."""
         sent = await self._puts.publish(message, call_next)
         self._metrics.sent(message.queue)
         return sent
 
     def __call__(self, event: Event) -> None:
-        """Count the event; write a backout decision down when its end is known."""
+        """Count the event, and make the spans of backout decisions and of the DLQ handler."""
         for hook in self._hooks.get(type(event), ()):
             hook(event)

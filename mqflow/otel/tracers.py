@@ -1,4 +1,4 @@
-"""The tracer to use, if there is one, and the rule that tracing never fails a message. Knows no span's meaning."""
+"""Finds the tracer, and keeps errors of tracing away from messages. Knows no span."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class Tracers:
-    """Looks the tracer up until there is one: an application may set its tracer provider after it made its `App`."""
+    """Finds the tracer, also if the application sets its tracer provider after it made its `App`."""
 
     __slots__ = ("_provider", "_tracer")
 
@@ -25,7 +25,7 @@ class Tracers:
         self._tracer: Tracer | None = None
 
     def tracer(self) -> Tracer | None:
-        """Return the tracer, or None as long as nobody has set a tracer provider: then there is nothing to trace for."""
+        """Return the tracer; None until a tracer provider is set."""
         if self._tracer is None:
             provider = self._provider or trace.get_tracer_provider()
             if isinstance(provider, ProxyTracerProvider | NoOpTracerProvider):
@@ -35,14 +35,14 @@ class Tracers:
 
 
 def unfailing(function: Callable[_P, _T]) -> Callable[_P, _T | None]:
-    """Return the function made to log what it raises and return None: telemetry that breaks costs a trace, never a message."""
+    """Return a function that logs exceptions and returns None instead: an error of telemetry loses a trace, not a message."""
 
     @wraps(function)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _T | None:
         try:
             return function(*args, **kwargs)
         except Exception:
-            _logger.exception("%s failed; the message it was about goes on untraced", function.__qualname__)
+            _logger.exception("%s failed; its message goes on without a trace", function.__qualname__)
             return None
 
     return guarded

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from mqflow.app.channels.locate import locate, reach_queue_manager
 from mqflow.app.config.settings import load
 from mqflow.app.errors import ConfigurationError
-from mqflow.runtime.leaving import leave
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.verbs import Connection
 
 __all__ = ("WorkerConnection", "check_url", "connected")
@@ -38,7 +38,7 @@ class WorkerConnection:
     def close(self) -> None:
         """Back out, disconnect and close the queue manager."""
         try:
-            leave(self.connection)
+            disconnect_without_commit(self.connection)
         finally:
             self._queue_manager.close()
 

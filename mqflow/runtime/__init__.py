@@ -1,4 +1,4 @@
-"""Everything that waits: sessions, units of work, listeners and their workers, the requeuer. Decides nothing; asks `policy`.
+"""The parts that wait: sessions, units of work, listeners and their workers, the requeuer. Decides nothing; asks `policy`.
 
-Is handed a `QueueManager`, a clock, chance and threads; sees no storage and no particular queue manager.
+Gets a `QueueManager` and a `World` as arguments; knows no storage and no particular queue manager.
 """

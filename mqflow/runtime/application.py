@@ -1,7 +1,7 @@
-"""All listeners of an application, running: start them, stop them within a time, cancel what does not end.
+"""Runs all listeners and services of an application: starts them, drains them within a time, cancels the rest.
 
-The order of a stop: no new get; handlers and services finish and their units of work commit, up to `drain_s`; what is left is
-named, a handler with its stack, and cancelled, which backs it out.
+The order of a stop: no new get; handlers and services finish and their units of work commit, up to `drain_s`; then those that
+still run are reported, a handler with its stack, and cancelled, which backs their units of work out.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -10,11 +10,9 @@ from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskStatus
+from msgspec import Struct
 
 from mqflow.events import Warned
-from mqflow.policy.reconnect.delays import Ladder
-from mqflow.policy.reconnect.mode import ReconnectMode
-from mqflow.policy.reconnect.reconnection import LADDER
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.processor import DelayProcessor
@@ -22,109 +20,111 @@ from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManag
 from mqflow.runtime.hooks import Broadcast
 from mqflow.runtime.listener.delivery import ListenerSpec
 from mqflow.runtime.listener.listener import RunningListener
+from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.long_retries import Retries
-from mqflow.runtime.listener.shared import ListenerState
-from mqflow.verbs import QueueManager
-from mqflow.world import Clock, Random, Runner
+from mqflow.world import World
 
-__all__ = ("Runtime", "Service")
+__all__ = ("DecisionRecords", "Runtime", "Service", "Staging")
 
 
 class Service(Protocol):
-    """What runs beside the listeners, on a session of its own."""
+    """Runs beside the listeners, on a session of its own."""
 
     @property
     def name(self) -> str:
-        """What it is, and of which queue, in words."""
+        """The service and its queue in words."""
         ...
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Return when it has ended, or was stopped and what was under way is settled."""
+        """Return when the service has ended, or was stopped and its unit of work is settled."""
         ...
 
     def stop(self) -> None:
-        """Begin nothing any more."""
+        """Begin no new work."""
         ...
 
 
+class Staging(Struct, frozen=True, kw_only=True):
+    """The staging queue of the application, and the number of processors that deliver from it."""
+
+    queue: str = ""
+    processors: int = 0
+    #: Puts failed messages on the staging queue whose handlers asked for a long pause; None lets the workers wait.
+    retries: Retries | None = None
+
+
+class DecisionRecords(Struct, frozen=True, kw_only=True):
+    """The records of the application's decisions."""
+
+    #: The queue for the records; empty for no records.
+    queue: str = ""
+    #: Makes the recorder of a service with this name, for example "delay processor".
+    recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None
+
+
+_NO_STAGING: Final = Staging()
+_NO_RECORDS: Final = DecisionRecords()
+
+
 class Runtime:
-    """The listeners of one application on one queue manager."""
+    """Runs the listeners and services of one application on one queue manager."""
 
     def __init__(
         self,
-        queue_manager: QueueManager,
+        supervisor: Supervisor,
         specs: Sequence[ListenerSpec],
         *,
         broadcast: Broadcast,
-        clock: Clock,
-        random: Random,
-        runner: Runner,
+        world: World,
         application_name: str,
-        delay_processors: int = 0,
-        staging_queue: str = "",
-        retries: Retries | None = None,
-        disposition_queue: str = "",
-        recorder: Callable[[str], ConnectionRecorder | None] = lambda _: None,
-        delays: Ladder = LADDER,
-        reconnect_limit_s: float | None = None,
-        reconnect_mode: Callable[[], ReconnectMode] = lambda: ReconnectMode.Q_MGR,
-        services: Sequence[Callable[[Supervisor], Service]] = (),
+        staging: Staging = _NO_STAGING,
+        records: DecisionRecords = _NO_RECORDS,
+        services: Sequence[Service] = (),
     ) -> None:
-        self.supervisor: Final = Supervisor(
-            queue_manager,
-            broadcast=broadcast,
-            clock=clock,
-            random=random,
-            runner=runner,
-            name=application_name,
-            delays=delays,
-            limit_s=reconnect_limit_s,
-            mode=reconnect_mode,
-        )
+        self.supervisor: Final = supervisor
         self._states = [
             ListenerState(
                 spec,
-                self.supervisor,
+                supervisor,
                 broadcast=broadcast,
-                clock=clock,
-                random=random,
+                world=world,
                 application_name=application_name,
-                retries=retries,
-                disposition_queue=disposition_queue,
+                retries=staging.retries,
+                disposition_queue=records.queue,
             )
             for spec in specs
         ]
-        staging = [staging_queue] * delay_processors
-        if isinstance(queue_manager, StagingQueueManager) and staging_queue != EMBEDDED_STAGING_QUEUE:
-            # Others stage on the queue manager's own, and nobody else can deliver from it while this process has it.
-            staging.append(EMBEDDED_STAGING_QUEUE)
+        queues = [staging.queue] * staging.processors
+        if isinstance(supervisor.queue_manager, StagingQueueManager) and staging.queue != EMBEDDED_STAGING_QUEUE:
+            # Other applications stage on the queue manager's own queue, and only this process can deliver from it.
+            queues.append(EMBEDDED_STAGING_QUEUE)
         processors = [
             DelayProcessor(
                 queue,
-                self.supervisor,
+                supervisor,
                 broadcast=broadcast,
-                clock=clock,
+                clock=world.clock,
                 application_name=application_name,
-                records=recorder("delay processor"),
+                records=records.recorder("delay processor"),
             )
-            for queue in staging
+            for queue in queues
         ]
         self._broadcast = broadcast
-        self._services: list[Service] = [*processors, *(make(self.supervisor) for make in services)]
+        self._services: list[Service] = [*processors, *services]
         self._listeners: list[RunningListener] = []
         #: Listeners and services, in the order in which they were started.
         self._running: dict[RunningListener | Service, None] = {}
         self._stopped = False
-        #: Whether handlers or services were cancelled before they had finished.
+        #: Whether handlers or services were cancelled before their end.
         self.cut_off = False
         self._ended = anyio.Event()
         self._cancel: anyio.CancelScope | None = None
 
     @asynccontextmanager
     async def running(self, *, drain_s: float) -> AsyncIterator[None]:
-        """Run every listener inside; on leaving, drain within `drain_s`. An exception inside cancels them instead.
+        """Run every listener inside this context, and drain within `drain_s` at its end. An exception inside cancels them.
 
-        What ends a listener ends them all, and is raised as it is where it is the only exception.
+        An exception of one listener ends all of them. It is raised without a group if it is the only exception.
         """
         try:
             async with anyio.create_task_group() as group:
@@ -132,7 +132,7 @@ class Runtime:
                 for service in self._services:
                     await group.start(self._run, service)
                 for state in self._states:
-                    if self._stopped:  # while an earlier one waited for its connection
+                    if self._stopped:  # stopped while an earlier listener waited for its connection
                         break
                     listener = RunningListener(state)
                     self._listeners.append(listener)
@@ -146,7 +146,7 @@ class Runtime:
             raise _only(error) from None
 
     def stop(self) -> None:
-        """Get no more, on any queue, and wait for no queue manager; handlers under way go on."""
+        """Get no more messages, and wait for no queue manager; running handlers go on."""
         self._stopped = True
         self.supervisor.stop()
         for listener in self._listeners:
@@ -155,13 +155,15 @@ class Runtime:
             service.stop()
 
     def cancel(self) -> bool:
-        """Cancel what still runs: its units of work are backed out. Return whether there was anything."""
+        """Cancel all that still runs, which backs its units of work out. Return whether anything ran."""
         if self._cancel is None or not self._running:
             return False
         if not self.cut_off:
             self.cut_off = True
             names = ", ".join(work.name for work in self._running)
-            self._broadcast(Warned(text=f"Cut off before the end: {names}. What is not committed is on its queue again."))
+            self._broadcast(
+                Warned(text=f"Cut off before the end: {names}. Messages that are not committed are on their queues again.")
+            )
         self._cancel.cancel()
         return True
 
@@ -177,17 +179,17 @@ class Runtime:
     async def _drain(self, drain_s: float) -> None:
         if not self._running:
             return
-        self._ended = anyio.Event()  # nothing may have run for a moment before
+        self._ended = anyio.Event()  # possibly set before, while nothing ran
         with anyio.move_on_after(drain_s):
             await self._ended.wait()
             return
         for listener in self._listeners:
-            listener.name_stuck(0.0)
+            listener.report_stuck(0.0)
         self.cancel()
 
 
 def _only(error: BaseException) -> BaseException:
-    """Return the one exception of a group, however deep; several workers that say the same say one thing."""
+    """Return the only exception of a group, at any depth; exceptions with equal texts count as one."""
     while isinstance(error, BaseExceptionGroup) and len({str(each) for each in error.exceptions}) == 1:
         error = error.exceptions[0]
     return error

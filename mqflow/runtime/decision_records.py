@@ -1,8 +1,8 @@
-"""Puts records of decisions with the verbs of a connection: for who has one message at a time, and no worker around it.
+"""Puts records of decisions with the verbs of a connection, for users without a worker.
 
-The consumer, the DLQ handler, the delay processor and the redriver. Makes the record of a descriptor, and of what is told
-besides; whether it is in a unit of work, and in which, is said by whoever calls. Knows no session: it is called on the thread
-that the connection is used on. A record that is refused is warned of, and nothing waits for it.
+These are the consumer, the DLQ handler, the delay processor and the redriver. The record is made of a descriptor and further
+fields; the caller decides in which unit of work it is put. Knows no session: runs on the thread that uses the connection. If
+a record is refused, the hooks get a warning, and nothing waits for the record.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,24 +15,22 @@ from mqflow.mqi.options import PutOption
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import RECORD_VERSION, DispositionRecord, RecordOutcome, put_time_us
 from mqflow.verbs import Connection
-from mqflow.world import Clock, Random
+from mqflow.world import World
 
 __all__ = ("ConnectionRecorder",)
 
 
 class ConnectionRecorder:
-    """Of one user of connections, one at a time."""
+    """Puts the records of one user, on one connection after the other."""
 
-    def __init__(
-        self, queue: str, *, consumer: str, clock: Clock, random: Random, tell: Callable[[Event], None] | None = None
-    ) -> None:
+    def __init__(self, queue: str, *, consumer: str, world: World, notify: Callable[[Event], None] | None = None) -> None:
         self._queue: Final = queue
         self._consumer: Final = consumer
-        self._clock: Final = clock
-        #: Who is told that records are refused; may be set once, by who knows better.
-        self.tell = tell
-        #: Unlike that of any other recorder: what it names begins with it.
-        self.source: Final = f"{int(random.random() * 2**48):012x}"
+        self._clock: Final = world.clock
+        #: Receives the warning that records are refused; the owner of this recorder can set it once.
+        self.notify = notify
+        #: Begins every identifier that this recorder makes; no other recorder has the same source.
+        self.source: Final = f"{int(world.random.random() * 2**48):012x}"
         self._number = 0
         self._refused = False
 
@@ -48,11 +46,11 @@ class ConnectionRecorder:
         in_unit_of_work: bool = True,
         **more: Any,
     ) -> MQIError | None:
-        """Put that this became of the message, in the open unit of work or in one of its own; return why not.
+        """Put the outcome of a message, in the open unit of work or in one of its own; return the error of a refused put.
 
-        `queue`, and of a remote one its queue manager, is where the message is or is put; `about` is None for a heartbeat, and
-        `more` are other fields of the record. Where it is refused, or the connection is lost, that is told once: the message
-        goes first, and the settlement that follows finds a lost connection by itself.
+        The message is on `queue`, or is put there; a remote queue has a `queue_manager`. `about` is None for a heartbeat, and
+        `more` has other fields of the record. A refusal, or a lost connection, is reported once. The message is more important,
+        and the settlement that follows finds a lost connection by itself.
         """
         record = self.make(connection, outcome, about, queue=queue, queue_manager=queue_manager, at_us=at_us, **more)
         return self.put_all(connection, [record], in_unit_of_work=in_unit_of_work)
@@ -60,7 +58,7 @@ class ConnectionRecorder:
     def put_all(
         self, connection: Connection, records: Sequence[DispositionRecord], *, in_unit_of_work: bool = True
     ) -> MQIError | None:
-        """Put what was made, so many records in a message as fit; as `put`."""
+        """Put these records, as many in a message as fit; as `put`."""
         how = (PutOption.SYNCPOINT if in_unit_of_work else PutOption.NO_SYNCPOINT) | PutOption.FAIL_IF_QUIESCING
         try:
             for data in disposition_record.messages_of(records):
@@ -72,13 +70,13 @@ class ConnectionRecorder:
         return None
 
     def warn(self, error: MQIError) -> None:
-        """Tell that records are refused, once until one is taken again."""
-        if not self._refused and self.tell is not None:
-            self.tell(Warned(text=f"{self._consumer}: decisions are not recorded. {error}", queue=self._queue))
+        """Report that records are refused, once until a record is taken again."""
+        if not self._refused and self.notify is not None:
+            self.notify(Warned(text=f"{self._consumer}: decisions are not recorded. {error}", queue=self._queue))
         self._refused = True
 
     def now_us(self) -> int:
-        """Return the time, as records have it."""
+        """Return the time in microseconds, as records have it."""
         return round(self._clock.wall() * 1_000_000)
 
     def make(
@@ -92,7 +90,7 @@ class ConnectionRecorder:
         at_us: int | None = None,
         **more: Any,
     ) -> DispositionRecord:
-        """Return the record, of now or of `at_us`, for `put_all`; its parts are those of `put`."""
+        """Return a record for `put_all`, with the time now or `at_us`; the parameters are those of `put`."""
         self._number += 1
         here = connection.queue_manager_name
         if outcome is RecordOutcome.RELEASED:
@@ -110,7 +108,7 @@ class ConnectionRecorder:
 
 
 def _described(md: MessageDescriptor) -> dict[str, Any]:
-    """Return what the descriptor says, by the names of a record. BackoutCount is of deliveries only: who makes one adds it."""
+    """Return the fields of the descriptor by the names of a record. BackoutCount is left out: only deliveries record it."""
     return {
         "msg_id": md.message_id,
         "correl_id": md.correlation_id,

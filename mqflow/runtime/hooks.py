@@ -1,7 +1,7 @@
-"""Tells the hooks what happened. A hook that raises is named once and left out of nothing else; no hook touches a message.
+"""Passes events to the hooks, and writes those to the log that an operator must see.
 
-Knows events and hooks. A hook may say which events it wants (`wants`, a tuple of event classes); an event that nobody
-wants is never made.
+A hook that raises an exception is reported once, and still receives all events; no hook changes a message. A hook can name the
+events that it wants (`wants`, a tuple of event classes); an event that no hook wants is never made.
 """
 
 import logging
@@ -33,7 +33,7 @@ _NAMED_MAX: Final = 20
 
 
 class Broadcast:
-    """The hooks of an application, by the event they want."""
+    """Passes each event to the hooks of an application that want it."""
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self._hooks = tuple(hooks)
@@ -41,42 +41,44 @@ class Broadcast:
         self._failed: set[int] = set()
 
     def wanted(self, event: type) -> bool:
-        """Whether anybody wants this class of event: look before you build one on a hot path."""
+        """Return whether a hook wants this class of event: check before you make an event on a hot path."""
         return bool(self._listeners(event))
 
     def __call__(self, event: Event) -> None:
-        """Tell every hook that wants it, in the order the hooks were given."""
+        """Pass the event to every hook that wants it, in the order of the hooks."""
         for hook in self._listeners(type(event)):
             try:
                 hook(event)
-            except Exception as error:  # noqa: BLE001 - a hook is the user's; the message it was told about goes on
+            except Exception as error:  # noqa: BLE001 - a hook is user code; the message of the event is not affected
                 self._report(hook, error, event)
 
     def _listeners(self, event: type) -> tuple[Hook, ...]:
         found = self._by_event.get(event)
         if found is None:
+            # `wants` is optional: a hook can be a plain function.
             found = tuple(hook for hook in self._hooks if event in getattr(hook, "wants", (event,)))
             self._by_event[event] = found
         return found
 
     def _report(self, hook: Hook, error: Exception, event: Event) -> None:
-        """Name a failing hook, the first time: a hook that fails on every message must not flood the log."""
+        """Report a failing hook the first time: a hook that fails on every message must not flood the log."""
         if id(hook) in self._failed:
             return
         self._failed.add(id(hook))
+        # Functions and classes have a `__qualname__`, other callables do not.
         name = getattr(hook, "__qualname__", type(hook).__qualname__)
         failure = HookFailed(hook=name, error=f"{type(error).__name__}: {error}", event=type(event).__name__)
-        _logger.error("Hook %s failed on %s (said once): %s", name, failure.event, failure.error, exc_info=error)
+        _logger.error("Hook %s failed on %s (reported once): %s", name, failure.event, failure.error, exc_info=error)
         for other in self._listeners(HookFailed):
             if other is not hook:
                 try:
                     other(failure)
-                except Exception as again:  # noqa: BLE001 - as above; each hook is named once, so this ends
+                except Exception as again:  # noqa: BLE001 - as above; each hook is reported once, so this ends
                     self._report(other, again, failure)
 
 
 class LogEvents:
-    """The hook that writes to the log what an operator must see; never a line per message that went well."""
+    """Writes the events to the log that an operator must see; no line for a message that was handled well."""
 
     wants: Final = (
         DeadLetterActed,
@@ -93,13 +95,13 @@ class LogEvents:
 
     def __init__(self, logger: logging.Logger = _logger) -> None:
         self._log = logger
-        #: A logger of its own, `mqflow.poison`: who has very many bad messages keeps these lines elsewhere, or not at all.
+        #: The logger `mqflow.poison`: an application with many bad messages can send these lines elsewhere, or drop them.
         self._poison_log = logger.getChild("poison")
-        #: Why it does not come back, as far as that is written: an outage of a weekend is some lines, not thousands.
+        #: The reason that was logged last: an outage of a weekend gives a few lines, not thousands.
         self._cause = 0
 
     def __call__(self, event: Event) -> None:
-        """Write one line."""
+        """Write the line of an event, if it has one."""
         match event:
             case DeadLetterActed() if event.reason and not event.repeated:
                 self._log.warning("%s: the rule of %s failed: %s", event.queue, event.rule, event.detail)
@@ -133,7 +135,7 @@ class LogEvents:
                 return
 
     def _poison(self, event: Decided | Disposed) -> None:
-        """Write that a message could not be handled, and where it is in the end."""
+        """Write that a message could not be handled, and where it is now."""
         of = f"{event.queue}: message {event.message_id.hex()}"
         match event:
             case Decided(outcome=Failed() | Undecodable() as outcome):
@@ -148,7 +150,7 @@ class LogEvents:
                 return
 
     def _reconnecting(self, event: Reconnecting) -> None:
-        """Write that the connection is lost, and each time it cannot be had for another reason than before."""
+        """Write that the connection is lost, and each new reason why an attempt to get it back fails."""
         cause = reason_name(event.reason)
         if not event.attempt:
             self._log.warning("%s: the connection is lost, %s; getting it back", event.queue_manager, cause)
@@ -158,7 +160,7 @@ class LogEvents:
 
 
 def _in_it(event: InDoubt) -> str:
-    """Return what was in the unit of work: what was got, and what was put."""
+    """Return the messages of the unit of work: those got, and those put."""
     parts = (("messages got", event.message_ids), ("put", event.put_message_ids))
     said = (f"{what} {', '.join(identifier.hex() for identifier in ids)}" for what, ids in parts if ids)
     return "; ".join(said) or "nothing was in it"

@@ -11,6 +11,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from mqflow.events import DeadLetterActed, Event
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import Encoding, OpenOption, PutOption
@@ -22,7 +23,6 @@ from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules
 from mqflow.runtime.hooks import Broadcast
-from mqflow.runtime.leaving import leave
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.verbs import Connection, Put
 from mqflow.world import Clock
@@ -94,7 +94,7 @@ def run_rules(mq: QueueManagerKit, rules: str | RulesTable, *, queue: str, for_s
         handler.open(connection)
         drive(handler, connection, mq.clock)
     finally:
-        leave(connection)
+        disconnect_without_commit(connection)
     return acted
 
 

@@ -8,26 +8,30 @@ the seam; knows no application.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
 
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import ConnectionBrokenError, MQIError, error_for
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
+from mqflow.mqi.options import CloseOption, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.verbs import (
+    AbandonableConnection,
     Connection,
     GetOptions,
     Got,
     InlineConnection,
     InlineQueueManager,
     Inquired,
+    ObjectDescriptor,
     ObjectHandle,
     Put,
     QueueManager,
     Subscribed,
+    SubscriptionHandle,
+    object_descriptor,
 )
 
 __all__ = ("CONNECT", "FOREVER", "Call", "Fault", "Faults", "Moment")
@@ -228,11 +232,19 @@ class _Line:
 
 
 def _abandon(connection: Connection) -> None:
-    """Leave a connection as a client that died does: the embedded queue manager knows how; elsewhere back out, disconnect."""
-    abandon = getattr(connection, "abandon", None)
-    for verb in (connection.backout, connection.disconnect) if abandon is None else (abandon,):
+    """End a connection as the death of a client does: by `abandon` if the connection has it, else by backout and disconnect."""
+    verbs = (
+        (connection.abandon,) if isinstance(connection, AbandonableConnection) else (connection.backout, connection.disconnect)
+    )
+    for verb in verbs:
         with suppress(MQIError):
             verb()
+
+
+def _called(target: ObjectDescriptor | str) -> str:
+    """Return the name by which a fault finds the call: the object's, or the topic string."""
+    described = object_descriptor(target)
+    return described.name or described.object_string
 
 
 class _FaultyConnection:
@@ -247,82 +259,55 @@ class _FaultyConnection:
     def queue_manager_name(self) -> str:
         return self._inner.queue_manager_name
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> ObjectHandle:
-        def effect() -> ObjectHandle:
-            return self._inner.open(
-                name,
-                options,
-                object_type=object_type,
-                queue_manager=queue_manager,
-                dynamic_name=dynamic_name,
-                alternate_user=alternate_user,
-                object_string=object_string,
-                selection=selection,
-            )
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
+        return self._line.around("MQOPEN", _called(target), lambda: self._inner.open(target, options))
 
-        return self._line.around("MQOPEN", name or object_string, effect)
-
-    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+    def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         self._line.around("MQCLOSE", handle.name, lambda: self._inner.close(handle, options))
 
-    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+    def put(
+        self,
+        handle: ObjectHandle,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: ObjectHandle | None = None,
+    ) -> Put:
         return self._line.around(
             "MQPUT", handle.name, lambda: self._inner.put(handle, descriptor, body, options, context=context)
         )
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
+        context: ObjectHandle | None = None,
     ) -> Put:
         def effect() -> Put:
-            return self._inner.put1(
-                name,
-                descriptor,
-                body,
-                options,
-                context=context,
-                object_type=object_type,
-                queue_manager=queue_manager,
-                alternate_user=alternate_user,
-                object_string=object_string,
-            )
+            return self._inner.put1(target, descriptor, body, options, context=context)
 
-        return self._line.around("MQPUT1", name or object_string, effect)
+        return self._line.around("MQPUT1", _called(target), effect)
 
-    def get(self, handle: Any, options: GetOptions) -> Got | None:
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
         return self._line.around("MQGET", handle.name, lambda: self._inner.get(handle, options))
 
-    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+    def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
         return self._line.around("MQINQ", handle.name, lambda: self._inner.inquire(handle, selectors))
 
-    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+    def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         self._line.around("MQSET", handle.name, lambda: self._inner.set(handle, values))
 
-    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         name = descriptor.name or descriptor.object_name or descriptor.object_string
         return self._line.around("MQSUB", name, lambda: self._inner.subscribe(descriptor, queue))
 
-    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+    def request_publications(
+        self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
+    ) -> int:
         return self._line.around("MQSUBRQ", handle.name, lambda: self._inner.request_publications(handle, options))
 
     def commit(self) -> None:
@@ -352,7 +337,7 @@ class _InlineFaultyConnection(_FaultyConnection):
             return False
         raise lost(fault, "MQCMIT", "")
 
-    def on_arrival(self, handle: Any, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
+    def on_arrival(self, handle: ObjectHandle, options: GetOptions, wake: Callable[[], None]) -> Callable[[], None] | None:
         """No call of the MQI, so no fault strikes it; but a line that is cut wakes who waits."""
         waits = self._line.waits
         self._line.check("MQGET", handle.name)

@@ -28,11 +28,12 @@ from mqflow.mqi.options import GetOption, OpenOption, QueueType
 from mqflow.policy.poison import moved_message
 from mqflow.policy.poison.disposition import Failed, Settlement, Undecodable
 from mqflow.policy.poison.moved_message import Why
-from mqflow.runtime.connection.session import InlineSession
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.testing.faults import Faults
 from mqflow.testing.virtual_clock import SeededRandom, VirtualClock
 from mqflow.verbs import GetOptions, Got, Put
+from mqflow.world import World
 
 __all__ = ("Found", "MQSCError", "QueueManagerKit", "carry_out", "definition")
 
@@ -95,7 +96,7 @@ class QueueManagerKit:
         self.clock = VirtualClock()
         #: The random generator of the application.
         self.random = SeededRandom(self._seed)
-        self._stager = Stager(EMBEDDED_STAGING_QUEUE, self.clock, SeededRandom(self._seed + 1))
+        self._stager = Stager(EMBEDDED_STAGING_QUEUE, World(self.clock, SeededRandom(self._seed + 1)))
         self.queue_manager = EmbeddedQueueManager(self._name, clock=self.clock)
         #: The faults of the application's calls; the kit's own calls never fail.
         self.faults = Faults(wait=self.clock.advance)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import delays, measuring, page, served
+from benchmarks import delays, measurement, page, served
 from benchmarks.__main__ import PAGE, main
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Bar, Consuming
-from benchmarks.consuming import framework
+from benchmarks.consumption import framework
 from benchmarks.floor import floor
+from benchmarks.hotspots import hotspots
 from benchmarks.orders import BODY, decode
-from benchmarks.profiling import hotspots
-from benchmarks.sampling import Pairs, Sample
+from benchmarks.samples import Pairs, Sample
 from benchmarks.served import Figure
 
 
@@ -93,7 +93,7 @@ def test_the_command_measures_every_goal_and_writes_the_page(tmp_path: Path, mon
     written = tmp_path / "performance.md"
     written.write_text(f"# Performance\n\n{page.BEGIN}\n{page.END}\n")
     # One of each goal: that each of them works is said above.
-    monkeypatch.setattr(measuring, "CONSUMING", list({budget.goal: budget for budget in reversed(CONSUMING)}.values()))
+    monkeypatch.setattr(measurement, "CONSUMING", list({budget.goal: budget for budget in reversed(CONSUMING)}.values()))
 
     main(["--pairs", "1", "--processes", "1", "--share", "0.01", "--patience", "0", "--page", str(written)])
 

@@ -9,8 +9,7 @@ from mqflow.app.channels.client_urls import client_options, where_to
 from mqflow.app.channels.locate import locate
 from mqflow.app.config.settings import Secret, Settings, TLSSettings, load
 from mqflow.app.errors import ConfigurationError
-from mqflow.bindings.connect_options import ConnectOptions
-from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.mqcno import prepare
 
 URL = "ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN"
@@ -48,18 +47,18 @@ def test_a_url_says_where_the_queue_manager_is(url: str, expected: ConnectOption
     [
         ("ibmmq://mq.example:1414/QM1", "a host needs a channel: ?channel=APP.SVRCONN"),
         ("ibmmq:///QM1?channel=APP.SVRCONN", "the channel APP.SVRCONN needs a host: ibmmq://mq.example:1414/QMGR"),
-        ("ibmmq://mq.example:x/QM1?channel=A", "'mq.example:x' is no host and port; write mq.example:1414"),
-        ("ibmmq://mq.example:70000/QM1?channel=A", "is no host and port"),
-        ("ibmmq://a,,b/QM1?channel=A", "'' is no host and port"),
-        ("ibmmq://a(1414/QM1?channel=A", "is no host and port"),
+        ("ibmmq://mq.example:x/QM1?channel=A", "'mq.example:x' is not a host and port; write mq.example:1414"),
+        ("ibmmq://mq.example:70000/QM1?channel=A", "is not a host and port"),
+        ("ibmmq://a,,b/QM1?channel=A", "'' is not a host and port"),
+        ("ibmmq://a(1414/QM1?channel=A", "is not a host and port"),
         ("ibmmq://mq.example/QM1?channel=TWENTY.ONE.CHARACTERS", "cannot be the name of a channel: 1 to 20"),
         ("ibmmq://mq.example/QM-1?channel=A", "'QM-1' cannot be the name of a queue manager"),
         ("ibmmq://mq.example/QM1/A.SVRCONN?channel=A#x", None),
-        ("ibmmq://mq.example/QM1?chanel=A", "chanel is not known in this URL; channel, ccdt, binding are"),
-        ("ibmmq://mq.example/QM1?channel=A&ccdt=file:///x", "two ways to say where"),
+        ("ibmmq://mq.example/QM1?chanel=A", "chanel is not known here; channel, ccdt, binding are"),
+        ("ibmmq://mq.example/QM1?channel=A&ccdt=file:///x", "hosts and ccdt exclude each other"),
         ("ibmmq:///QM1?binding=remote", "binding=remote is not known; local and client are"),
         ("ibmmq://mq.example/QM1?channel=A&binding=local", "a local binding has no channel"),
-        ("ibmmq://[::1/QM1?channel=A", "is no URL: Invalid IPv6 URL"),
+        ("ibmmq://[::1/QM1?channel=A", "is not a URL: Invalid IPv6 URL"),
         ("ibm://mq.example/QM1?channel=A", "leads nowhere. A URL is"),
     ],
 )
@@ -136,8 +135,8 @@ def test_no_secret_shows() -> None:
     ("settings", "said"),
     [
         (Settings(password=Secret("x")), "There is a password, but no user"),
-        (Settings(user="app", token_file="t"), "two ways to say who connects"),  # noqa: S106 - a file's name
-        (Settings(tls=TLSSettings(key_repository="k")), "tls.key_repository without tls.cipher_spec is not used"),
+        (Settings(user="app", token_file="t"), "token_file and user with a password exclude each other"),  # noqa: S106 - a file's name
+        (Settings(tls=TLSSettings(key_repository="k")), "tls.key_repository has no effect without tls.cipher_spec"),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused(settings: Settings, said: str) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX
-from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ClientPackageError
 from mqflow.bindings.mqcno import prepare
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption

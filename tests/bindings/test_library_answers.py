@@ -16,7 +16,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, ObjectDescriptor
 from mqflow.world import SYSTEM_CLOCK
 
 MIB = 1_048_576
@@ -198,10 +198,11 @@ def test_an_alternate_user_is_refused_and_not_cut_to_another_user() -> None:
     library = Library()
     connection = on(library)
     subscription = SubscriptionDescriptor(object_string="a", alternate_user="administrator")
+    snowman = ObjectDescriptor("Q", alternate_user="\N{SNOWMAN}")
 
     for call, reason in (
-        (lambda: connection.open("Q", OpenOption.OUTPUT, alternate_user="administrator"), Reason.OD_ERROR),
-        (lambda: connection.put1("Q", MessageDescriptor(), b"", PutOption.NONE, alternate_user="\N{SNOWMAN}"), Reason.OD_ERROR),
+        (lambda: connection.open(ObjectDescriptor("Q", alternate_user="administrator"), OpenOption.OUTPUT), Reason.OD_ERROR),
+        (lambda: connection.put1(snowman, MessageDescriptor(), b"", PutOption.NONE), Reason.OD_ERROR),
         (lambda: connection.subscribe(subscription), Reason.SD_ERROR),
     ):
         refused(reason, call)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.bindings.dialects import base
-from mqflow.bindings.errors import ClientPackageError
 from tests.client_packages import ROOT
 
 _LOAD = """
 import sys
 from mqflow.bindings.dialects import base as dialects
-from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.connect_options import ClientPackageError
 try:
     print(dialects.{call}.name)
 except ClientPackageError as error:

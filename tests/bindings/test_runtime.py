@@ -23,7 +23,7 @@ from mqflow.events import Event, ListenerStarted, Reconnected, Warned
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.policy.poison.moved_message import why
-from mqflow.runtime.connection import session
+from mqflow.runtime.connection import threaded_session
 from mqflow.standin import install
 from mqflow.verbs import GetOptions, Got, QueueManager
 from tests.client_packages import PACKAGES, import_here
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A listener that waits hears a stop after a second at the most; not every test has to wait for that."""
-    monkeypatch.setattr(session, "_THREADED_WAIT_MS", 50)
+    monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 50)
 
 
 @pytest.fixture

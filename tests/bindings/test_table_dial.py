@@ -15,9 +15,8 @@ from mqflow.app.channels.table_dial import by_table, channel_options
 from mqflow.app.channels.table_queue_manager import TableQueueManager
 from mqflow.app.config.settings import Settings, TLSSettings
 from mqflow.app.errors import ConfigurationError
-from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ConnectOptions
+from mqflow.bindings.connect_options import MESSAGE_BYTES_MAX, ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects import base
-from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.mqcno import prepare
 from mqflow.policy.channels.candidates import Attempt
 from mqflow.policy.channels.sources import DefinedBy, Origin
@@ -154,7 +153,7 @@ def test_a_key_repository_that_mqserver_would_leave_unused_is_refused(program: P
     def reach(options: ConnectOptions) -> TableQueueManager:
         return by_table(dialect, options, choice, clock=SYSTEM_CLOCK, mode=lambda _: ReconnectMode.Q_MGR)
 
-    with pytest.raises(ClientPackageError, match=r"MQSERVER says nothing of TLS.*set it too, ANY_TLS12_OR_HIGHER say"):
+    with pytest.raises(ClientPackageError, match=r"MQSERVER has no TLS.*set it too, for example ANY_TLS12_OR_HIGHER"):
         reach(said)
     reach(replace(said, cipher_spec="ANY_TLS12_OR_HIGHER")).connect().disconnect()
 
@@ -174,7 +173,7 @@ def test_a_channel_of_a_table_that_goes_without_tls_although_keys_are_set_is_tol
     finally:
         logging.getLogger("mqflow").removeHandler(handler)
 
-    assert [True] == ["FROM.TABLE to mq1.example(1515) goes without TLS" in each for each in heard]
+    assert [True] == ["FROM.TABLE to mq1.example(1515) has no TLS" in each for each in heard]
 
 
 @only_in("pymqi", "ibmmq hands the table to IBM's client")

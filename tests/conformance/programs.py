@@ -5,7 +5,7 @@ from typing import Any
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import CloseOption, GetOption, MatchOption, OpenOption, PutOption
-from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle, Put
+from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, ObjectHandle, Put
 from tests.conformance.under_test import QueueManagerUnderTest
 
 __all__ = ("EVERYTHING", "INPUT", "OUTPUT", "SELECTORS", "Program")
@@ -30,7 +30,7 @@ class Program:
         return self._handles[name]
 
     def open(self, name: str, options: OpenOption = EVERYTHING, **more: Any) -> ObjectHandle:
-        return self.connection.open(name, options, **more)
+        return self.connection.open(ObjectDescriptor(name, **more), options)
 
     def close(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
         self.connection.close(handle, options)

@@ -9,7 +9,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, ObjectDescriptor
 from tests.client_packages import PACKAGES
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
@@ -211,11 +211,10 @@ def test_another_users_authority_is_used_by_who_may_use_it(tester: Program, queu
     allow("", "ALTUSR")
     tester.open(queue, OUTPUT | AS_ANOTHER, alternate_user="other")
     tester.connection.put1(
-        queue,
+        ObjectDescriptor(queue, alternate_user="other"),
         MessageDescriptor(),
         b"",
         PutOption.NO_SYNCPOINT | PutOption.ALTERNATE_USER_AUTHORITY,
-        alternate_user="other",
     )
 
 

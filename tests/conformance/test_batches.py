@@ -10,11 +10,12 @@ from mqflow.mqi.descriptor import NO_ID, MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, MatchOption, OpenOption, PutOption, Report
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import Connection, GetOptions, Got
+from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
 UNIT = GetOptions(options=GetOption.SYNCPOINT)
+HANDLE = cast("ObjectHandle", None)  # `LostAfter` does not look at it
 
 
 class OneByOne:
@@ -118,16 +119,16 @@ def test_more_than_maxumsgs_are_not_got(queue_manager: QueueManagerUnderTest, qu
 
 def test_what_is_backed_out_with_its_connection_is_not_returned() -> None:
     with refused(Reason.CONNECTION_BROKEN):
-        get_many(cast("Connection", LostAfter(2)), None, UNIT, 10)
+        get_many(cast("Connection", LostAfter(2)), HANDLE, UNIT, 10)
 
 
 @pytest.mark.parametrize("outside", [GetOption.NO_SYNCPOINT, GetOption.SYNCPOINT_IF_PERSISTENT])
 def test_what_is_gone_from_its_queue_is_returned_though_the_connection_is_lost(outside: GetOption) -> None:
     connection = cast("Connection", LostAfter(2))
 
-    assert [b"1", b"0"] == bodies(get_many(connection, None, GetOptions(options=outside), 10))
+    assert [b"1", b"0"] == bodies(get_many(connection, HANDLE, GetOptions(options=outside), 10))
     with refused(Reason.CONNECTION_BROKEN):
-        get_many(connection, None, GetOptions(options=outside), 10)
+        get_many(connection, HANDLE, GetOptions(options=outside), 10)
 
 
 def test_what_the_first_get_is_refused_with_is_raised(

@@ -12,13 +12,14 @@ from msgspec.structs import replace
 
 from mqflow.embedded import mqsc
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.options import Feedback, MessageType, OpenOption, Persistence, Report, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.deliver import DelayedMove, Moved
 from mqflow.runtime.delay.due_next import MarkedMessages, OrderedMessages, Seen, StagedMessages
@@ -30,9 +31,9 @@ from mqflow.runtime.delay.stage import (
     stages_publications,
     staging_queue_of,
 )
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection
+from mqflow.world import World
 from tests.conformance.programs import Program
 from tests.conformance.under_test import ManualClock, QueueManagerUnderTest, refused
 
@@ -111,7 +112,7 @@ def queues(queue_manager: QueueManagerUnderTest) -> None:
 def stager(queue_manager: QueueManagerUnderTest, queue: str = STAGING_QUEUE, seed: int = 1) -> Stager:
     assert queue_manager.clock is not None
     publishes = stages_publications(queue_manager.queue_manager, queue)
-    return Stager(queue, queue_manager.clock, SeededRandom(seed), publishes)
+    return Stager(queue, World(queue_manager.clock, SeededRandom(seed)), publishes)
 
 
 def is_embedded(queue_manager: QueueManagerUnderTest) -> bool:

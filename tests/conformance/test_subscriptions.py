@@ -20,7 +20,7 @@ from mqflow.mqi.options import (
 )
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import ObjectHandle, Put, Subscribed
+from mqflow.verbs import ObjectDescriptor, ObjectHandle, Put, Subscribed
 from tests.conformance.programs import Program
 from tests.conformance.under_test import QueueManagerUnderTest, refused
 
@@ -133,7 +133,10 @@ def test_put1_publishes(program: Program) -> None:
     subscribed = subscribe(program, "Prices")
 
     program.connection.put1(
-        "", MessageDescriptor(), b"one", PutOption.NO_SYNCPOINT, object_type=ObjectType.TOPIC, object_string="Prices"
+        ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="Prices"),
+        MessageDescriptor(),
+        b"one",
+        PutOption.NO_SYNCPOINT,
     )
 
     assert [b"one"] == bodies(program, subscribed)

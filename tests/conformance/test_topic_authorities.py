@@ -8,6 +8,7 @@ from mqflow.embedded.mqsc import Verdict, run
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
+from mqflow.verbs import ObjectDescriptor
 from tests.conformance.programs import Program
 from tests.conformance.test_subscriptions import CREATE, DURABLE, MANAGED, RESUME, publish, subscribe
 from tests.conformance.under_test import QueueManagerUnderTest, refused
@@ -46,8 +47,8 @@ def on(queue: str) -> str:
 
 def test_publishing_takes_pub_on_a_topic_object_above(tester: Program, allow: Allow) -> None:
     def put1(topic: str) -> None:
-        there = {"object_type": ObjectType.TOPIC, "object_string": topic}
-        tester.connection.put1("", MessageDescriptor(), b"", PutOption.NO_SYNCPOINT, **there)  # type: ignore[arg-type]  # a table
+        target = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=topic)
+        tester.connection.put1(target, MessageDescriptor(), b"", PutOption.NO_SYNCPOINT)
 
     with refused(Reason.NOT_AUTHORIZED):
         publish(tester, "Prices/Oil")

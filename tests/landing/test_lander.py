@@ -400,7 +400,7 @@ def test_a_marker_that_is_none_stops_the_lander(landing: Landing) -> None:
     descriptor = MessageDescriptor(correlation_id=marker.correlation_id)
     landing.connect().put1(STATE_QUEUE, descriptor, b"not json", PutOption.NO_SYNCPOINT)
 
-    with pytest.raises(LaneError, match="is not one: b'not json'"):
+    with pytest.raises(LaneError, match="is not a marker: b'not json'"):
         landing.land()
 
 
@@ -462,7 +462,7 @@ class Going:
         keep_landing(
             landing.faulty.connect,
             lambda connection: lander_on(connection, landing.folder, landing.kit.clock),
-            tell=self.told.append,
+            notify=self.told.append,
             stopping=lambda: len(self.pauses) > 10,
             pause=self.pauses.append,
             random=SeededRandom(1),

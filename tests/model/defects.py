@@ -66,8 +66,8 @@ def browse_next_starts_again(patch: pytest.MonkeyPatch) -> None:
 def an_uncommitted_put_is_visible(patch: pytest.MonkeyPatch) -> None:
     real = EmbeddedConnection.put1
 
-    def put1(self: EmbeddedConnection, name: str, descriptor: Any, body: bytes, options: PutOption) -> Any:
-        return real(self, name, descriptor, body, (options & ~PutOption.SYNCPOINT) | PutOption.NO_SYNCPOINT)
+    def put1(self: EmbeddedConnection, target: Any, descriptor: Any, body: bytes, options: PutOption) -> Any:
+        return real(self, target, descriptor, body, (options & ~PutOption.SYNCPOINT) | PutOption.NO_SYNCPOINT)
 
     patch.setattr(EmbeddedConnection, "put1", put1)
 
@@ -75,10 +75,10 @@ def an_uncommitted_put_is_visible(patch: pytest.MonkeyPatch) -> None:
 def exclusive_input_is_shared(patch: pytest.MonkeyPatch) -> None:
     real = EmbeddedConnection.open
 
-    def shared(self: EmbeddedConnection, name: str, options: OpenOption, **more: Any) -> Any:
+    def shared(self: EmbeddedConnection, target: Any, options: OpenOption) -> Any:
         if options & OpenOption.INPUT_EXCLUSIVE:
             options = (options & ~OpenOption.INPUT_EXCLUSIVE) | OpenOption.INPUT_SHARED
-        return real(self, name, options, **more)
+        return real(self, target, options)
 
     patch.setattr(EmbeddedConnection, "open", shared)
 

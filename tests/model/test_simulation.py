@@ -21,14 +21,14 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.runtime.connection import session
-from mqflow.runtime.connection.session import InlineSession
+from mqflow.runtime.connection import inline_session
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener import move_poison
+from mqflow.runtime.listener.dispose import Disposer
+from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import Disposal
 from mqflow.runtime.listener.requeuer import Requeuer, Task
-from mqflow.runtime.listener.shared import ListenerState
-from mqflow.runtime.listener.worker import Worker
 from mqflow.testing.fault_runs import run_once
 from mqflow.testing.faults import Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
@@ -214,21 +214,21 @@ def what_failed_is_committed(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_session_is_left_without_a_backout(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(session, "leave", lambda connection: connection.disconnect())
+    patch.setattr(inline_session, "disconnect_without_commit", lambda connection: connection.disconnect())
 
 
 def who_comes_too_late_does_not_step_back(patch: pytest.MonkeyPatch) -> None:
     real = ListenerState.pause
 
     async def pause(self: ListenerState, delay_s: float) -> None:
-        if sys._getframe(1).f_code is not Worker._dispose.__code__:
+        if sys._getframe(1).f_code is not Disposer._dispose.__code__:
             await real(self, delay_s)
 
     patch.setattr(ListenerState, "pause", pause)
 
 
 def an_outage_is_one_only_for_who_was_connected(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Supervisor, "_reached", property(lambda _: False, lambda _, __: None), raising=False)
+    patch.setattr(Supervisor, "_was_reached", property(lambda _: False))
 
 
 FEW = range(SEEDS)

@@ -331,4 +331,4 @@ async def test_a_tracer_that_breaks_costs_a_trace_and_never_a_message(caplog: py
     outcome = await telemetry.handle(incoming(properties=Broken({"traceparent": SENDER})))
 
     assert COMPLETED == outcome
-    assert "goes on untraced" in caplog.text
+    assert "goes on without a trace" in caplog.text

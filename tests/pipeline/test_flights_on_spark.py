@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from examples.flights_on_spark import planted
-from examples.flights_on_spark.checking import Check, check_booked, check_messages
+from examples.flights_on_spark.checks import Check, check_booked, check_messages
 from examples.flights_on_spark.demo import SHIPPED, Demo, run_demo
 from examples.flights_on_spark.oracle import Expected, Fate, expected, read
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from benchmarks import landing, triage
 from benchmarks import spark as benchmark
 from benchmarks import spark_sides as sides
-from benchmarks.sampling import Sample
+from benchmarks.samples import Sample
 from mqflow.verbs import GetOptions, Got
 
 ROWS = 40

@@ -6,7 +6,7 @@ import threading
 import anyio.lowlevel
 import pytest
 
-from mqflow.runtime.watchdog import Watchdog
+from mqflow.runtime.stuck import Watchdog
 from mqflow.world import THREADS
 
 
@@ -65,7 +65,7 @@ async def test_a_blocked_loop_is_written_to_the_log_while_it_is_blocked(caplog: 
         return True
 
     caplog.handler.addFilter(hear)
-    async with watchdog.watching(THREADS):
+    async with watchdog.watch(THREADS):
         await anyio.lowlevel.checkpoint()
         clock.now += 60
         assert told.wait(10)  # the loop is blocked here, and so is this test until the thread has told

@@ -20,7 +20,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.runtime.connection.open_objects import Openings, TakenOver
+from mqflow.runtime.connection.open_objects import OpenObjects, TakenOver
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.backout_settings import SettingsCache
 from mqflow.runtime.listener.worker_events import WorkerEvents
@@ -74,12 +74,12 @@ def a_commit_is_repeated_after_reconnecting(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_object_is_not_opened_again(patch: pytest.MonkeyPatch) -> None:
-    def take_over(self: Openings, before: Openings) -> TakenOver:
+    def take_over(self: OpenObjects, before: OpenObjects) -> TakenOver:
         self._ledger, self._known = before.ledger, dict(before._known)
         self._handles = dict(before._handles)  # those of the connection that was lost
         return TakenOver()
 
-    patch.setattr(Openings, "take_over", take_over)
+    patch.setattr(OpenObjects, "take_over", take_over)
 
 
 def what_was_inquired_is_kept_for_ever(patch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def who_did_not_hear_the_welcome_stays_connected(patch: pytest.MonkeyPatch) -> N
 
 
 def sessions_that_rest_are_kept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Supervisor, "rests", lambda *_: None)
+    patch.setattr(Supervisor, "let_go_when_quiescing", lambda *_: None)
 
 
 DEFECTS: Final[dict[str, Plant]] = {

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from tests.simulation.history import Disk
 from tests.simulation.hosts import QUEUE_MANAGER, Folder, Owner, folder_with

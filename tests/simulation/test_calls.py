@@ -14,7 +14,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason

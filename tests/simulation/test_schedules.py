@@ -15,7 +15,8 @@ import pytest
 from msgspec import Struct
 
 from mqflow.embedded.calls.wait import Waiter
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason

@@ -31,7 +31,7 @@ from mqflow.runtime.delay.stage import Stager, moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import GetOptions
-from mqflow.world import THREADS
+from mqflow.world import THREADS, World
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
 
@@ -560,7 +560,7 @@ async def test_what_is_staged_between_the_look_and_the_watch_is_found(mq: QueueM
     handle = session.connection.open(STAGING, OpenOption.BROWSE)
 
     def stage_and_watch(_wake: Callable[[], None]) -> Callable[[], None]:
-        Stager(STAGING, mq.clock, mq.random).put_on(session.connection, "LATER", MessageDescriptor(), b"soon", 1_000)
+        Stager(STAGING, World(mq.clock, mq.random)).put_on(session.connection, "LATER", MessageDescriptor(), b"soon", 1_000)
         session.connection.commit()
         return lambda: None
 

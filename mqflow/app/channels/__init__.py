@@ -1,1 +1,1 @@
-"""From a URL to a queue manager: URL forms, channel tables, and the settings of reconnection."""
+"""Opens the queue manager of a URL: URL forms, channel tables, and the settings of reconnection."""

@@ -1,6 +1,6 @@
-"""Which table of channels, or which one channel, leads to IBM MQ where mqflow goes through it itself.
+"""Chooses the channel table, or the single channel, that mqflow itself uses to connect to IBM MQ.
 
-Asks `policy.channels.sources`; says nothing where IBM's client finds the way by itself, as with its binary tables.
+Asks `policy.channels.sources`. Chooses nothing if IBM's client finds the channel itself, for example in a binary table.
 """
 
 import os
@@ -21,11 +21,11 @@ def readable_choice(
     configuration: ClientConfiguration,
     environment: Mapping[str, str] | None = None,
 ) -> Choice | None:
-    """Return what mqflow reads and goes through itself; None where IBM's client does.
+    """Return the table or channel that mqflow itself uses; None if IBM's client finds the channel.
 
-    That is the table of the URL for pymqi, which cannot hand one to IBM's client; and where the URL says neither hosts nor a
-    table, MQSERVER, a JSON table by MQCCDTURL or MQCHLLIB and MQCHLTAB, and the same of mqclient.ini. Raises
-    `ConfigurationError` for an MQSERVER that is none.
+    For pymqi, which cannot pass a table to IBM's client, this is the table of the URL. If the URL names neither hosts nor a
+    table, it is MQSERVER, or a JSON table from MQCCDTURL or from MQCHLLIB and MQCHLTAB, or the same values of mqclient.ini.
+    Raises `ConfigurationError` for an invalid MQSERVER.
     """
     if options.ccdt_url:
         return TableAt(options.ccdt_url, Origin.URL) if package == "pymqi" else None

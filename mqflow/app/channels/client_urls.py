@@ -1,7 +1,7 @@
 """The URLs of IBM MQ: ``ibmmq://host:1414/QM1?channel=APP.SVRCONN``, and what the settings add to them.
 
-A URL says where the queue manager is; the settings say who connects and how the channel is protected. So a URL may be shown and
-logged, and is refused where it says a password. Knows the grammar and the records; loads no client package.
+A URL names the queue manager and its address. The settings have the user and the protection of the channel. So logs can show a
+URL, and a URL with a password is refused. Knows the grammar and the records; loads no client package.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from mqflow.mqi.names import is_object_name
 __all__ = ("CLIENT_FORMS", "CLIENT_SCHEMES", "client_options", "where_to")
 
 CLIENT_SCHEMES: Final = ("ibmmq", "pymqi", "auto")
-"""By which package; `auto` takes pymqi where it is installed, else ibmmq."""
+"""The client package to use; `auto` takes pymqi if it is installed, else ibmmq."""
 CLIENT_FORMS: Final = (
     "ibmmq://HOST:PORT/QMGR?channel=NAME (more hosts after commas), ibmmq:///QMGR?ccdt=URL (a CCDT), ibmmq:///QMGR (as IBM's "
     "client finds it), the same with pymqi: or auto:"
@@ -30,23 +30,25 @@ _CHANNEL_CHARS: Final = 20
 _BINDINGS: Final = ("local", "client")
 _KEYS: Final = ("channel", "ccdt", "binding")
 _SECRET_KEYS: Final = frozenset({"password", "token", "user", "passwd", "pwd"})
-_WHO: Final = (
-    "Who connects is not part of a URL, which is shown and logged: set user and password_file (or token_file) in mqflow.toml, "
-    "or MQFLOW_USER and MQFLOW_PASSWORD."
+_CREDENTIALS: Final = (
+    "A URL must not have the user or the password, because logs show URLs: set user and password_file (or token_file) in "
+    "mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD."
 )
 
 
 def where_to(url: str) -> ConnectOptions:
-    """Return what the URL says. Raises `ConfigurationError` for what it cannot say, without repeating a secret."""
+    """Return the connect options of the URL. Raises `ConfigurationError`, without any secret, for a URL of another form."""
     parts = split(url)
     if "@" in parts.netloc:
-        raise ConfigurationError(f"{parts.scheme}://...@{parts.netloc.rpartition('@')[2]}: {_WHO}")
+        raise ConfigurationError(f"{parts.scheme}://...@{parts.netloc.rpartition('@')[2]}: {_CREDENTIALS}")
     query = parse_qs(parts.query, keep_blank_values=True)
     if _SECRET_KEYS & query.keys():
-        raise ConfigurationError(f"{parts.scheme}://{parts.netloc}{parts.path}?{'=...&'.join(sorted(query))}=...: {_WHO}")
+        raise ConfigurationError(
+            f"{parts.scheme}://{parts.netloc}{parts.path}?{'=...&'.join(sorted(query))}=...: {_CREDENTIALS}"
+        )
     said = {key: values[-1] for key, values in query.items()}
     if unknown := sorted(said.keys() - set(_KEYS)):
-        raise ConfigurationError(f"{shown_url(url)!r}: {', '.join(unknown)} is not known in this URL; {', '.join(_KEYS)} are.")
+        raise ConfigurationError(f"{shown_url(url)!r}: {', '.join(unknown)} is not known here; {', '.join(_KEYS)} are.")
     hosts = tuple(_host(url, host) for host in parts.netloc.split(",")) if parts.netloc else ()
     _check_way(url, said, hosts)
     return ConnectOptions(
@@ -59,19 +61,21 @@ def where_to(url: str) -> ConnectOptions:
 
 
 def client_options(url: str, settings: Settings) -> ConnectOptions:
-    """Return what the URL says, with who connects and how the channel is protected.
+    """Return the connect options of the URL, with the user and the protection of the channel from the settings.
 
-    The files of secrets are not read here but for each connection: they are exchanged while an application runs.
-    Raises `ConfigurationError` as `where_to`, and where settings exclude each other.
+    The files of secrets are read for each connection, not here, because they can change while an application runs.
+    Raises `ConfigurationError` as `where_to`, and for settings that exclude each other.
     """
     where = where_to(url)
     tls = settings.tls
     if settings.token_file and (settings.user or settings.password or settings.password_file):
-        raise ConfigurationError("token_file and user with a password are two ways to say who connects; set one of them.")
+        raise ConfigurationError("token_file and user with a password exclude each other; set one of them.")
     if (settings.password or settings.password_file) and not settings.user:
         raise ConfigurationError("There is a password, but no user: set user, or MQFLOW_USER.")
     if where.channel and tls.key_repository and not tls.cipher_spec:
-        raise ConfigurationError("tls.key_repository without tls.cipher_spec is not used: set it too, ANY_TLS12_OR_HIGHER say.")
+        raise ConfigurationError(
+            "tls.key_repository has no effect without tls.cipher_spec: set it too, for example ANY_TLS12_OR_HIGHER."
+        )
     return ConnectOptions(
         queue_manager=where.queue_manager,
         channel=where.channel,
@@ -94,8 +98,8 @@ def _queue_manager(url: str, path: str) -> str:
     group = name.removeprefix("*")
     if group and not is_object_name(group):
         raise ConfigurationError(
-            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %, after an "
-            "asterisk for any of a group; nothing for the default one."
+            f"{shown_url(url)!r}: {name!r} cannot be the name of a queue manager: 1 to 48 of A-Z a-z 0-9 . _ / %, with an "
+            "asterisk before the name of a group; no name for the default queue manager."
         )
     return name
 
@@ -112,13 +116,13 @@ def _host(url: str, text: str) -> tuple[str, int]:
         host, _, port = text.rpartition(":")
     if not host or set(host) & _NOT_IN_HOSTS or not port.isdecimal() or not 0 < int(port) <= _PORT_MAX:
         raise ConfigurationError(
-            f"{shown_url(url)!r}: {text!r} is no host and port; write mq.example:1414, and more after commas."
+            f"{shown_url(url)!r}: {text!r} is not a host and port; write mq.example:1414, and more after commas."
         )
     return host, int(port)
 
 
 def _check_way(url: str, said: Mapping[str, str], hosts: tuple[tuple[str, int], ...]) -> None:
-    """Refuse what leads nowhere, or to two places at once."""
+    """Raise `ConfigurationError` for a URL that leads to no place, or to two places."""
     channel, ccdt, binding = said.get("channel", ""), said.get("ccdt", ""), said.get("binding", "")
     if hosts and not channel:
         raise ConfigurationError(f"{shown_url(url)!r}: a host needs a channel: ?channel=APP.SVRCONN.")
@@ -131,7 +135,7 @@ def _check_way(url: str, said: Mapping[str, str], hosts: tuple[tuple[str, int], 
             f"{shown_url(url)!r}: {channel!r} cannot be the name of a channel: 1 to 20 of A-Z a-z 0-9 . _ / %."
         )
     if ccdt and hosts:
-        raise ConfigurationError(f"{shown_url(url)!r}: hosts and ccdt are two ways to say where; give one of them.")
+        raise ConfigurationError(f"{shown_url(url)!r}: hosts and ccdt exclude each other; give one of them.")
     if binding and binding not in _BINDINGS:
         raise ConfigurationError(f"{shown_url(url)!r}: binding={binding} is not known; local and client are.")
     if binding == "local" and (hosts or ccdt):

@@ -1,8 +1,8 @@
-"""From a URL to a queue manager.
+"""Finds and opens the queue manager of a URL.
 
-`embedded:./data?qmgr=QM1` keeps its data in that folder, `embedded::memory:?qmgr=QM1` keeps nothing, and
-`embedded+unix:PATH?qmgr=QM1` is one that another process serves. `ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN` is IBM MQ
-(`client_urls`). What a URL leads to is imported only when it is asked for.
+`embedded:./data?qmgr=QM1` keeps its data in that folder, `embedded::memory:?qmgr=QM1` keeps its data in memory, and another
+process serves `embedded+unix:PATH?qmgr=QM1`. `ibmmq://mq.example:1414/QM1?channel=APP.SVRCONN` is IBM MQ (`client_urls`).
+Imports a kind of queue manager only when a URL needs it. Knows URLs and settings; moves no message.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ __all__ = (
 )
 
 SERVED_SOCKET: Final = "served.sock"
-"""Where, in its folder, the process that owns an embedded queue manager serves it to others."""
+"""The socket, in the folder of an embedded queue manager, on which its process serves other processes."""
 _DEFAULT_NAME: Final = "QM1"
 _EMBEDDED_SCHEMES: Final = ("embedded", "embedded+unix")
 _FORMS: Final = (
@@ -43,32 +43,32 @@ _FORMS: Final = (
 
 
 class OpenQueueManager(QueueManager, Protocol):
-    """A queue manager that was opened here, and is closed here."""
+    """An open queue manager, which the caller must close."""
 
     @property
     def administration(self) -> Administration:
-        """What MQSC works on."""
+        """The administration of the queue manager, for MQSC commands."""
         ...
 
     def close(self) -> None:
-        """Let go of it; of an embedded one, everything committed is on the disk when this returns."""
+        """Close it. When this returns, an embedded queue manager has everything committed on the disk."""
         ...
 
 
 class Location(Struct, frozen=True, kw_only=True):
-    """What a URL says."""
+    """The parts of a URL."""
 
     #: "embedded", "memory", "served" or "client".
     kind: str
     queue_manager: str
     #: The folder of the data, or the socket.
     path: Path | None = None
-    #: Of one that is served over TCP.
+    #: The addresses of a queue manager that is served over TCP.
     at: ServedAt | None = None
 
 
 def locate(url: str) -> Location:
-    """Return what the URL says. Raises `ConfigurationError` for one that says nothing, with the forms there are."""
+    """Return the parts of the URL. Raises `ConfigurationError`, with the accepted forms, for a URL of another form."""
     parts = split(url)
     if parts.scheme in SERVED_SCHEMES:
         at = served_at(url)
@@ -98,19 +98,20 @@ def locate(url: str) -> Location:
 
 
 def is_client_url(url: str) -> bool:
-    """Return whether the URL leads to IBM MQ, through one of the client packages."""
+    """Return whether the URL leads to IBM MQ, by a client package."""
     return split(url).scheme in CLIENT_SCHEMES
 
 
 def open_queue_manager(
     url: str, *, settings: Settings | None = None, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
 ) -> OpenQueueManager:
-    """Return the queue manager the URL leads to, open. `settings` say who connects, and of IBM MQ its TLS.
+    """Open the queue manager of the URL and return it. The caller must close it.
 
-    Without them who connects is the user that runs an embedded queue manager; for IBM MQ it is what `load()` says.
+    The settings have the user and, for IBM MQ, TLS. Without settings, the user of an embedded queue manager is the user of
+    this process; for IBM MQ and over TCP, `load()` gives the settings.
 
-    Raises `ConfigurationError` for a URL that leads nowhere or a client package that cannot be used, and what the storage says
-    of a folder it cannot have: in use by another process, of a newer version, not a queue manager's.
+    Raises `ConfigurationError` for a URL of another form and for a client package that cannot be used. Raises a `FolderError`
+    for a folder that another process uses, that a newer version made, or that is not the folder of a queue manager.
     """
     location = locate(url)
     user = "" if settings is None else settings.user
@@ -119,15 +120,15 @@ def open_queue_manager(
     if location.at is not None:
         return _served_over_tcp(location.at, load() if settings is None else settings, runner)
     if location.kind == "served":
-        from mqflow.embedded.wire.client.connection import ServedQueueManager  # noqa: PLC0415 - only who asks pays
+        from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - loaded only for such a URL
 
         assert location.path is not None  # noqa: S101 - `locate` gives served ones a socket
         return ServedQueueManager(location.path, name=location.queue_manager, user=user)
-    from mqflow.embedded.queue_manager import EmbeddedQueueManager  # noqa: PLC0415 - only who asks pays
+    from mqflow.embedded.queue_manager import EmbeddedQueueManager  # noqa: PLC0415 - loaded only for such a URL
 
     if location.path is None:
         return EmbeddedQueueManager(location.queue_manager, clock=clock, user=user)
-    from mqflow.embedded.storage.sqlite_store import SqliteStore  # noqa: PLC0415 - only who asks pays
+    from mqflow.embedded.storage.sqlite_store import SqliteStore  # noqa: PLC0415 - loaded only for such a URL
 
     store = SqliteStore(location.path, clock=clock, runner=runner)
     try:
@@ -138,12 +139,12 @@ def open_queue_manager(
 
 
 def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQueueManager:
-    from mqflow.embedded.wire.client.connection import ServedQueueManager  # noqa: PLC0415 - as above
-    from mqflow.embedded.wire.server.certificates import CertificateError, client_context  # noqa: PLC0415 - only who asks pays
+    from mqflow.embedded.wire.client.queue_manager import ServedQueueManager  # noqa: PLC0415 - as above
+    from mqflow.embedded.wire.server.certificates import CertificateError, client_context  # noqa: PLC0415 - loaded only for such a URL
 
     if not settings.user or settings.password is None:
         raise ConfigurationError(
-            f"A queue manager served over TCP ({', '.join(map(str, at.addresses))}) asks who connects: "
+            f"A queue manager served over TCP ({', '.join(map(str, at.addresses))}) needs a user and a password: "
             "set user and password_file in mqflow.toml, or MQFLOW_USER and MQFLOW_PASSWORD."
         )
     try:
@@ -161,10 +162,10 @@ def _served_over_tcp(at: ServedAt, settings: Settings, runner: Runner) -> OpenQu
 
 
 def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
-    from mqflow.app.channels.choice import readable_choice  # noqa: PLC0415 - only who asks pays
+    from mqflow.app.channels.choice import readable_choice  # noqa: PLC0415 - loaded only for such a URL
     from mqflow.app.channels.table_dial import by_table  # noqa: PLC0415 - as above
-    from mqflow.bindings.dialects import base  # noqa: PLC0415 - only who asks pays
-    from mqflow.bindings.errors import ClientPackageError  # noqa: PLC0415 - as above
+    from mqflow.bindings.connect_options import ClientPackageError  # noqa: PLC0415 - as above
+    from mqflow.bindings.dialects import base  # noqa: PLC0415 - loaded only for such a URL
     from mqflow.bindings.queue_manager import BoundQueueManager  # noqa: PLC0415 - as above
 
     options = client_options(url, settings)
@@ -183,11 +184,11 @@ def _client(url: str, settings: Settings, clock: Clock) -> OpenQueueManager:
 
 
 def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQueueManager:
-    """Return the queue manager the URL leads to: opened here, or through the process that has it open and serves it.
+    """Open the queue manager of the URL and return it. If another process has it open and serves it, connect to that process.
 
-    Raises what `open_queue_manager` does.
+    Raises as `open_queue_manager`.
     """
-    from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - only who asks pays
+    from mqflow.embedded.storage.folder import FolderInUseError  # noqa: PLC0415 - loaded only for such a URL
 
     try:
         return open_queue_manager(url, settings=settings)
@@ -199,6 +200,6 @@ def reach_queue_manager(url: str, *, settings: Settings | None = None) -> OpenQu
 
 
 def served_url(location: Location) -> str:
-    """Return the URL by which other processes reach the embedded queue manager of a folder while one serves it."""
-    assert location.path is not None  # noqa: S101 - only a folder has one
+    """Return the URL for other processes, while one process serves the embedded queue manager of the folder."""
+    assert location.path is not None  # noqa: S101 - the caller has a folder
     return f"embedded+unix:{location.path / SERVED_SOCKET}?qmgr={location.queue_manager}"

@@ -1,7 +1,7 @@
-"""Reads channel tables and mqclient.ini from where the policy floor says they are.
+"""Reads channel tables and mqclient.ini from the places that `policy.channels` chooses.
 
-Files and https are touched here and in `table_fetch`; what is read, and which of several places counts, is decided below. Knows
-no connection: who connects asks for the table again before each pass.
+Only this module and `table_fetch` read files and https; `policy` decides which place counts and parses the bytes. Knows no
+connection: the caller reads the table again before each pass over its channels.
 """
 
 import os
@@ -31,18 +31,18 @@ _CONFIGURATION_BYTES_MAX: Final = 1_048_576
 
 
 class Latest(Struct, frozen=True):
-    """The table as it is now, or as it last was."""
+    """The present table, or the last table that could be read."""
 
     table: ChannelTable
-    #: Why it could not be read this time, in a sentence; empty where it could.
+    #: Why the table could not be read this time, in a sentence; empty if it could be read.
     trouble: str = ""
 
 
 class Tables:
-    """The table that was chosen, read again each time somebody asks. One thread at a time."""
+    """Reads the chosen table, again for each call. For one thread at a time."""
 
     def __init__(self, choice: Choice, *, name: str = "", http_allowed: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-        """Take the choice, and the name that is going to be asked for in connecting: what MQSERVER defines answers to any."""
+        """Take the choice and the name of the queue manager to connect to; a channel from MQSERVER accepts any name."""
         self._choice: Final = choice
         self._name = name
         self._http_allowed = http_allowed
@@ -50,9 +50,9 @@ class Tables:
         self._last: ChannelTable | None = None
 
     def read(self) -> Latest:
-        """Return the table as it is now; where it cannot be read or is wrong, as it last was, with the trouble.
+        """Return the present table; if it cannot be read or is wrong, the last table, with the reason.
 
-        Raises `ChannelTableError` only while no table was read yet: a file that somebody is just writing ends no application.
+        Raises `ChannelTableError` only before the first success, so that an unfinished file does not end an application.
         """
         try:
             self._last = self._read()
@@ -70,13 +70,15 @@ class Tables:
             return read_table(choice.location, http_allowed=self._http_allowed, clock=self._clock)
         except ChannelTableError as error:
             if choice.origin is Origin.DEFAULT:
-                problem = f"{error.problem} Nothing says where else: {', '.join(each.value for each in Origin)} were asked."
+                problem = (
+                    f"{error.problem} No source names another table: {', '.join(each.value for each in Origin)} were asked."
+                )
                 raise ChannelTableError(error.source, problem, path=error.path) from error
             raise
 
 
 def read_table(location: str, *, http_allowed: bool = False, clock: Clock = SYSTEM_CLOCK) -> ChannelTable:
-    """Return the table at a path or URL. Raises `ChannelTableError` where there is none, or it is wrong."""
+    """Return the table at a path or URL. Raises `ChannelTableError` if it cannot be read or is wrong."""
     found = locate_table(location, http_allowed=http_allowed)
     return parse(_file(found) if found.path else fetch(found, clock=clock), found.shown)
 
@@ -88,10 +90,10 @@ def read_client_configuration(
     home: Path | None = None,
     data: str = DATA_DIRECTORY,
 ) -> ClientConfiguration:
-    """Return what the first mqclient.ini that can be read says; nothing where there is none.
+    """Return the values of the first mqclient.ini that can be read; the defaults if there is no such file.
 
-    A file that cannot be read counts as absent, as IBM's client has it. Raises `ClientConfigurationError` for one that can, and
-    says something that cannot be used.
+    A file that cannot be read counts as absent, as for IBM's client. Raises `ClientConfigurationError` for a value that cannot
+    be used.
     """
     environment = os.environ if environment is None else environment
     own = environment.get("HOME", "") if home is None else str(home)
@@ -108,16 +110,16 @@ def _file(location: Location) -> bytes:
     try:
         return _bytes(location.path, TABLE_BYTES_MAX)
     except (OSError, ValueError) as error:
-        said = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        raise ChannelTableError(location.shown, f"it cannot be read: {said}.") from error
+        cause = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        raise ChannelTableError(location.shown, f"it cannot be read: {cause}.") from error
 
 
 def _bytes(path: str, most: int) -> bytes:
-    """Return what the file holds, one byte more than `most` at the most. A pipe or a device is no file: it may never end."""
+    """Return the first `most` + 1 bytes of the file. Raises `ValueError` for a pipe or a device, which may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(most + 1)
     finally:

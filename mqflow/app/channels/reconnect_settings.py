@@ -1,16 +1,13 @@
-"""How an application gets a lost connection back: what its settings say, over mqclient.ini, over what IBM MQ does by itself.
+"""The options of reconnection for an application: from its settings, else from mqclient.ini, else IBM MQ's defaults.
 
-Knows settings, the client configuration and what a queue manager says of its channel; decides nothing, `policy` does.
+Knows settings, the client configuration and the DEFRECON of a queue manager's channel. `policy` takes the decisions.
 """
 
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from mqflow.app.config.settings import ReconnectSettings
 from mqflow.app.errors import ConfigurationError
 from mqflow.policy.channels.client_ini import ClientConfiguration, ClientConfigurationError
-from mqflow.policy.reconnect.delays import Ladder
 from mqflow.policy.reconnect.mode import (
     DefaultReconnect,
     ReconnectMode,
@@ -21,28 +18,22 @@ from mqflow.policy.reconnect.mode import (
     reconnect_mode,
 )
 from mqflow.policy.reconnect.reconnection import LADDER
+from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.verbs import QueueManager
 
-__all__ = ("Reconnection", "client_configuration", "mode_by_channel", "reconnection")
-
-
-class Reconnection(Struct, frozen=True):
-    """What the supervisor is told."""
-
-    delays: Ladder
-    limit_s: float | None
-    mode: Callable[[], ReconnectMode]
+__all__ = ("client_configuration", "mode_by_channel", "reconnection")
 
 
 def reconnection(settings: ReconnectSettings, queue_manager: QueueManager, configuration: ClientConfiguration) -> Reconnection:
-    """Return how a lost connection is got back. Raises `ConfigurationError` for ANY with the name of one queue manager.
+    """Return the options of reconnection. Raises `ConfigurationError` for mode ANY with the name of one queue manager.
 
-    What the settings leave open mqclient.ini says (ReconDelay, MQReconnectTimeout, DefRecon), and what that leaves open of the
-    default the channel that was reached, where a table describes it.
+    If the settings leave a value open, mqclient.ini gives it (ReconDelay, MQReconnectTimeout, DefRecon). If both leave the
+    mode open, the channel of the connection gives it, if a channel table describes the channel.
     """
     by_channel = mode_by_channel(settings, queue_manager.name, configuration)
 
     def mode() -> ReconnectMode:
+        # Only a queue manager from a channel table has the attribute; its module is imported only for such a table.
         return by_channel(getattr(queue_manager, "default_reconnect", DefaultReconnect.NO))
 
     return Reconnection(
@@ -53,8 +44,8 @@ def reconnection(settings: ReconnectSettings, queue_manager: QueueManager, confi
 
 
 def client_configuration() -> ClientConfiguration:
-    """Return what mqclient.ini says. Raises `ConfigurationError` for one that says something that cannot be used."""
-    from mqflow.app.channels.read_sources import read_client_configuration  # noqa: PLC0415 - only who reaches IBM MQ pays
+    """Return the values of mqclient.ini. Raises `ConfigurationError` for a value that cannot be used."""
+    from mqflow.app.channels.read_sources import read_client_configuration  # noqa: PLC0415 - loaded only for IBM MQ
 
     try:
         return read_client_configuration()
@@ -65,7 +56,7 @@ def client_configuration() -> ClientConfiguration:
 def mode_by_channel(
     settings: ReconnectSettings, queue_manager: str, configuration: ClientConfiguration
 ) -> Callable[[DefaultReconnect], ReconnectMode]:
-    """Return the function from a channel's DEFRECON to what is done when a connection by it is lost."""
+    """Return a function from the DEFRECON of a channel to the mode of reconnection for its connections."""
     option = _option(settings, queue_manager)
 
     def mode(channel: DefaultReconnect) -> ReconnectMode:

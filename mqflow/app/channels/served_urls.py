@@ -1,7 +1,7 @@
-"""From a URL of a queue manager that is served over TCP to its addresses: ``embedded+tls://host:1414,other:1414/QM1?ca=ca.pem``.
+"""The URLs of queue managers that are served over TCP: ``embedded+tls://host:1414,other:1414/QM1?ca=ca.pem``.
 
-Several addresses are an active queue manager and its standby, asked in turn. Knows the grammar; reaches nothing. Who connects
-is said by settings, because URLs are shown and logged.
+Several addresses are those of an active queue manager and its standby; a client tries them in turn. The settings have user and
+password, because logs show URLs. Knows the grammar; connects to nothing.
 """
 
 from pathlib import Path
@@ -21,21 +21,22 @@ SERVED_FORMS: Final = "embedded+tls://HOST:PORT[,HOST:PORT]/NAME[?ca=FILE] or em
 
 
 class ServedAt(Struct, frozen=True, kw_only=True):
-    """Where a queue manager is served."""
+    """The name and addresses of a queue manager that is served over TCP."""
 
     queue_manager: str
     addresses: tuple[TcpAddress, ...]
     tls: bool
-    #: The file of the authority that its certificate comes from; None for those that the system trusts.
+    #: The certificate file of the authority that signed the server's certificate; None for the authorities of the system.
     authority: Path | None = None
 
 
 def served_at(url: str) -> ServedAt:
-    """Return what the URL says. Raises `ConfigurationError` with the form there is."""
+    """Return the parts of the URL. Raises `ConfigurationError`, with the accepted form, for a URL of another form."""
     parts = urlsplit(url)
     if "@" in parts.netloc:
         raise ConfigurationError(
-            f"{parts.scheme}://...: who connects is not part of a URL, which is shown and logged: set user and password_file."
+            f"{parts.scheme}://...: a URL must not have the user or the password, because logs show URLs: set user and "
+            "password_file."
         )
     query = parse_qs(parts.query, keep_blank_values=True)
     authority = query.pop("ca", [""])[-1]
@@ -54,8 +55,8 @@ def served_at(url: str) -> ServedAt:
         raise ConfigurationError(f"{shown_url(url)!r}: {error} A URL is {SERVED_FORMS}.") from error
     if not tls and (others := [address.host for address in addresses if not is_loopback(address.host)]):
         raise ConfigurationError(
-            f"{shown_url(url)!r}: {', '.join(others)} may be another machine, and without TLS passwords and messages go there "
-            f"for all to read: use embedded+tls. A URL is {SERVED_FORMS}."
+            f"{shown_url(url)!r}: {', '.join(others)} may be another machine, and without TLS everybody on the network can "
+            f"read passwords and messages: use embedded+tls. A URL is {SERVED_FORMS}."
         )
     return ServedAt(queue_manager=name, addresses=addresses, tls=tls, authority=Path(authority) if authority else None)
 

@@ -1,6 +1,6 @@
-"""IBM MQ by a channel table that is read here: for pymqi, which cannot hand one to IBM's client.
+"""Connects to IBM MQ by the channels of a table, for pymqi, which cannot pass a table to IBM's client.
 
-Knows what an entry of a table says to a connection; the order of attempts is decided below, and so is what is left out.
+Knows the connect options of a table entry. `policy.channels` decides which entries to try, and in which order.
 """
 
 import logging
@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from mqflow.app.channels.read_sources import Tables
 from mqflow.app.channels.table_queue_manager import TableQueueManager
-from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects.base import Dialect
-from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.queue_manager import BoundQueueManager
 from mqflow.policy.channels.candidates import Attempt, wanted
 from mqflow.policy.channels.sources import Choice, DefinedBy
@@ -26,8 +25,8 @@ __all__ = ("by_table", "channel_options")
 
 _LOG: Final = logging.getLogger("mqflow")
 _UNPROTECTED: Final = (
-    "%s to %s goes without TLS, although tls.key_repository is set: its entry has no cipherSpecification, and tls.cipher_spec "
-    "is not set."
+    "The channel %s to %s has no TLS, although tls.key_repository is set: its table entry has no cipherSpecification, and "
+    "tls.cipher_spec is not set."
 )
 
 
@@ -40,22 +39,22 @@ def by_table(
     mode: Callable[[DefaultReconnect], ReconnectMode],
     http_allowed: bool = False,
 ) -> TableQueueManager:
-    """Return the queue manager that the table, or the one channel, leads to, through the package.
+    """Return the queue manager of the table or of the single channel; connections use the client package of `dialect`.
 
-    Raises `ClientPackageError` for what the package cannot ask for, and for TLS settings without which nothing is encrypted.
+    Raises `ClientPackageError` for options that the package does not support, and for TLS settings without a cipher spec.
     """
     dialect.check(replace(options, ccdt_url=""))
     if isinstance(choice, DefinedBy) and options.key_repository and not options.cipher_spec:
         raise ClientPackageError(
-            f"{choice.origin.value} says nothing of TLS, and tls.key_repository without tls.cipher_spec is not used: set it "
-            "too, ANY_TLS12_OR_HIGHER say."
+            f"{choice.origin.value} has no TLS, and tls.key_repository has no effect without tls.cipher_spec: set it too, for "
+            "example ANY_TLS12_OR_HIGHER."
         )
-    told: set[str] = set()
+    warned: set[str] = set()
 
     def dial(attempt: Attempt, *, application_name: str, user: str) -> Connection:
         towards = channel_options(options, attempt)
-        if towards.key_repository and not towards.cipher_spec and towards.channel not in told:
-            told.add(towards.channel)
+        if towards.key_repository and not towards.cipher_spec and towards.channel not in warned:
+            warned.add(towards.channel)
             _LOG.warning(_UNPROTECTED, towards.channel, towards.connection_name)
         return BoundQueueManager(dialect, towards, clock=clock).connect(application_name=application_name, user=user)
 
@@ -66,14 +65,14 @@ def by_table(
         random=SYSTEM_RANDOM,
         host=platform.node(),
         mode=mode,
-        trouble=_LOG.warning,
+        warn=_LOG.warning,
     )
 
 
 def channel_options(options: ConnectOptions, attempt: Attempt) -> ConnectOptions:
-    """Return how to connect by this attempt: its channel and address, what it says of both, and its word on TLS if it has one.
+    """Return the connect options for an attempt: with its channel, its address, and the TLS values of its table entry.
 
-    A name that need not be that of the queue manager becomes an asterisk: the group's name is the table's business.
+    The name of a group becomes an asterisk, because only the table knows groups.
     """
     channel, asked = attempt.channel, wanted(options.queue_manager)
     return replace(

@@ -1,7 +1,7 @@
-"""Fetches a channel table over https, bounded in time and size, from the address that was named and from no other.
+"""Fetches a channel table over https, with limits of time and size, from the named address only.
 
-Follows no redirection, uses no proxy, and does not talk to link-local addresses (where clouds keep their secrets). Knows HTTP;
-what the bytes mean is `policy.channels.table_json`'s business.
+Follows no redirection, uses no proxy, and refuses link-local addresses (where clouds keep their secrets). Knows HTTP;
+`policy.channels.table_json` parses the bytes.
 """
 
 import base64
@@ -20,7 +20,7 @@ from mqflow.world import Clock
 __all__ = ("FETCH_S", "fetch")
 
 FETCH_S: Final = 5.0
-"""How long a fetch may take from the first packet on; finding the host's address is the system's, and its own limits hold."""
+"""The time limit of a fetch, in seconds, from the first packet on; the system resolves the host name with its own limits."""
 
 _OK: Final = 200
 _REDIRECTIONS: Final = range(300, 400)
@@ -29,10 +29,10 @@ _REDIRECTIONS: Final = range(300, 400)
 def fetch(
     location: Location, *, clock: Clock, limit_s: float = FETCH_S, context: Callable[[], ssl.SSLContext] | None = None
 ) -> bytes:
-    """Return the bytes of the table, at the most one more than a table may have.
+    """Return the bytes of the table, at most one more than the limit of a table.
 
-    Certificates are checked against the system's authorities (SSL_CERT_FILE names others), or as `context` says.
-    Raises `ChannelTableError` for everything that goes wrong, in a sentence without a password.
+    Certificates must be signed by the system's authorities (SSL_CERT_FILE names others), unless `context` says otherwise.
+    Raises `ChannelTableError` for every failure; its text has no password.
     """
     until = clock.monotonic() + limit_s
     connection = _connection(location, limit_s, context)
@@ -45,14 +45,14 @@ def fetch(
     except TimeoutError as error:
         raise ChannelTableError(location.shown, f"it was not there within {limit_s:g} s.") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        said = str(error).rstrip(".") or type(error).__name__
-        raise ChannelTableError(location.shown, f"it cannot be fetched: {said}.") from error
+        cause = str(error).rstrip(".") or type(error).__name__
+        raise ChannelTableError(location.shown, f"it cannot be fetched: {cause}.") from error
     finally:
         connection.close()
 
 
 def _body(answer: "_Until") -> bytes:
-    response = http.client.HTTPResponse(answer, method="GET")  # type: ignore[arg-type]  # of a socket it asks makefile only
+    response = http.client.HTTPResponse(answer, method="GET")  # type: ignore[arg-type]  # it calls only makefile of a socket
     response.begin()
     if response.status != _OK:
         raise ValueError(_refused(response))
@@ -60,8 +60,9 @@ def _body(answer: "_Until") -> bytes:
 
 
 class _Until(io.RawIOBase):
-    """What a socket says, until a moment: a server that sends a byte now and then does not get around the limit."""
+    """Reads from a socket until a deadline, also if a slow server sends single bytes."""
 
+    # `Any` for the socket: this module must not import `socket`; http.client makes it.
     def __init__(self, sock: Any, until: float, clock: Clock) -> None:
         self._socket = sock
         self._until = until
@@ -73,7 +74,7 @@ class _Until(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Any) -> int:  # `Any`, as typeshed has no public name for a writable buffer
         left_s = self._until - self._clock.monotonic()
         if left_s <= 0:
             raise TimeoutError
@@ -89,12 +90,12 @@ def _connection(location: Location, limit_s: float, context: Callable[[], ssl.SS
 
 
 def _refuse_link_local(peer: str) -> None:
-    # Asked of the connection, not of the name: a name may have another address at the second look.
+    # The address of the connection, not of the name: a second look-up of a name can give another address.
     address = ip_address(peer.partition("%")[0])
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     if address.is_link_local:
-        raise ValueError(f"the host is at {address}, a link-local address, where no table is")
+        raise ValueError(f"the host is at {address}, and link-local addresses are not allowed")
 
 
 def _headers(location: Location) -> dict[str, str]:
@@ -106,6 +107,6 @@ def _headers(location: Location) -> dict[str, str]:
 
 def _refused(response: http.client.HTTPResponse) -> str:
     if response.status in _REDIRECTIONS:
-        there = (response.getheader("Location") or "nowhere")[:200]
-        return f"the server points to {there!r}, and redirections are not followed: name the table where it is"
+        target = (response.getheader("Location") or "nowhere")[:200]
+        return f"the server redirects to {target!r}, and redirections are not followed: use the URL of the table itself"
     return f"the server answered {response.status} {response.reason[:80]}"

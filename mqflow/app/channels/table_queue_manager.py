@@ -1,7 +1,7 @@
-"""A queue manager, or a group of them, that is found in a channel table: connecting is one pass over all candidates.
+"""A queue manager, or a group of them, from a channel table: each connect is one pass over all candidates.
 
-The supervisor waits between two connects, so the table is read before each pass and every entry of a pass is tried before the
-next wait. Knows tables and how to go through them; what a connection is made of is the `dial` that it is given.
+The supervisor waits between two connects. So each pass reads the table first and tries every candidate before the next wait.
+Knows tables and the order of candidates; the given `dial` makes the connections.
 """
 
 import threading
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mqflow.app.channels.read_sources import Tables
 from mqflow.app.errors import ConfigurationError
-from mqflow.many_verbs import inquire_queue_manager
+from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.candidates import (
@@ -29,7 +29,6 @@ from mqflow.policy.channels.table import Channel
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection
 from mqflow.world import Random
 
@@ -40,27 +39,27 @@ class Dial(Protocol):
     """Makes one connection to one address."""
 
     def __call__(self, attempt: Attempt, *, application_name: str, user: str) -> Connection:
-        """Return a connection. Raises `MQIError`; has to bound its handshake, or a stopped server holds up the pass."""
+        """Return a connection. Raises `MQIError`. Must limit the time of its handshake, or a stopped server blocks the pass."""
         ...
 
 
 class Tried(Struct, frozen=True):
-    """An attempt was made: which, and with what it failed; None where it succeeded."""
+    """An attempt to connect, and its error; None if it succeeded."""
 
     attempt: Attempt
     error: MQIError | None
 
 
-def _say_nothing(_: Tried) -> None:
-    """Tell nobody."""
+def _no_notification(_: Tried) -> None:
+    """Do nothing."""
 
 
-def _trouble_unheard(_: str) -> None:
-    """Tell nobody."""
+def _no_warning(_: str) -> None:
+    """Do nothing."""
 
 
 class TableQueueManager:
-    """What a name in a channel table stands for, as a `QueueManager`. Threads may connect at the same time."""
+    """The queue manager, or the group, that a name in a channel table stands for. Threads can connect at the same time."""
 
     def __init__(
         self,
@@ -71,15 +70,17 @@ class TableQueueManager:
         random: Random,
         host: str = "",
         mode: ReconnectMode | Callable[[DefaultReconnect], ReconnectMode] = ReconnectMode.Q_MGR,
-        tell: Callable[[Tried], None] = _say_nothing,
-        trouble: Callable[[str], None] = _trouble_unheard,
+        notify: Callable[[Tried], None] = _no_notification,
+        warn: Callable[[str], None] = _no_warning,
     ) -> None:
-        """Take a name ("QM1", "*GROUP", "*"), the tables, and what dials.
+        """Take a name ("QM1", "*GROUP", "*"), the tables, and the function that makes connections.
 
-        With `ReconnectMode.Q_MGR` the first queue manager reached is the only one from then on. With `ReconnectMode.ANY` each
-        connection may be to another one, and what was got on one cannot be requeued on another: it is for programs whose
-        connections have nothing to do with each other; it may depend on the channel's DEFRECON. `tell` hears every attempt,
-        on the thread that makes it, `trouble` a sentence when the table could not be read again, once and not before each pass.
+        With `ReconnectMode.Q_MGR`, all later connections must be to the first queue manager reached. With `ReconnectMode.ANY`,
+        each connection can be to another queue manager, and a message from one cannot be requeued on another; use it only for
+        programs with independent connections. The mode can depend on the channel's DEFRECON.
+
+        `notify` receives every attempt, on the thread of the attempt. `warn` receives a sentence when the table cannot be read
+        again; the same sentence only once.
         """
         self._name = name
         self._tables = tables
@@ -87,38 +88,38 @@ class TableQueueManager:
         self._random = random
         self._host = host
         self._mode = mode
-        self.tell = tell
-        #: DEFRECON of the channel by which a queue manager was reached last.
+        self.notify = notify
+        #: DEFRECON of the channel of the last connection.
         self.default_reconnect = DefaultReconnect.NO
-        #: Whether a queue manager of that name ever answered: from then on a lost connection is got again.
+        #: Whether a queue manager of that name ever answered; from then on lost connections are reconnected.
         self.reached = False
-        self._trouble = trouble
-        #: The trouble that was told last; empty once the table could be read again.
-        self._told_of = ""
+        self._warn = warn
+        #: The last warning; empty after the table could be read again.
+        self._last_warning = ""
         self._lock = threading.Lock()
         self._preference: Preference | None = None
         self._first: Reached | None = None
 
     @property
     def name(self) -> str:
-        """The name that is connected with."""
+        """The name to connect to: a queue manager, ``*GROUP`` or ``*``."""
         return self._name
 
     @property
     def administration(self) -> NoReturn:
-        """What is reached by a channel is administered where it is."""
+        """Raises `ConfigurationError`: mqflow does not administer IBM MQ."""
         raise ConfigurationError(
-            f"{self._name or 'A queue manager'} is found in a channel table, and administered where it is."
+            f"{self._name or 'A queue manager'} comes from a channel table, and mqflow cannot administer it."
         )
 
     def close(self) -> None:
-        """Nothing is held between connections."""
+        """Do nothing: there is nothing to close between connections."""
 
     def connect(self, *, application_name: str = "", user: str = "") -> Connection:
-        """Return a connection to the first candidate that can be had.
+        """Return a connection to the first candidate that answers.
 
-        Raises 2058 where no entry matches, the error of `after_pass` where none could be had, and `ChannelTableError` while no
-        table could be read at all.
+        Raises `MQIError` 2058 if no entry matches, the error of `after_pass` if no candidate answers, and `ChannelTableError`
+        if the table could never be read.
         """
         preference = self._read()
         attempts = candidates(preference, self._name, random=self._random.random, host=self._host)
@@ -129,12 +130,12 @@ class TableQueueManager:
             try:
                 connection = self._try(attempt, application_name, user)
             except MQIError as error:
-                self.tell(Tried(attempt, error))
+                self.notify(Tried(attempt, error))
                 failed.append(Failed(attempt, error))
                 if attempt.channel not in {later.channel for later in attempts[number + 1 :]}:
                     self._entry_failed(attempt.channel)
             else:
-                self.tell(Tried(attempt, None))
+                self.notify(Tried(attempt, None))
                 return connection
         raise after_pass(self._name, failed)
 
@@ -144,9 +145,9 @@ class TableQueueManager:
             now = Preference(table=latest.table)
             self._preference = now if self._preference is None else after_reading(self._preference, latest.table)
             preference = self._preference
-            news, self._told_of = latest.trouble != self._told_of, latest.trouble
-        if latest.trouble and news:
-            self._trouble(latest.trouble)
+            is_new, self._last_warning = latest.trouble != self._last_warning, latest.trouble
+        if latest.trouble and is_new:
+            self._warn(latest.trouble)
         return preference
 
     def _entry_failed(self, channel: Channel) -> None:
@@ -159,13 +160,13 @@ class TableQueueManager:
         try:
             self._check(connection, attempt.channel)
         except MQIError:
-            leave(connection)
+            disconnect_without_commit(connection)
             raise
         self.default_reconnect = attempt.channel.default_reconnect
         return connection
 
     def _check(self, connection: Connection, channel: Channel) -> None:
-        """Raise where the queue manager reached is not one that will do: of another name (2058), or another one (2546)."""
+        """Raise 2058 if the connected queue manager has another name, 2546 if it is another one than the first."""
         reached = connection.queue_manager_name
         if wanted(self._name).refuses(reached):
             detail = f"The queue manager there is called {reached}"
@@ -184,7 +185,7 @@ class TableQueueManager:
 
 
 def _identifier(connection: Connection) -> str:
-    """Return the QMID; nothing where this user may not inquire it, or nobody knows it: the name has to do then."""
+    """Return the QMID; empty if the user may not inquire it or it is not known: then only the name counts."""
     try:
         return inquire_queue_manager(connection).identifier
     except MQIError as error:

@@ -1,1 +1,1 @@
-"""Settings and plugins: what an application is configured with."""
+"""The configuration of an application: settings and plugins."""

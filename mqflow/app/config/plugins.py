@@ -1,8 +1,8 @@
-"""Finds what other distributions add to mqflow through entry points, and loads it when it is asked for by name.
+"""Finds the plugins that other distributions add to mqflow through entry points, and loads them by name.
 
-Listing reads metadata and imports nothing. Nothing that is merely installed takes part in the handling of messages: an
-application names its middleware, hooks and codecs, and one that cannot be had is refused with the reason. A command is loaded
-when it is called, so a broken one breaks no other. Knows metadata; knows no application.
+A list of plugins needs only metadata and imports nothing. An installed plugin takes no part in the handling of messages until
+an application names it as middleware, hook or codec. A plugin that cannot be loaded is an error with the reason. A command is
+loaded when it is called, so a broken command breaks no other. Knows metadata; knows no application.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ __all__ = ("Group", "Plugin", "PluginError", "find", "installed", "load", "named
 
 
 class Group(Enum):
-    """What a plugin can add; the value is the entry point group."""
+    """The kinds of plugins; the value is the entry point group."""
 
     MIDDLEWARE = "mqflow.middleware"
     HOOKS = "mqflow.hooks"
@@ -32,9 +32,9 @@ class Plugin(Struct, frozen=True, kw_only=True):
     """One entry point of an installed distribution."""
 
     group: Group
-    #: What it is asked for by.
+    #: The name by which applications and commands ask for the plugin.
     name: str
-    #: Where it is: "module:object".
+    #: The place of the object: "module:object".
     target: str
     distribution: str
     version: str
@@ -44,10 +44,10 @@ class Plugin(Struct, frozen=True, kw_only=True):
 
 
 class PluginError(ConfigurationError):
-    """A plugin is not installed, is offered twice, or cannot be used; the sentence says which, and what to do."""
+    """A plugin is not installed, two distributions offer it, or it cannot be used. The text says which, and what to do."""
 
 
-#: What an object of each group must have, any one of each set, to be what it says it is.
+#: The attributes that an object of each group must have: at least one of each set.
 _NEEDS: Final[dict[Group, tuple[frozenset[str], ...]]] = {
     Group.MIDDLEWARE: (frozenset({"consume", "publish"}),),
     Group.HOOKS: (frozenset({"__call__"}),),
@@ -57,8 +57,8 @@ _NEEDS: Final[dict[Group, tuple[frozenset[str], ...]]] = {
 
 
 def installed(group: Group | None = None) -> tuple[Plugin, ...]:
-    """Return every plugin of the installed distributions, or those of one group, by group and name; imports none of them."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - 15 ms that an application without plugins need not pay
+    """Return the plugins of the installed distributions, of one group or all, by group and name. Imports none of them."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - 15 ms, and an application without plugins needs none
 
     groups = (group,) if group else tuple(Group)
     found = {_plugin(kind, entry) for kind in groups for entry in entry_points(group=kind.value)}
@@ -66,14 +66,14 @@ def installed(group: Group | None = None) -> tuple[Plugin, ...]:
 
 
 def find(group: Group, name: str) -> Plugin:
-    """Return the one plugin of this name. Raises `PluginError` where none, or more than one distribution, offers it."""
+    """Return the plugin of this name. Raises `PluginError` if no distribution offers it, or more than one."""
     offered = installed(group)
     matching = [plugin for plugin in offered if plugin.name == name]
     if not matching:
         names = ", ".join(sorted({plugin.name for plugin in offered})) or "none"
         raise PluginError(
             f"No installed distribution offers {name!r} in {group.value}; installed there: {names}. "
-            "Install the distribution that does into this environment, or check the spelling."
+            "Install the distribution of the plugin into this environment, or check the spelling."
         )
     if len(matching) > 1:
         offers = " and ".join(map(str, matching))
@@ -81,10 +81,11 @@ def find(group: Group, name: str) -> Plugin:
     return matching[0]
 
 
-def load(plugin: Plugin) -> Any:
-    """Return what the plugin is: the object it names, or where that is a class, one made without arguments.
+def load(plugin: Plugin) -> Any:  # `Any`: the caller knows the type from the group
+    """Return the object of the plugin; if the entry point names a class, an instance made without arguments.
 
-    Raises `PluginError` with the cause: the import failed, the object is missing or cannot be made, or its group needs another.
+    Raises `PluginError` with the cause: the import failed, the object is missing or cannot be made, or it does not have the
+    attributes of its group.
     """
     from importlib.metadata import EntryPoint  # noqa: PLC0415 - as in `installed`
 
@@ -96,15 +97,16 @@ def load(plugin: Plugin) -> Any:
             f"Plugin {plugin} cannot be loaded: {type(error).__name__}: {error}. "
             f"Repair or uninstall {plugin.distribution}, or do without {plugin.name!r}."
         ) from error
+    # `hasattr`: the object comes from another distribution and can have any type.
     missing = [needed for needed in _NEEDS[plugin.group] if not any(hasattr(made, name) for name in needed)]
     if missing:
-        said = ", ".join(" or ".join(sorted(needed)) for needed in missing)
-        raise PluginError(f"Plugin {plugin} is no plugin of {plugin.group.value}: {type(made).__qualname__} has no {said}.")
+        names = ", ".join(" or ".join(sorted(needed)) for needed in missing)
+        raise PluginError(f"Plugin {plugin} does not fit {plugin.group.value}: {type(made).__qualname__} has no {names}.")
     return made
 
 
 def named(group: Group, wanted: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the objects wanted, in order, with each name replaced by the plugin that is installed under it."""
+    """Return the wanted objects, in order; a text is the name of a plugin and is replaced by the plugin's object."""
     return tuple(load(find(group, each)) if isinstance(each, str) else each for each in wanted)
 
 

@@ -1,7 +1,7 @@
-"""What an application is set to: one frozen record from arguments, the environment and a file, the strongest first.
+"""The settings of an application: one frozen record from arguments, the environment and a file, the strongest first.
 
-Reads `mqflow.toml`, `[tool.mqflow]` of a pyproject.toml and the environment; refuses what it does not understand by key, source
-and accepted values; remembers where every value came from. Knows no queue manager and no command line.
+Reads `mqflow.toml`, `[tool.mqflow]` of a pyproject.toml and the environment. msgspec converts and checks each value; an error
+names the key, the source and the accepted values. Knows no queue manager and no command line.
 """
 
 import os
@@ -34,7 +34,7 @@ _Count = Annotated[int, Meta(ge=1)]
 
 
 class Secret:
-    """A value that is never shown: not in a repr, a log, an error or `mqflow explain`. `reveal()` is the only way to it."""
+    """A value that no repr, log, error or `mqflow explain` shows. Only `reveal()` returns it."""
 
     __slots__ = ("_value",)
 
@@ -42,7 +42,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """Return what is kept secret."""
+        """Return the secret value."""
         return self._value
 
     def __repr__(self) -> str:
@@ -56,130 +56,137 @@ class Secret:
 
 
 class LedgerSettings(Struct, frozen=True, kw_only=True):
-    """The decision ledger."""
+    """The settings of the decision ledger."""
 
-    #: "troubled": messages that failed or were decided about; "all": every delivery; "nothing": no ledger.
+    #: "troubled": messages that failed or needed a decision; "all": every delivery; "nothing": no ledger.
     record: Literal["troubled", "all", "nothing"] = "troubled"
-    #: The file; empty for `decisions.db` beside the data.
+    #: The file of the ledger; empty for `decisions.db` beside the data.
     file: str = ""
-    #: How many entries are kept; the oldest go.
+    #: The number of entries to keep; the ledger deletes the oldest above this number.
     entries_max: _Count = 200_000
 
 
 class TLSSettings(Struct, frozen=True, kw_only=True):
-    """How the channel to IBM MQ is protected. The names are MQ's."""
+    """The TLS settings of a channel to IBM MQ. The names are those of MQ."""
 
-    #: SSLCIPH: the cipher spec of the channel, ANY_TLS12_OR_HIGHER say; empty for a channel without TLS.
+    #: SSLCIPH: the cipher spec of the channel, for example ANY_TLS12_OR_HIGHER; empty for a channel without TLS.
     cipher_spec: str = ""
     #: SSLKEYR: the key repository, a file of certificates and keys.
     key_repository: str = ""
-    #: A file whose content, without the line end, opens the key repository; empty where a stash file does.
+    #: A file with the password of the key repository; the line end is ignored. Empty if a stash file has the password.
     key_repository_password_file: str = ""
-    #: CERTLABL: which certificate of the key repository to show.
+    #: CERTLABL: the label of the client certificate in the key repository.
     certificate_label: str = ""
-    #: SSLPEER: what the name in the queue manager's certificate must match, "CN=mq.example" say.
+    #: SSLPEER: a pattern that the name in the queue manager's certificate must match, for example "CN=mq.example".
     peer_name: str = ""
 
 
 class ReconnectSettings(Struct, frozen=True, kw_only=True):
-    """How a lost connection is got back."""
+    """The settings of automatic client reconnection."""
 
-    #: To which queue manager, as CLIENTRECONNECTOPTIONS: QMGR the same, ANY any of a group, ASDEF what DefRecon, or else the
-    #: channel, says.
+    #: The queue manager to reconnect to, as in CLIENTRECONNECTOPTIONS. QMGR: the same queue manager. ANY: any of its group.
+    #: ASDEF: as DefRecon says, or else the channel. DISABLED: do not reconnect.
     mode: Literal["ANY", "ASDEF", "DISABLED", "QMGR"] = "QMGR"
-    #: Before each attempt, in milliseconds, as ReconDelay of mqclient.ini: "(1000,250)(2000,500)"; empty for JMS's ladder.
+    #: The delay before each attempt in milliseconds, in the form of ReconDelay in mqclient.ini: "(1000,250)(2000,500)".
+    #: Empty for the delays of the IBM MQ classes for JMS.
     delays: str = ""
-    #: Give up after this many seconds; None never does.
+    #: Give up after this many seconds; None for no limit.
     limit_s: _Seconds | None = None
 
     @property
     def ladder(self) -> Ladder:
-        """The delays in seconds. Raises `DelaysError`; `load` has asked already."""
+        """The delays in seconds. Raises `DelaysError` if `delays` has another form; `load` has checked it already."""
         return parse_delays(self.delays) if self.delays else LADDER
 
 
-class ListenerSettings(Struct, frozen=True, kw_only=True):
-    """What one listener is told from outside; None leaves what its decorator says."""
+# With `omit_defaults`, `to_builtins` returns only the fields that a source set.
+class ListenerSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Settings that override the options of one listener; None keeps the value of its decorator."""
 
+    #: The number of workers.
     concurrency: _Count | None = None
-    #: Deliveries of one unit of work.
+    #: The largest number of deliveries in one unit of work.
     unit_of_work: _Count | None = None
     #: "queue" for BOTHRESH, or a number; 0 disables poison handling.
     backout_threshold: Annotated[int, Meta(ge=0)] | Literal["queue"] | None = None
     #: The backout requeue queue, instead of BOQNAME.
     backout_requeue_queue: str | None = None
+    #: The time limit of a handler in seconds.
     time_limit_s: Annotated[float, Meta(gt=0)] | None = None
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What everything is set to. Make it with `load`; the fields' names are the keys of `mqflow.toml`."""
+    """All settings of an application. `load` makes the record; the fields' names are the keys of `mqflow.toml`."""
 
-    #: Which queue manager, and how to reach it.
+    #: The queue manager, and how to reach it.
     url: str = "embedded:./data?qmgr=QM1"
+    #: The user that connects.
     user: str = ""
     #: From MQFLOW_PASSWORD or `password_file`, never from a settings file.
     password: Secret | None = None
-    #: A file whose content, without the line end, is the password.
+    #: A file with the password; the line end is ignored.
     password_file: str = ""
-    #: A file with a JSON web token, instead of user and password (IBM MQ through ibmmq); read again for each connection.
+    #: A file with a JSON web token, instead of user and password (IBM MQ through ibmmq). Each connection reads it again.
     token_file: str = ""
+    #: TLS on the channel to IBM MQ.
     tls: TLSSettings = TLSSettings()
-    #: Whether a channel table (CCDT) may be fetched over http, where whoever is on the way can change it; https always may.
+    #: True allows a channel table (CCDT) over http, where others on the network can change it; https is always allowed.
     ccdt_over_http: bool = False
-    #: What the queue manager is told this application is called (PutApplName); empty for the application's own name.
+    #: The application name for the queue manager (PutApplName); empty for the name of the `App`.
     application_name: str = ""
-    #: After SIGTERM handlers have this many seconds to finish; keep it below the orchestrator's grace period.
+    #: After SIGTERM, handlers have this many seconds to finish; keep it below the orchestrator's grace period.
     drain_s: _Seconds = 25.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    #: The staging queue for delayed messages; empty for SYSTEM.DDELAY.LOCAL.QUEUE of an embedded queue manager, and for
-    #: MQFLOW.DDELAY.QUEUE, to be defined, on IBM MQ.
+    #: The staging queue for delayed messages. Empty for SYSTEM.DDELAY.LOCAL.QUEUE on an embedded queue manager and for
+    #: MQFLOW.DDELAY.QUEUE on IBM MQ, where an administrator must define it.
     delay_queue: str = ""
-    #: A `Retry(after=...)` of more seconds waits on the staging queue, where delayed messages are delivered at all.
+    #: A `Retry(after=...)` of more seconds waits on the staging queue, if the application delivers delayed messages.
     retry_in_worker_s: _Seconds = 5.0
-    #: The queue that a record of each decision goes on, MQFLOW.DISPOSITION say; empty for none.
+    #: The queue for a record of each decision, for example MQFLOW.DISPOSITION; empty for no records.
     disposition_queue: str = ""
+    #: The decision ledger.
     ledger: LedgerSettings = LedgerSettings()
+    #: Automatic client reconnection.
     reconnect: ReconnectSettings = ReconnectSettings()
-    #: Whether `mqflow run` gives OpenTelemetry to the application; its providers and exporters are set as OpenTelemetry does.
+    #: True makes `mqflow run` give OpenTelemetry to the application. OpenTelemetry's own variables set providers and exporters.
     telemetry: bool = False
-    #: By queue or listener name, see `listener`.
+    #: The settings of listeners, by queue or listener name; see `listener`.
     listeners: Mapping[str, ListenerSettings] = field(default_factory=dict[str, ListenerSettings])
-    #: Where each value that is not a default came from, by key: "environment (MQFLOW_DRAIN_S)".
+    #: The source of each value that is not a default, by key: "environment (MQFLOW_DRAIN_S)".
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
-    #: What was found but not understood, and ignored, in sentences.
+    #: A sentence for each variable that mqflow does not know and ignores.
     warnings: tuple[str, ...] = ()
 
     def url_over(self, declared: str | None) -> str:
-        """Return the URL to use: what is set from outside, else what the source declares, else the default.
+        """Return the URL to use: from these settings if a source set it, else the declared URL, else the default.
 
-        Stronger than the source, because one image runs in every stage.
+        A URL from outside is stronger than the source code, because one image runs in every stage.
         """
         return declared if declared and "url" not in self.sources else self.url
 
     def listener(self, name: str, queue: str) -> ListenerSettings:
-        """Return what this listener is told: by its name, and where that says nothing, by its queue."""
-        merged = ListenerSettings()
+        """Return the settings of a listener: by its name, and for fields that are not set there, by its queue."""
+        fields: dict[str, Any] = {}
         for key in map(_listener_key, (queue, name)):
-            found = next((said for known, said in self.listeners.items() if _listener_key(known) == key), merged)
-            said = {name: value for name in found.__struct_fields__ if (value := getattr(found, name)) is not None}
-            merged = msgspec.structs.replace(merged, **said)
-        return merged
+            found = next((settings for known, settings in self.listeners.items() if _listener_key(known) == key), None)
+            fields |= msgspec.to_builtins(found or {})
+        return ListenerSettings(**fields)
 
 
 def mistyped_listeners(settings: Settings, known: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each listener that is set and not there, where one that is there is called nearly so.
+    """Yield a warning for each name in `settings.listeners` that is not known but similar to a known name.
 
-    Others are left alone: one file may be for several applications.
+    Names without a similar known name give no warning, because one file can serve several applications.
     """
     names = {_listener_key(name): name for name in known}
     for name in settings.listeners:
         key = _listener_key(name)
         if key not in names and (close := closest(key, names)):
-            yield f"The settings of the listener {name!r} are for nobody here. Did you mean {names[close]!r}?"
+            yield f"There are settings for a listener {name!r}, but no such listener. Did you mean {names[close]!r}?"
 
 
 class SettingsError(ValueError):
-    """A setting cannot be used: which key, from where, and what is accepted instead."""
+    """A setting cannot be used. The text names the key, the source and the accepted values."""
 
     def __init__(self, key: str, source: str, problem: str) -> None:
         super().__init__(f"Setting {key} from {source}: {problem}")
@@ -188,8 +195,11 @@ class SettingsError(ValueError):
 
 
 class _Given(NamedTuple):
+    """A value from a source; `strict` is false for a text that can stand for a number or a truth value."""
+
     value: object
     source: str
+    strict: bool = True
 
 
 _Key = tuple[str, ...]
@@ -197,8 +207,8 @@ _Layer = dict[_Key, _Given]
 
 _PREFIX: Final = "MQFLOW_"
 _CONFIG_VARIABLE: Final = "MQFLOW_CONFIG"
-_OF_OTHERS: Final = ("MQFLOW_STANDIN_", "MQFLOW_TEST_")
-"""What `mqflow standin run` tells the program it starts, and what says where tests run: no settings of an application."""
+_OTHER_PREFIXES: Final = ("MQFLOW_STANDIN_", "MQFLOW_TEST_")
+"""Variables that are no settings: `mqflow standin run` sets the first for the program it starts, test runs use the second."""
 
 
 def load(
@@ -209,22 +219,22 @@ def load(
 ) -> Settings:
     """Return the settings: arguments over `MQFLOW_*` variables over the nearest `mqflow.toml` or `[tool.mqflow]`.
 
-    An argument that is None is not given. The file is looked for in `folder` (the current one) and above, or is the one that
-    MQFLOW_CONFIG names. Raises `SettingsError` for a key nobody knows, a value of the wrong kind, a file that cannot be read; a
-    variable that nobody knows is a warning only, because orchestrators invent such (MQFLOW_PORT for a service so named).
+    An argument that is None counts as not given. `load` searches the file in `folder` (default: the current folder) and above,
+    unless MQFLOW_CONFIG names it. Raises `SettingsError` for an unknown key, for a value of the wrong kind and for a file that
+    cannot be read. An unknown variable gives only a warning, because orchestrators set such variables (MQFLOW_PORT).
     """
     environment = os.environ if environment is None else environment
     given: _Layer = {}
-    unknown: list[str] = []
+    warnings: list[str] = []
     for layer in (
         _from_file(environment, folder or Path.cwd()),
-        _from_environment(environment, unknown),
+        _from_environment(environment, warnings),
         _from_arguments(arguments or {}),
     ):
-        _lay_over(given, layer)
-    settings = _password_from_file(_built(given, tuple(unknown)))
+        _merge(given, layer)
+    settings = _with_password(_convert(given, warnings))
     try:
-        settings.reconnect.ladder  # noqa: B018 - asked for its error
+        settings.reconnect.ladder  # noqa: B018 - read only for its error
     except DelaysError as error:
         raise SettingsError("reconnect.delays", settings.sources["reconnect.delays"], str(error)) from error
     return settings
@@ -240,32 +250,33 @@ def _listener_key(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name).upper()
 
 
-def _lay_over(given: _Layer, layer: _Layer) -> None:
-    """Lay what is stronger over the rest; a listener keeps the name by which it was said first."""
+def _merge(given: _Layer, layer: _Layer) -> None:
+    """Overwrite `given` with the stronger layer. A listener keeps the spelling of its first source."""
     names = {_listener_key(key[1]): key[1] for key in given if key[0] == "listeners" and key[1:]}
-    for key, said in layer.items():
+    for key, value in layer.items():
         match key:
             case ("listeners", name, *rest):
-                given["listeners", names.setdefault(_listener_key(name), name), *rest] = said
+                given["listeners", names.setdefault(_listener_key(name), name), *rest] = value
             case _:
-                given[key] = said
+                given[key] = value
 
 
 def _from_arguments(arguments: Mapping[str, object]) -> _Layer:
     return {key: _Given(value, "an argument") for key, value in _leaves((), arguments) if value is not None}
 
 
-def _from_environment(environment: Mapping[str, str], unknown: list[str]) -> _Layer:
+def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> _Layer:
     layer: _Layer = {}
     for variable, text in environment.items():
-        if not variable.startswith(_PREFIX) or variable == _CONFIG_VARIABLE or variable.startswith(_OF_OTHERS):
+        if not variable.startswith(_PREFIX) or variable == _CONFIG_VARIABLE or variable.startswith(_OTHER_PREFIXES):
             continue
         key = _VARIABLES.get(variable) or _listener_variable(variable)
         if key is None:
             close = closest(variable, _VARIABLES)
-            unknown.append(f"{variable} is no setting and is ignored." + (f" Did you mean {close}?" if close else ""))
+            warnings.append(f"{variable} is not a setting, so it is ignored." + (f" Did you mean {close}?" if close else ""))
         else:
-            layer[key] = _Given(_from_text(key, text), f"environment ({variable})")
+            # Not strict, msgspec reads "5" as a number, but also "null" as None, and a variable cannot mean "not set".
+            layer[key] = _Given(text, f"environment ({variable})", strict=text.lower() == "null")
     return layer
 
 
@@ -280,17 +291,6 @@ def _listener_variable(variable: str) -> _Key | None:
         if rest not in {variable, listener} and listener:
             return ("listeners", listener, name)
     return None
-
-
-def _from_text(key: _Key, text: str) -> object:
-    """Return the number or the truth value a variable's text says, where the key takes such; else the text."""
-    wanted = _type_at(key)
-    for kind in (int, float, bool):
-        try:
-            return msgspec.convert(msgspec.convert(text, kind, strict=False), wanted)
-        except msgspec.ValidationError:
-            continue
-    return text
 
 
 def _from_file(environment: Mapping[str, str], folder: Path) -> _Layer:
@@ -309,8 +309,8 @@ def _from_file(environment: Mapping[str, str], folder: Path) -> _Layer:
     return {}
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - only who has such a file pays
+def _toml(path: Path) -> dict[str, Any]:  # `Any` as in tomllib: a table holds values of any kind
+    import tomllib  # noqa: PLC0415 - an application without such a file does not load it
 
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -321,7 +321,7 @@ def _toml(path: Path) -> dict[str, Any]:
 def _table_layer(path: Path, table: Mapping[str, object]) -> _Layer:
     layer = {key: _Given(value, str(path)) for key, value in _leaves((), table)}
     if ("password",) in layer:
-        problem = "a password does not stand in a file that may be checked in; use password_file, or MQFLOW_PASSWORD."
+        problem = "a password must not be in a file that may be checked in; use password_file, or MQFLOW_PASSWORD."
         raise SettingsError("password", str(path), problem)
     return layer
 
@@ -335,49 +335,51 @@ def _leaves(above: _Key, table: Mapping[str, object]) -> Iterator[tuple[_Key, ob
             yield key, value
 
 
-def _keys(record: type[Struct], above: _Key = ()) -> Iterator[tuple[_Key, Any]]:
+# The kinds below are type annotations: `Any`, as in msgspec, which has no narrower type for them.
+
+
+def _kinds(record: type[Struct], above: _Key = ()) -> Iterator[tuple[_Key, Any]]:
     for info in msgspec.structs.fields(record):
         if isinstance(info.type, type) and issubclass(info.type, Struct):
-            yield from _keys(info.type, (*above, info.name))
+            yield from _kinds(info.type, (*above, info.name))
         else:
             yield (*above, info.name), info.type
 
 
-_LISTENER_TYPES: Final = {key[0]: kind for key, kind in _keys(ListenerSettings)}
-#: Every key that can be named beforehand, with what it takes: all but those below `listeners`.
-_TYPES: Final = {key: kind for key, kind in _keys(Settings) if key[0] not in {"listeners", "sources", "warnings"}}
+_LISTENER_TYPES: Final = {key[0]: kind for key, kind in _kinds(ListenerSettings)}
+#: The kind of every key that has a fixed name: all keys except those below `listeners`.
+_TYPES: Final = {key: kind for key, kind in _kinds(Settings) if key[0] not in {"listeners", "sources", "warnings"}}
 _VARIABLES: Final = {_variable(key): key for key in _TYPES}
 
 
-def _type_at(key: _Key) -> Any:
-    """Return what the key takes, or None where there is no such key."""
-    match key:
-        case ("listeners", _, name):
-            return _LISTENER_TYPES.get(name)
-        case _:
-            return _TYPES.get(key)
-
-
-def _built(given: _Layer, warnings: tuple[str, ...]) -> Settings:
+def _convert(given: _Layer, warnings: Iterable[str]) -> Settings:
+    """Return the record. Raises `SettingsError` for the first key or value that cannot be used."""
     table: dict[str, Any] = {}
-    for key, (value, source) in given.items():
-        kind = _type_at(key)
-        if kind is None:
-            raise SettingsError(shown_key(key), source, f"there is no such setting. {_instead(key)}")
-        try:
-            converted = msgspec.convert(value, kind, dec_hook=_secret)
-        except msgspec.ValidationError as error:
-            shown = "the value given" if kind == Secret | None else repr(value)
-            raise SettingsError(shown_key(key), source, f"{shown} is not accepted; it takes {_accepted(kind)}.") from error
+    for key, value in given.items():
         below = table
         for part in key[:-1]:
             below = below.setdefault(part, {})
-        below[key[-1]] = converted
-    sources = {shown_key(key): source for key, (_, source) in given.items()}
-    return msgspec.convert(table | {"sources": sources, "warnings": warnings}, Settings, dec_hook=_secret)
+        below[key[-1]] = _convert_value(key, value)
+    sources = {shown_key(key): each.source for key, each in given.items()}
+    return msgspec.convert(table | {"sources": sources, "warnings": tuple(warnings)}, Settings, dec_hook=_secret)
 
 
-def _secret(kind: type, value: object) -> Any:
+def _convert_value(key: _Key, given: _Given) -> Any:
+    match key:
+        case ("listeners", _, name):
+            kind = _LISTENER_TYPES.get(name)
+        case _:
+            kind = _TYPES.get(key)
+    if kind is None:
+        raise SettingsError(shown_key(key), given.source, f"there is no such setting. {_suggestion(key)}")
+    try:
+        return msgspec.convert(given.value, kind, strict=given.strict, dec_hook=_secret)
+    except msgspec.ValidationError as error:
+        shown = "the value given" if kind == Secret | None else repr(given.value)
+        raise SettingsError(shown_key(key), given.source, f"{shown} is not accepted; it takes {_accepted(kind)}.") from error
+
+
+def _secret(kind: type, value: object) -> Secret:
     if kind is Secret and isinstance(value, Secret):
         return value
     if kind is Secret and isinstance(value, str):
@@ -385,7 +387,8 @@ def _secret(kind: type, value: object) -> Any:
     raise NotImplementedError(kind)
 
 
-def _password_from_file(settings: Settings) -> Settings:
+def _with_password(settings: Settings) -> Settings:
+    """Return the settings with the password from `password_file`, if they have no other."""
     if not settings.password_file or settings.password is not None:
         return settings
     try:
@@ -395,7 +398,7 @@ def _password_from_file(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, password=Secret(text.rstrip("\r\n")))
 
 
-def _instead(key: _Key) -> str:
+def _suggestion(key: _Key) -> str:
     if key[0] == "listeners":
         return f"A listener takes {_listed(_LISTENER_TYPES)}, below listeners and its name."
     names = [shown_key(known) for known in _TYPES]
@@ -409,27 +412,27 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _accepted(kind: Any) -> str:
-    return " or ".join(_words(inspect.type_info(kind)))
+    """Return the accepted values in words. msgspec's own errors name neither the words of a Literal nor a range in English."""
+    info = inspect.type_info(kind)
+    parts = info.types if isinstance(info, inspect.UnionType) else (info,)
+    return " or ".join(words for part in parts for words in _words(part))
 
 
-def _words(info: inspect.Type) -> Iterator[str]:
+def _words(info: inspect.Type) -> Iterable[str]:
     match info:
-        case inspect.UnionType():
-            for part in info.types:
-                yield from _words(part)
         case inspect.LiteralType():
-            yield from (f'"{value}"' for value in info.values)
+            return [f'"{value}"' for value in info.values]
         case inspect.IntType():
-            yield "a whole number" + _from(info.ge)
+            return ["a whole number" + _minimum(info.ge)]
         case inspect.FloatType():
-            yield "a number" + (_from(info.ge) if info.gt is None else f" above {info.gt:g}")
+            return ["a number" + (_minimum(info.ge) if info.gt is None else f" above {info.gt:g}")]
         case inspect.BoolType():
-            yield "true or false"
+            return ["true or false"]
         case inspect.NoneType():
-            return
+            return []
         case _:
-            yield "text"
+            return ["text"]
 
 
-def _from(least: float | None) -> str:
+def _minimum(least: float | None) -> str:
     return "" if least is None else f" from {least:g}"

@@ -1,1 +1,1 @@
-"""Handlers and what they receive: signatures, codecs, messages, context, and what is put."""
+"""Handlers: their signatures, codecs, messages and context, and the messages that they put."""

@@ -1,4 +1,4 @@
-"""How a listener treats messages that fail: the one-line override of what the queue itself says."""
+"""The options of a listener for messages that fail, which override the attributes of the queue. Records only."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -12,23 +12,24 @@ __all__ = ("Backout", "Batch")
 
 
 class Backout(Struct, frozen=True, kw_only=True):
-    """When a message is poison, where it goes, and how calmly it is tried until then."""
+    """The rules for poison messages: the threshold, the backout requeue queue, and the pause between deliveries."""
 
-    #: Deliveries that may be backed out before a message is poison: "queue" reads BOTHRESH, a number overrides it, 0 never.
+    #: The backout count from which a message is poison: "queue" reads BOTHRESH, a number overrides it, 0 means never.
     threshold: int | Literal["queue"] = "queue"
-    #: The backout requeue queue: "queue" reads BOQNAME, a name overrides it, "" is none. (A queue named QUEUE is upper case.)
+    #: The backout requeue queue: "queue" reads BOQNAME, a name overrides it, "" means no queue. (A queue named QUEUE is in
+    #: upper case.)
     queue: str = "queue"
     #: The pause before each redelivery.
     pace: Pace = REDELIVERY
-    #: Exceptions that no redelivery can help: the message is disposed of at once.
+    #: Exceptions after which no redelivery helps: the message is poison at once.
     never_retry: tuple[type[BaseException], ...] = ()
-    #: A body that does not decode is disposed of at once, or redelivered up to the threshold like a failure.
+    #: "at-once": a message whose body does not decode is poison at once. "redeliver": it is redelivered up to the threshold.
     undecodable: Literal["at-once", "redeliver"] = "at-once"
-    #: Whose rules decide.
+    #: The program whose rules the listener follows.
     behaviour: Behaviour = Behaviour.JMS_LISTENER
 
     def __post_init__(self) -> None:
-        # Said here: a mistake that shows when the first message fails ends the application then, and at each start again.
+        # Checked here: otherwise the first failing message would end the application, and again after each restart.
         _check(
             self,
             threshold=(_is_threshold, "'queue' (BOTHRESH), 0 for never, or a number above"),
@@ -41,11 +42,11 @@ class Backout(Struct, frozen=True, kw_only=True):
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """How many messages a `list[T]` handler gets at once, in one unit of work."""
+    """The size of a batch: the messages that a `list[T]` handler receives together, in one unit of work."""
 
-    #: At the most.
+    #: The largest number of messages.
     max: int = 200
-    #: How long the first message waits for more, in milliseconds.
+    #: The time that the first message waits for further messages, in milliseconds.
     wait_ms: int = 500
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 def _check(record: Struct, **wanted: tuple[Callable[[Any], bool], str]) -> None:
-    """Raise `ValueError` for the first field that is not what it takes."""
+    """Raise `ValueError` for the first field whose value is not accepted."""
     for field, (holds, takes) in wanted.items():
         value = getattr(record, field)
         if not holds(value):

@@ -1,8 +1,8 @@
-"""From body to payload and back: one decoder for each payload type, compiled when the listener is declared.
+"""Converts a body to a payload and back. Each payload type has one decoder, compiled when its listener is declared.
 
-The annotation chooses, never the message: `bytes` is the body, `str` its text, anything else is JSON read by msgspec (Struct,
-dataclass, TypedDict, dict, list ...) or, where the class is one, by pydantic. A codec of one's own is an object with `decode`
-and `encode`.
+The annotation chooses the decoder, never the message. `bytes` is the body and `str` is its text. Any other type is JSON, which
+msgspec reads (Struct, dataclass, TypedDict, dict, list ...); pydantic reads its own models. An application's own codec is an
+object with `decode` and `encode`.
 """
 
 from collections.abc import Callable
@@ -19,13 +19,13 @@ __all__ = ("CCSID_UTF8", "Codec", "Decode", "decoder_for", "encode")
 
 CCSID_UTF8: Final = 1208
 _UTF8: Final = frozenset({0, CCSID_UTF8, 367})
-"""Character sets whose JSON is UTF-8 as it stands; 0 is the queue manager's own, 1208 here."""
+"""Character sets in which JSON is UTF-8 without conversion; 0 is the queue manager's character set, here 1208."""
 
 Decode = Callable[[Message], Any]
 
 
 class Codec(Protocol):
-    """Both ways, for a listener or a publisher that has formats of its own."""
+    """Decodes and encodes the payloads of a listener or a publisher that has its own format."""
 
     def decode(self, message: Message, payload_type: Any) -> Any:
         """Return the payload. A `ValueError`, a `TypeError` or an `UndecodableError` makes the message undecodable."""
@@ -37,14 +37,14 @@ class Codec(Protocol):
 
 
 def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
-    """Return the function from message to payload; it raises `UndecodableError`, with the cause, and nothing else."""
+    """Return a function from message to payload. For any body that does not decode it raises `UndecodableError`."""
     if codec is not None:
         return _guarded(lambda message: codec.decode(message, payload_type))
     if payload_type is bytes:
         return _guarded(lambda message: message.body)
     if payload_type is str:
         return _guarded(lambda message: message.text())
-    if hasattr(payload_type, "model_validate_json"):
+    if hasattr(payload_type, "model_validate_json"):  # a pydantic model; pydantic itself need not be installed
         validate = payload_type.model_validate_json
         return _guarded(lambda message: validate(_json(message)))
     decode = msgspec.json.Decoder(payload_type).decode
@@ -52,7 +52,7 @@ def decoder_for(payload_type: Any, codec: Codec | None = None) -> Decode:
 
 
 def encode(payload: Any, codec: Codec | None = None) -> tuple[bytes, str, int]:
-    """Return body, format and character set for a payload: bytes as they are, text and JSON as UTF-8 in MQSTR."""
+    """Return body, format and character set for a payload: bytes unchanged, text and JSON as UTF-8 in MQSTR."""
     if codec is not None:
         return codec.encode(payload)
     if isinstance(payload, bytes | bytearray | memoryview):
@@ -65,7 +65,7 @@ def encode(payload: Any, codec: Codec | None = None) -> tuple[bytes, str, int]:
 
 
 def _json(message: Message) -> bytes:
-    """Return the body's JSON as UTF-8, whatever character set it came in."""
+    """Return the JSON of the body as UTF-8, converted from the character set of the message."""
     if message.descriptor.format in {Format.NONE, Format.STRING}:
         return message.data if message.descriptor.ccsid in _UTF8 else message.text().encode()
     return message.body if message.parts.ccsid in _UTF8 else message.text().encode()
@@ -78,15 +78,15 @@ def _guarded(decode: Decode) -> Decode:
         except MQIError as error:
             raise UndecodableError(str(error)) from error
         except (ValueError, TypeError, RecursionError, ArithmeticError, LookupError) as error:
-            raise UndecodableError(_told(error)) from error
+            raise UndecodableError(_cause(error)) from error
 
     return guarded
 
 
-def _told(error: Exception) -> str:
-    """Return what is wrong with a body. pydantic would quote what stands there, in logs and headers: it is asked not to."""
-    problems = getattr(error, "errors", None)
-    if not callable(problems):
+def _cause(error: Exception) -> str:
+    """Return why a body does not decode, without its content: by default pydantic would quote that in logs and headers."""
+    errors_of = getattr(error, "errors", None)  # of a ValidationError; pydantic itself need not be installed
+    if not callable(errors_of):
         return f"{error}"
-    told: Any = problems(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the body'}: {each['msg']}" for each in told)
+    errors: Any = errors_of(include_url=False, include_context=False, include_input=False)  # a list of pydantic's dicts
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the body'}: {each['msg']}" for each in errors)

@@ -1,7 +1,7 @@
-"""A synchronous consumer: `receive`, and the unit of work is the caller's to settle.
+"""A synchronous consumer: the application calls `receive` and settles the unit of work itself.
 
-Poison messages are requeued inside the unit of work that was active when the application tried to get them, so the move commits
-with it. Decides nothing itself.
+The consumer requeues a poison message inside the unit of work in which the application receives, so the move commits with it.
+Decides nothing itself.
 Source: IBM q032280, "Processing poison messages for synchronous applications".
 """
 
@@ -22,6 +22,7 @@ from mqflow.mqi.reason_codes import Reason, reason_name
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.poison.moved_message import Why
 from mqflow.policy.reconnect.reconnection import leaves_in_doubt
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -32,18 +33,17 @@ from mqflow.runtime.listener.consumer_records import ConsumerRecords
 from mqflow.runtime.listener.delivery import Decide
 from mqflow.runtime.listener.long_retries import with_all_backouts
 from mqflow.runtime.listener.move_poison import PoisonMover
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.verbs import GetOptions, Got, Put
 from mqflow.world import Clock
 
 __all__ = ("Consumer",)
 
 _RECORDED_WAIT_MS: Final = 5_000
-"""How long one wait is where a consumer has to say once a minute that it is there."""
+"""The longest single wait of a consumer with decision records: between waits it puts its heartbeat, once a minute."""
 
 
 class Consumer:
-    """Receives messages of one queue, one unit of work at a time. Made by `App.consumer`."""
+    """Receives the messages of one queue, one unit of work at a time. `App.consumer` makes it."""
 
     def __init__(
         self,
@@ -70,39 +70,39 @@ class Consumer:
         self._transacted: Final = behaviour is Behaviour.JMS_CONSUMER
         self._name: Final = f"consumer of {queue}"
         self._lasting: Final = ReconnectingSession(supervisor, self._name)
-        #: Puts a record of what becomes of each message; None for none.
+        #: Puts a record of each decision; None puts no records.
         self._records: Final = (
             None if records is None else ConsumerRecords(records, queue, self._name, clock=clock, broadcast=broadcast)
         )
-        #: What is in the open unit of work.
+        #: The message identifiers of the open unit of work.
         self._received: list[bytes] = []
         self._sent: list[bytes] = []
-        #: What is to be told of moves in it, once it is committed.
+        #: The events about moves in it, which the hooks receive after the commit.
         self._moves: list[Event] = []
-        #: Why what was in the unit of work is backed out already, until whoever would go on with it is told.
+        #: Why the unit of work is backed out already; empty after the caller has got the error about it.
         self._undone = ""
         self.queue: Final = queue
 
     async def open(self) -> None:
-        """Have the queue open. Raises `MQIError`."""
+        """Connect and open the queue. Raises the `MQIError` of the open."""
         await self._opened()
 
     async def close(self) -> None:
-        """Back out what is open, and let go of the connection."""
+        """Back the open unit of work out, and close the connection."""
         if self._records is not None and self._records.open and self._lasting.queue_manager_name:
-            with anyio.CancelScope(shield=True), suppress(MQIError):  # where it is lost, its queue manager backs out
+            with anyio.CancelScope(shield=True), suppress(MQIError):  # of a lost connection, the queue manager backs out
                 await self.backout()
         await self._lasting.close()
 
     async def receive(self, *, wait_ms: int = 0) -> Message | None:
-        """Return the next message, or None where none came within the wait (-1 waits for ever).
+        """Return the next message, or None if no message comes within `wait_ms` milliseconds (-1 waits without limit).
 
-        Transacted, it is in the open unit of work until `commit` or `backout`; otherwise it is off its queue for good. A poison
-        message is moved on the way, in the same unit of work, and the next one is returned.
+        A transacted consumer has the message in the open unit of work until `commit` or `backout`. Otherwise the message is
+        committed at once. The consumer moves a poison message in the same unit of work, and returns the next message.
 
-        A connection that is lost meanwhile is got again, and the wait begins again; where there was something in the unit of
-        work, 2003 is raised for it once: it was backed out. A message that was got and could not be returned is on its queue
-        again, whatever is raised for it.
+        After a lost connection the consumer reconnects, and the wait begins again. If the unit of work had messages, they are
+        backed out and this raises `MQIError` 2003 once. Whatever this raises, a message that it does not return is on its queue
+        again. Otherwise raises the `MQIError` of the get.
         """
         self._raise_undone("MQGET")
         as_it_is = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
@@ -114,7 +114,7 @@ class Consumer:
             if self._records is not None:
                 step_ms = await self._step_ms(self._records, session, wait_ms, waited_ms)
                 step = replace(wanted, wait_ms=step_ms)
-            async with self._heard(session):
+            async with self._backed_out_if_abandoned(session):
                 exchange = await session.exchange(None, mover.handle, step, most=1)
             if exchange.get_error is not None:
                 await self._lose_or_raise(exchange.get_error)
@@ -136,17 +136,17 @@ class Consumer:
                 return Message(got.descriptor, got.body, self.queue)
             waited_ms = 0
 
-    async def put(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
-        """Put a message in the open unit of work; `wishes` are those of `App.put`."""
-        wishes.setdefault("codec", self._codec)
-        return await self.send(outgoing(queue, payload, **wishes))
+    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+        """Put a message in the open unit of work. The keyword arguments and errors are those of `App.put`."""
+        keywords.setdefault("codec", self._codec)
+        return await self.send(outgoing(queue, payload, **keywords))
 
     async def send(self, message: Outgoing) -> Put:
-        """Put a message that is made already; without a transaction, at once."""
+        """Put an `Outgoing` message in the open unit of work; a consumer that is not transacted commits it at once."""
         self._raise_undone("MQPUT")
         session, _ = await self._opened()
         try:
-            async with self._heard(session):
+            async with self._backed_out_if_abandoned(session):
                 put = await self._sender(session)(message)
         except MQIError as error:
             if await self._lasting.lose(error):
@@ -158,14 +158,15 @@ class Consumer:
         return put
 
     async def commit(self) -> None:
-        """End the unit of work for good. Raises 2003 where it was backed out, 2009 or 2549 where nobody knows: it is told too.
+        """Commit the unit of work. Raises `MQIError` 2003 if it was backed out, 2009 or 2549 if its outcome is unknown.
 
-        It is never repeated on another connection; the next `receive` has one.
+        For an unknown outcome the hooks also receive `InDoubt`. The commit is never repeated on another connection; the next
+        `receive` makes a new connection.
         """
         await self._settle(Settlement.COMMIT)
 
     async def backout(self) -> None:
-        """Undo the unit of work: its messages are on their queue again, BackoutCount + 1, moved poison messages included."""
+        """Back the unit of work out: its messages, moved poison messages too, are on their queue again, BackoutCount + 1."""
         await self._settle(Settlement.BACKOUT)
 
     async def _settle(self, settlement: Settlement) -> None:
@@ -181,10 +182,10 @@ class Consumer:
         self._sent.clear()
         try:
             if self._records is not None and settlement is Settlement.COMMIT:
-                await self._records.committing(session)
+                await self._records.record_commit(session)
             await session.settle(settlement)
             if self._records is not None and settlement is Settlement.BACKOUT:
-                await self._records.backed_out(session)
+                await self._records.record_backout(session)
         except MQIError as error:
             if leaves_in_doubt(error) and (received or sent):
                 reason = int(error.reason)
@@ -201,7 +202,7 @@ class Consumer:
                 self._broadcast(moved)
 
     async def _step_ms(self, records: ConsumerRecords, session: Session, wait_ms: int, waited_ms: int) -> int:
-        """Return how long to wait at once: all of it, or where an idle consumer has to say that it is there, a part."""
+        """Return the length of the next wait: the rest, or for an idle consumer a part, so that it can put its heartbeat."""
         left_ms = wait_ms if wait_ms < 0 else wait_ms - waited_ms
         if self._received or self._sent:
             return left_ms
@@ -209,21 +210,21 @@ class Consumer:
         return _RECORDED_WAIT_MS if left_ms < 0 else min(left_ms, _RECORDED_WAIT_MS)
 
     async def _opened(self) -> tuple[Session, PoisonMover]:
-        """Return the session, with the queue open on it; a new one where the last was lost."""
+        """Return the session with the queue open on it; a new session if the last was lost."""
         session = await self._lasting.get()
-        handle = await session.call(session.openings.hold, self.queue, INPUT)
+        handle = await session.call(session.open_objects.hold, self.queue, INPUT)
         return session, PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
 
     async def _lose_or_raise(self, error: MQIError) -> None:
-        """Let go of a session that is lost; raise where it is not, and 2003 where a unit of work went with it."""
+        """Close a lost session. Raise the error if the session is not lost, or 2003 if it had an open unit of work."""
         if not await self._lasting.lose(error):
             raise error
-        said = f"The connection was lost ({reason_name(int(error.reason))}), and the unit of work with it"
-        self._forget_unit(said, others=bool(self._received or self._sent))
+        why = f"The connection was lost ({reason_name(int(error.reason))}), and the unit of work with it"
+        self._forget_unit(why, others=bool(self._received or self._sent))
         self._raise_undone("MQGET", error)
 
     def _forget_unit(self, why: str, *, others: bool) -> None:
-        """Note that the unit of work is backed out. With `others` the caller thinks that something is in it, and is told."""
+        """Note that the unit of work is backed out. With `others` it had messages of the caller: the next call raises."""
         self._received.clear()
         self._sent.clear()
         self._moves.clear()
@@ -232,14 +233,14 @@ class Consumer:
         self._undone = why if others else ""
 
     def _raise_undone(self, verb: str, error: MQIError | None = None) -> None:
-        """Raise 2003, once, where what is in the unit of work was backed out without the caller's doing."""
+        """Raise 2003, once, if the unit of work was backed out without a call of the caller."""
         why, self._undone = self._undone, ""
         if why:
             raise error_for(Reason.BACKED_OUT, verb, self.queue, detail=why) from error
 
     @asynccontextmanager
-    async def _heard(self, session: Session) -> AsyncIterator[None]:
-        """Back the unit of work out where the verb inside goes on without its caller: nobody knows what it does there."""
+    async def _backed_out_if_abandoned(self, session: Session) -> AsyncIterator[None]:
+        """Back the unit of work out if the call inside goes on without its caller, because its result is then unknown."""
         try:
             yield
         except BaseException as error:
@@ -248,7 +249,7 @@ class Consumer:
             raise
 
     async def _deliver_or_undo(self, got: Got, session: Session, mover: PoisonMover) -> bool:
-        """As `_deliver`; what ends in an exception is backed out, since the caller has not been given the message."""
+        """As `_deliver`; after an exception the unit of work is backed out, because the caller does not get the message."""
         others = len(self._received) > 1 or bool(self._sent)
         try:
             return await self._deliver(got, session, mover)
@@ -261,13 +262,13 @@ class Consumer:
             if not (isinstance(error, MQIError) and await self._lasting.lose(error)):
                 try:
                     await session.settle(Settlement.BACKOUT)
-                except MQIError:  # a connection that cannot even back out is dead
+                except MQIError:  # a connection that cannot back out is of no use
                     await self._lasting.close()
                 session.abandoned = False
-        self._forget_unit(f"A receive or a put that did not end took the unit of work along. {error}", others=others)
+        self._forget_unit(f"A receive or a put was cut off, and the unit of work was backed out. {error}", others=others)
 
     async def _deliver(self, got: Got, session: Session, mover: PoisonMover) -> bool:
-        """Decide about a message that was backed out before: True delivers it, else it has been moved."""
+        """Decide about a message that was backed out before. Return true to deliver it; false means that it was moved."""
         settings = await self._settings.get(session, session.generation)
         attributes = settings.attributes
         if self._records is not None:
@@ -291,7 +292,7 @@ class Consumer:
         why = Why(queue=self.queue, count=count, threshold=attributes.backout_threshold, handler=decided.listener)
         disposal = await mover.carry_out(got, plan, why)
         if self._records is not None:
-            await self._records.moved(session, disposal)
+            await self._records.record_move(session, disposal)
         disposed = Disposed(
             queue=self.queue,
             message_id=message_id,
@@ -300,7 +301,7 @@ class Consumer:
             attempts=disposal.attempts,
         )
         if isinstance(disposal.disposition, Return):
-            # Nobody takes it and it may not be thrown away: the caller gets it once more rather than nothing, for ever.
+            # No queue takes the message, and it must not be discarded: without this delivery the caller would wait for ever.
             self._broadcast(disposed)
             return True
         self._moves += (*disposal.reports, disposed)

@@ -1,6 +1,6 @@
-"""What a handler does besides returning: put messages in the unit of work of its delivery.
+"""The context of a delivery, with which a handler puts messages in the unit of work of the delivery.
 
-Knows the delivery's session through `publishing`; settles nothing.
+Knows the delivery; settles nothing.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ __all__ = ("Context",)
 
 
 class Context:
-    """The delivery a handler is working on."""
+    """The delivery that a handler handles. A handler receives it in a parameter that is annotated `Context`."""
 
     def __init__(self, delivery: Delivery, message: Message, sender: Callable[[Delivery], Send], codec: Codec | None) -> None:
         self._delivery: Final = delivery
@@ -30,37 +30,41 @@ class Context:
 
     @property
     def listener(self) -> str:
-        """The name of the listener that this delivery belongs to."""
+        """The name of the listener of this delivery."""
         return self._delivery.listener
 
     @property
     def decision(self) -> Decided | None:
-        """The backout decision taken before this delivery; None at the first delivery of a message."""
+        """The backout decision before this delivery; None at the first delivery of a message."""
         return self._delivery.decision
 
-    async def put(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
-        """Put a message in the unit of work of this delivery: it is there for others once the delivery is committed.
+    async def put(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+        """Put a message in the unit of work of this delivery. Others can get it after the delivery is committed.
 
-        `wishes` are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec ...
-        Raises the `MQIError` of the put; a handler that lets it go has failed, and the message is redelivered.
+        The keyword arguments are those of `App.put`: properties, persistent, priority, expiry, correlation_id, reply_to, codec
+        and others. Raises the `MQIError` of the put. If the handler does not catch it, the delivery fails and its message is
+        redelivered. Raises `DeliveryOverError` after the delivery has ended.
         """
-        wishes.setdefault("codec", self._codec)
-        return await self.send(outgoing(queue, payload, **wishes))
+        keywords.setdefault("codec", self._codec)
+        return await self.send(outgoing(queue, payload, **keywords))
 
-    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[PutKeywords]) -> Put:
-        """Publish on a topic in the unit of work of this delivery: subscriptions get it once the delivery is committed."""
-        wishes.setdefault("codec", self._codec)
-        return await self.send(published(topic, payload, retain=retain, **wishes))
+    async def publish(self, topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Put:
+        """Publish on a topic in the unit of work of this delivery. Subscribers get it after the delivery is committed.
 
-    def put_blocking(self, queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Put:
-        """As `put`, for a handler that is not async and so runs in a thread."""
-        return anyio.from_thread.run(lambda: self.put(queue, payload, **wishes))
+        With `retain` the queue manager also keeps it for later subscribers. Otherwise as `put`.
+        """
+        keywords.setdefault("codec", self._codec)
+        return await self.send(published(topic, payload, retain=retain, **keywords))
+
+    def put_blocking(self, queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Put:
+        """As `put`, for a handler that is a plain function and so runs in a thread."""
+        return anyio.from_thread.run(lambda: self.put(queue, payload, **keywords))
 
     async def send(self, message: Outgoing) -> Put:
-        """Put a message that is made already, in the unit of work of this delivery.
+        """Put an `Outgoing` message in the unit of work of this delivery.
 
-        Raises `DeliveryOverError` where that has ended: what a handler left behind (a task, the thread of one that ran out of
-        time) would put in the unit of work of another message.
+        Raises `DeliveryOverError` if the delivery has ended: a task that the handler left behind, or the thread of a handler
+        after its time limit, would put in the unit of work of another message. Otherwise as `put`.
         """
         if self._delivery.is_over:
             raise DeliveryOverError(message.queue, self._delivery.got.descriptor.message_id)

@@ -1,6 +1,6 @@
-"""A DLQ handler as an application declares it: a rules table, Python functions beside it, and whether the table may change.
+"""The declaration of a DLQ handler: a rules table, further rules in Python, and whether to reload a changed table.
 
-Reads the table when it is declared, so that one with errors never runs. Handles nothing itself.
+Reads the table when it is declared, so that a table with errors never runs. Handles no message itself.
 """
 
 import logging
@@ -28,7 +28,10 @@ _logger: Final = logging.getLogger("mqflow")
 
 
 class DeadLetterRules:
-    """What a DLQ handler goes by: Python rules in the order of their declaration, then the rules of the table."""
+    """The rules of a DLQ handler: Python rules in the order of their declaration, then the rules of the table.
+
+    `App.dead_letter_handler` makes it.
+    """
 
     def __init__(self, table: str | Path | None, queue: str, *, reload: bool) -> None:
         self._path = None if table is None else Path(table)
@@ -40,7 +43,7 @@ class DeadLetterRules:
 
     @property
     def queue(self) -> str:
-        """The queue that is handled: as declared, INPUTQ of the table, or empty for that of the queue manager."""
+        """The queue to handle: as declared, else INPUTQ of the table; empty for the queue manager's dead-letter queue."""
         return self._queue or self._table.control.input_queue
 
     @property
@@ -58,10 +61,11 @@ class DeadLetterRules:
         attempts: int = 1,
         put_authority: PutAuthority = PutAuthority.DEF,
     ) -> Callable[[Predicate], Predicate]:
-        """Declare the function below as the pattern of a rule: it is given the `DeadLetter` and says whether the rule matches.
+        """Declare the decorated function as the pattern of a rule: it receives a `DeadLetter` and returns whether it matches.
 
-        The action is carried out as the table's would be. A message that the function raises for stays, and that is told once.
-        Raises `ValueError` for FWD without a queue.
+        The handler carries the action out as for a rule of the table. If the function raises, the message stays on the queue,
+        and the handler warns once. Raises `ValueError` for FWD without `forward_queue` or for another action with it, and
+        `ConfigurationError` for an async function.
         """
         if (action is Action.FWD) != bool(forward_queue):
             raise ValueError("Action.FWD needs forward_queue, and no other action takes one.")
@@ -76,31 +80,33 @@ class DeadLetterRules:
 
         def declare(function: Predicate) -> Predicate:
             if iscoroutinefunction(function):
-                said = f"{function.__name__} is async, and asked as a plain function: it would match every dead letter."
-                raise ConfigurationError(said)
+                name = function.__name__
+                raise ConfigurationError(
+                    f"{name} is async, but is called as a plain function: it would match every dead letter."
+                )
             self._functions.append(matcher(rule, function, function.__name__))
             return function
 
         return declare
 
     def rules(self) -> Rules:
-        """Return all rules, in the order in which they are asked."""
-        # A function may look at the body; the table looks at descriptor and MQDLH only.
+        """Return all rules, in the order in which the handler applies them."""
+        # A function may read the body; the table reads descriptor and MQDLH only.
         every = (*self._functions, *matchers(self._table.rules))
         return Rules(self._table.control, every, whole=bool(self._functions))
 
     def service(
         self, supervisor: Supervisor, *, broadcast: Broadcast, clock: Clock, records: ConnectionRecorder | None = None
     ) -> DeadLetterService:
-        """Return what runs them, and puts a record of each action where it is given what puts one."""
+        """Return the service that applies the rules. With `records` it puts a record of each action."""
         changed = self._changed if self._reload and self._path else None
         return DeadLetterService(
             self.rules(), self.queue, supervisor, broadcast=broadcast, clock=clock, changed=changed, records=records
         )
 
     def _read(self) -> RulesTable:
-        """Return the table in the file. Raises `RulesError` with everything that is wrong with it."""
-        assert self._path is not None  # noqa: S101 - only who has a file reads it
+        """Return the table in the file. Raises `RulesError` with every error of the table."""
+        assert self._path is not None  # noqa: S101 - called only if there is a file
         self._stamp = _stamp(self._path)
         table = parse(self._path.read_text("utf-8"))
         if not isinstance(table, RulesTable):
@@ -108,21 +114,21 @@ class DeadLetterRules:
         return table
 
     def _changed(self) -> Rules | None:
-        """Return the rules where the file is another one now; one with errors, or none, leaves those of before."""
+        """Return the new rules if the file has changed, else None. If the file has errors or is gone, the old rules stay."""
         assert self._path is not None  # noqa: S101 - as above
         if _stamp(self._path) in {self._stamp, (0, 0)}:
             return None
         try:
             self._table = self._read()
         except (RulesError, OSError, UnicodeDecodeError) as error:
-            _logger.error("%s has changed, and the rules of before go on: %s", self._path, error)  # noqa: TRY400 - no traceback helps
+            _logger.error("%s has changed, but the old rules stay in use: %s", self._path, error)  # noqa: TRY400 - no traceback helps
             return None
         _logger.info("%s has changed, and the new rules apply", self._path)
         return self.rules()
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return what changes when the file does; zeros where there is none."""
+    """Return a value that changes with the file; zeros if there is no file."""
     try:
         status = path.stat()
     except OSError:

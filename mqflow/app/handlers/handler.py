@@ -1,4 +1,4 @@
-"""Reads a handler's signature once: what each parameter wants, how its payload decodes, how it is called.
+"""A handler function: its parameters, the decoder of its payload, and the way to call it. Reads the signature once.
 
 Knows annotations; knows no queue and no session.
 """
@@ -28,38 +28,38 @@ _PAYLOAD, _MESSAGE, _CONTEXT = range(3)
 
 
 class Handler:
-    """A function that handles messages of a queue, or those of them that `where` accepts."""
+    """A function that handles messages of a queue; with `where`, only the messages that `where` accepts."""
 
     def __init__(self, function: Callable[..., Any], *, where: Where | None, codec: Codec | None) -> None:
         self.function: Final = function
         named = _named(function)
         self.name: Final = f"{named.__module__}.{named.__qualname__}"
-        #: The last part of it.
+        #: The last part of the name.
         self.short_name: Final[str] = named.__name__
-        if where is not None and any(map(inspect.iscoroutinefunction, _callables_of(where))):
+        if where is not None and any(map(inspect.iscoroutinefunction, _bodies_of(where))):
             raise ConfigurationError(
-                f"{self.name}: `where` is async, and is asked as a plain function: it would always say yes."
+                f"{self.name}: `where` is async, but is called as a plain function: its result would always be true."
             )
         self.where: Final = where
-        self.is_async: Final = any(map(inspect.iscoroutinefunction, _callables_of(function)))
+        self.is_async: Final = any(map(inspect.iscoroutinefunction, _bodies_of(function)))
         wanted = _wanted(function, self.name)
         payload_type = wanted.payload_type
-        #: The handler takes a whole unit: its payload is annotated `list[T]`.
+        #: The handler takes a whole unit of work: its payload is annotated `list[T]`.
         self.takes_batch: Final = get_origin(payload_type) is list
         element = get_args(payload_type)[0] if self.takes_batch else payload_type
         self.decode: Final[Decode | None] = None if element is _Nothing else decoder_for(element, codec)
         self.wants_context: Final = _CONTEXT in wanted.positions.values()
         self._positions: Final = tuple(wanted.positions.items())
         self._call: Final = _injected(function) if wanted.injects else function
-        #: One for each run: a limiter belongs to its event loop, and tests run an application on one after the other.
+        #: One limiter for each run, because it belongs to an event loop, and tests run an application on several loops.
         self._limiter: Final = RunVar[anyio.CapacityLimiter](f"threads of {self.name}")
 
     async def __call__(
         self, payload: Any, message: Message | Sequence[Message], context: Context | None, delivery: Delivery
     ) -> Any:
-        """Return what the function returns; a plain function runs in a thread of its own pool.
+        """Call the function and return its result; a plain function runs in a thread of its own pool.
 
-        What such a function returns may still be to be awaited: a decorator can hide that the function below it is async.
+        A plain function can return an awaitable, which this awaits: a decorator can hide that its function is async.
         """
         values = (payload, message, context)
         arguments = {name: values[position] for name, position in self._positions}
@@ -68,7 +68,7 @@ class Handler:
             return await coroutine
         limiter = self._limiter.get(None)
         if limiter is None:
-            # The workers bound how many run. A bound here would let one that was given up on hold up the next message.
+            # The number of workers is the limit. With a limit here, an abandoned thread would delay the next message.
             limiter = anyio.CapacityLimiter(math.inf)
             self._limiter.set(limiter)
         work = partial(_in_thread, delivery, self._call, arguments)
@@ -91,10 +91,10 @@ class _Wanted:
 
 
 def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
-    """Return what each parameter of the function wants."""
-    annotated = _callables_of(function)[-1]
-    if any(inspect.isgeneratorfunction(face) or inspect.isasyncgenfunction(face) for face in _callables_of(function)):
-        raise ConfigurationError(f"{name} is a generator: nobody would run its body. A handler returns, it does not yield.")
+    """Return the kind of each parameter. Raises `ConfigurationError` for a function that cannot be a handler."""
+    annotated = _bodies_of(function)[-1]
+    if any(inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body) for body in _bodies_of(function)):
+        raise ConfigurationError(f"{name} is a generator, so its body would never run. A handler returns; it does not yield.")
     try:
         hints = get_type_hints(annotated, include_extras=True)
     except NameError as error:
@@ -115,22 +115,22 @@ def _wanted(function: Callable[..., Any], name: str) -> _Wanted:
             unfilled = parameter.name
     if unfilled and not wanted.positions and not isinstance(function, partial):
         raise ConfigurationError(
-            f"{name}: parameter {unfilled!r} has a default, so it would keep that, and no message would reach the handler. "
-            "Take the default away."
+            f"{name}: parameter {unfilled!r} would keep its default, and no message would reach the handler. "
+            "Remove the default."
         )
     return wanted
 
 
-def _callables_of(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
-    """Return what can say what a callable is: itself, without a `partial` around it; of an object, its `__call__` as well."""
+def _bodies_of(function: Callable[..., Any]) -> Sequence[Callable[..., Any]]:
+    """Return the callable without a `partial` around it; of an object with `__call__`, both the object and its method."""
     while isinstance(function, partial):
         function = function.func
     return (function,) if inspect.isroutine(function) or isinstance(function, type) else (function, type(function).__call__)
 
 
-def _named(function: Callable[..., Any]) -> Any:
-    """Return what has a name: the function, or the class of an object that can be called."""
-    function = _callables_of(function)[0]
+def _named(function: Callable[..., Any]) -> Any:  # `Any`: functions and classes have names, but no common type says so
+    """Return the function, or the class of a callable object: each has a name."""
+    function = _bodies_of(function)[0]
     return function if hasattr(function, "__qualname__") else type(function)
 
 
@@ -150,7 +150,7 @@ def _take_payload(wanted: _Wanted, parameter: inspect.Parameter, hint: Any, name
 
 
 def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
-    """Whether the parameter is a `Depends`; nobody can have made one before the library was imported."""
+    """Whether the parameter is a `Depends`. If its library is not imported, there is no `Depends` yet."""
     model = sys.modules.get("fast_depends.dependencies.model")
     if model is None:
         return False
@@ -159,11 +159,11 @@ def _is_injected(parameter: inspect.Parameter, hint: Any) -> bool:
 
 
 def _injected(function: Callable[..., Any]) -> Callable[..., Any]:
-    from fast_depends import inject  # noqa: PLC0415 - only a handler that uses Depends pays for it
+    from fast_depends import inject  # noqa: PLC0415 - only a handler that uses Depends loads it
 
     return inject(function, cast=False, serializer_cls=None)
 
 
 def _in_thread(delivery: Delivery, function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[Any]:
     delivery.running = threading.get_ident()
-    return (function(**arguments),)  # in something: trio takes no coroutine from a thread
+    return (function(**arguments),)  # in a tuple, because trio refuses a coroutine from a thread

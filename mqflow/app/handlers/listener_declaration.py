@@ -1,6 +1,7 @@
-"""A listener as declared: its queue, its handlers, its options; and the translation into what the runtime is told.
+"""The declaration of a listener: its queue, its handlers and its options. Translates them into a `ListenerSpec`.
 
-One `Listener` for each queue: several handlers on one queue share its workers, and `where` says who takes what.
+Each queue has one `Listener`. Several handlers on one queue share its workers, and `where` chooses the handler of a message.
+Knows declarations; gets no message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +17,7 @@ from mqflow.app.handlers.codecs import Codec
 from mqflow.app.handlers.context import Context
 from mqflow.app.handlers.handler import Handler
 from mqflow.app.handlers.message import Message
-from mqflow.app.handlers.middleware import Incoming, around_handler, around_put
+from mqflow.app.handlers.middleware import ConsumeMiddleware, Incoming, around_handler, around_put
 from mqflow.app.handlers.outgoing import Outgoing, Send, outgoing, put_in_unit_of_work
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
@@ -26,7 +27,7 @@ from mqflow.policy.poison.disposition import OUTCOMES, Outcome
 from mqflow.policy.poison.outcomes import UndecodableError
 from mqflow.policy.poison.reply import reply_descriptor
 from mqflow.runtime.delay.stage import Stager
-from mqflow.runtime.listener.attempt import attempt
+from mqflow.runtime.listener.call_handler import call_handler
 from mqflow.runtime.listener.delivery import Decide, Delivery, Handle, ListenerSpec
 from mqflow.runtime.listener.subscriber import TopicSubscription
 from mqflow.verbs import Put
@@ -35,32 +36,36 @@ __all__ = ("Listener", "ListenerKeywords", "ListenerOptions", "Publisher")
 
 
 class ListenerOptions(Struct, frozen=True, kw_only=True):
-    """Everything about a listener but its queue and its handlers."""
+    """The options of a listener. Raises `ConfigurationError` for a value that is not accepted."""
 
-    #: Workers; each has a connection and a unit of work of its own. N workers take N messages at once.
+    #: The number of workers. Each has its own connection and unit of work, so N workers handle N messages at once.
     concurrency: int = 1
+    #: The rules for poison messages.
     backout: Backout = Backout()
-    #: For handlers of `list[T]`.
+    #: The size of a batch, for handlers of `list[T]`; None for the defaults of `Batch`.
     batch: Batch | None = None
-    #: For handlers of one message: how many may share a unit of work when they are there at once.
+    #: For handlers of one message: the largest number of waiting messages that share a unit of work.
     unit_of_work: int = 1
+    #: A handler that runs longer, in seconds, is cancelled, and its unit of work is backed out; None for no limit.
     time_limit_s: float | None = None
-    #: Exclusive open, one message in flight: the order of the queue is the order of handling, and of redelivery.
+    #: Open the queue exclusively, with one message in flight: messages are handled and redelivered in the order of the queue.
     strict_order: bool = False
+    #: A handler that runs longer, in seconds, is reported as stuck (`HandlerStuck`).
     stuck_after_s: float = 60.0
 
     def __post_init__(self) -> None:
         for name, kind in (("backout", Backout), ("batch", Batch)):
-            given = getattr(self, name)
+            given = getattr(self, name)  # a field of this record, by its name
             if not isinstance(given, kind) and (given is not None or name == "backout"):
                 raise ConfigurationError(f"{name}={given!r}: it is a {kind.__name__}, {name}={kind.__name__}(...).")
         for name in ("concurrency", "unit_of_work"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ConfigurationError(f"{name}={getattr(self, name)!r}: it is 1 or more.")
+            count = getattr(self, name)
+            if not isinstance(count, int) or count < 1:
+                raise ConfigurationError(f"{name}={count!r}: it is 1 or more.")
         if self.time_limit_s is not None and self.time_limit_s <= 0:
             raise ConfigurationError(f"time_limit_s={self.time_limit_s!r}: it is more than 0 seconds, or None for no limit.")
         if self.strict_order and (self.concurrency > 1 or self.unit_of_work > 1):
-            raise ConfigurationError("strict_order means one message in flight: leave concurrency and unit_of_work at 1.")
+            raise ConfigurationError("strict_order allows one message in flight: leave concurrency and unit_of_work at 1.")
 
 
 class ListenerKeywords(TypedDict, total=False):
@@ -76,22 +81,23 @@ class ListenerKeywords(TypedDict, total=False):
 
 
 class Publisher(Struct, frozen=True, kw_only=True):
-    """Where a handler's return value goes, and how; a decorator, or called to put by hand."""
+    """A decorator that puts a handler's result on a queue, in the unit of work of the delivery. `App.publisher` makes it."""
 
+    #: The queue of the results.
     queue: str
     persistent: bool | None = None
     priority: int | None = None
     expiry_s: float | None = None
-    #: How long after the put it can be got: a timedelta, or seconds.
+    #: The time from the put until the message becomes available: a timedelta, or seconds.
     delay: timedelta | float | None = None
     codec: Codec | None = None
 
     def __post_init__(self) -> None:
-        # As a producer's setters do: what can never be sent is refused where it is set.
+        # As the setters of a JMS producer do: values that no message can have are refused here.
         self.outgoing(b"")
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Send what the function returns to this queue, in the unit of work of the delivery."""
+        """Mark the handler, so that its results are put on this queue. Returns the function unchanged."""
         publishers: list[Publisher] = function.__dict__.setdefault("__mqflow_publishers__", [])
         publishers.append(self)
         return function
@@ -120,35 +126,35 @@ class Listener:
         subscription: TopicSubscription | None = None,
         selection: str = "",
     ) -> None:
-        #: The queue; of a subscription, its topic.
+        #: The queue; for a subscription, its topic string.
         self.queue: Final = queue
         self.subscription: Final = subscription
-        #: Which messages of a queue; of a subscription, the subscription says.
+        #: The selector of a queue; empty for a subscription, which has its own selector.
         self.selection: Final = selection
         self.options = options
         self.name: Final = name
         self.handlers: Final[list[Handler]] = []
 
     def add(self, handler: Handler) -> None:
-        """Let the handler take messages of this queue, after those declared before it."""
+        """Add a handler after the present ones. Raises `ConfigurationError` if it can never get a message."""
         if self.handlers and (handler.takes_batch or self.handlers[0].takes_batch):
             raise ConfigurationError(f"{handler.name}: a handler of batches is the only one on its queue ({self.queue}).")
         if any(other.where is None for other in self.handlers):
             taker = next(other for other in self.handlers if other.where is None)
             raise ConfigurationError(
                 f"{handler.name} would never get a message: {taker.name} takes every message of {self.queue}. "
-                "Declare the one without `where` last."
+                "Declare the handler without `where` last."
             )
         if handler.takes_batch and handler.where is not None:
             raise ConfigurationError(
-                f"{handler.name}: `where` is asked about single messages, a batch is taken as it comes. Select by `selector`."
+                f"{handler.name}: `where` chooses single messages, but this handler takes batches. Use `selector`."
             )
         if handler.takes_batch and self.options.strict_order:
             raise ConfigurationError(f"{handler.name}: strict_order delivers one message at a time, not a list.")
         self.handlers.append(handler)
 
     def spec(self, *, decide: Decide, middleware: Sequence[Any], codec: Codec | None, stager: Stager) -> ListenerSpec:
-        """Return what the runtime is told."""
+        """Return the record of this listener for the runtime."""
         options, backout = self.options, self.options.backout
         batch = (options.batch or Batch()) if self.handlers[0].takes_batch else None
         return ListenerSpec(
@@ -175,7 +181,7 @@ class Listener:
 
 
 class _Chain:
-    """From deliveries to handlers, through the middleware."""
+    """Passes deliveries through the middleware to the handlers of a listener."""
 
     def __init__(self, listener: Listener, middleware: Sequence[Any], codec: Codec | None, stager: Stager) -> None:
         self._listener = listener
@@ -184,36 +190,37 @@ class _Chain:
         self._stager = stager
         self._never_retry = listener.options.backout.never_retry
         self._only = listener.handlers[0] if len(listener.handlers) == 1 and listener.handlers[0].where is None else None
-        consumes = any(hasattr(layer, "consume") for layer in self._middleware)
+        consumes = any(isinstance(layer, ConsumeMiddleware) for layer in self._middleware)
         self._call: Final = around_handler(self._middleware, self._read)
         self.handle: Final[Handle] = self._through_middleware if consumes else self._directly
 
-    # What only hands on is a plain function: a coroutine within a coroutine costs each message.
+    # Functions that only pass on are plain functions: an extra coroutine takes time for each message.
 
     def _directly(self, deliveries: Sequence[Delivery]) -> Awaitable[Outcome | None]:
-        """Handle without any `consume` middleware; exceptions are the worker's to read."""
+        """Handle without middleware; the worker makes an outcome of an exception."""
         queue = self._listener.queue
         return self._handle([Message(each.got.descriptor, each.got.body, queue) for each in deliveries], deliveries)
 
     async def _through_middleware(self, deliveries: Sequence[Delivery]) -> Outcome:
-        """Handle inside the middleware, which sees the outcome and not the exception.
+        """Handle inside the middleware, which receives the outcome and not the exception.
 
-        Raises `TypeError` where it returns none: the handler may have failed, and None would commit the message.
+        Raises `TypeError` if the middleware returns no outcome: the handler may have failed, and None would commit the message.
         """
         queue = self._listener.queue
         messages = [Message(each.got.descriptor, each.got.body, queue) for each in deliveries]
-        outcome: Any = await self._call(Incoming(messages, self._listener.name, deliveries[0].decision, deliveries))
+        incoming = Incoming(messages, self._listener.name, deliveries[0].decision, deliveries)
+        outcome: Any = await self._call(incoming)  # `Any`: middleware is the user's code and can return anything
         if isinstance(outcome, OUTCOMES):
             return outcome
-        layers = ", ".join(type(layer).__qualname__ for layer in self._middleware if hasattr(layer, "consume"))
+        layers = ", ".join(type(layer).__qualname__ for layer in self._middleware if isinstance(layer, ConsumeMiddleware))
         raise TypeError(
-            f"Middleware ({layers}) returned {outcome!r:.80}, which is no outcome: what the handler came to is not known. "
-            "`consume` returns what `call_next` returned, or another outcome."
+            f"Middleware ({layers}) returned {outcome!r:.80}, which is not an outcome, so nobody knows whether the handler "
+            "failed. `consume` must return the result of `call_next`, or another outcome."
         )
 
     def _read(self, incoming: Incoming) -> Awaitable[Outcome]:
-        """Return what the handler comes to, inside all middleware."""
-        return attempt(self._innermost, incoming, self._never_retry)
+        """Return the outcome of the handler, inside all middleware."""
+        return call_handler(self._innermost, incoming, self._never_retry)
 
     def _innermost(self, incoming: Incoming) -> Awaitable[Outcome | None]:
         return self._handle(incoming.messages, incoming.deliveries)
@@ -237,14 +244,14 @@ class _Chain:
             if handler.where is None or handler.where(message):
                 return handler
         names = ", ".join(handler.name for handler in self._listener.handlers)
-        raise UndecodableError(f"no handler of {self._listener.queue} takes this message (asked: {names})")
+        raise UndecodableError(f"no handler of {self._listener.queue} takes this message (handlers: {names})")
 
     async def _answer(
         self, handler: Handler, messages: Sequence[Message], delivery: Delivery, context: Context | None, result: Any
     ) -> None:
-        """Put what a handler returned: to its publishers, else to where each message asks for a reply; same unit of work."""
+        """Put a handler's result in the same unit of work: on the queues of its publishers, else on each reply-to queue."""
         context = context or Context(delivery, messages[0], self._sender, self._codec)
-        publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())
+        publishers: Sequence[Publisher] = getattr(handler.function, "__mqflow_publishers__", ())  # set by `Publisher`
         for publisher in publishers:
             await context.send(publisher.outgoing(result))
         for message in () if publishers else messages:
@@ -259,13 +266,13 @@ class _Chain:
         except MQIError as error:
             if error.reason != Reason.PERSISTENT_NOT_ALLOWED:
                 raise
-            # A temporary dynamic queue, as most who ask make one: nothing on it survives anyway, and the put had no effect.
-            lasting_no_longer = replace(reply.descriptor, persistence=Persistence.NOT_PERSISTENT)
-            await context.send(replace(reply, descriptor=lasting_no_longer))
+            # Most requesters use a temporary dynamic queue: it takes only nonpersistent messages, and the put had no effect.
+            not_persistent = replace(reply.descriptor, persistence=Persistence.NOT_PERSISTENT)
+            await context.send(replace(reply, descriptor=not_persistent))
 
     def _sender(self, delivery: Delivery) -> Send:
         async def put(message: Outgoing) -> Put:
-            if delivery.is_over:  # while middleware took its time
+            if delivery.is_over:  # it can end while middleware runs
                 raise DeliveryOverError(message.queue, delivery.got.descriptor.message_id)
             return await put_in_unit_of_work(delivery.session, message, self._stager)
 

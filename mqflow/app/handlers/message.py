@@ -1,4 +1,4 @@
-"""What a handler sees of a message: `Message`, read only, its headers taken apart when somebody looks.
+"""`Message`: the read-only message that a handler receives. It parses headers when they are first read.
 
 Knows headers and character sets; knows no connection.
 """
@@ -19,30 +19,33 @@ _PLAIN: Final = frozenset({Format.NONE, Format.STRING})
 
 
 class Message:
-    """A message as it was delivered: descriptor, properties, body."""
+    """A delivered message: descriptor, properties and body."""
 
     def __init__(self, descriptor: MessageDescriptor, data: bytes, queue: str) -> None:
         #: The message descriptor (MQMD).
         self.descriptor: Final = descriptor
-        #: Everything after the descriptor, headers included.
+        #: All data after the descriptor, with the headers.
         self.data: Final = data
-        #: The queue it was got from, by the name the listener was declared with.
+        #: The queue of the message, by its name in the declaration of the listener.
         self.queue: Final = queue
 
     @property
     def body(self) -> bytes:
-        """The body behind the headers. Raises `HeaderError` where a header does not hold together."""
+        """The bytes after the headers. Raises `HeaderError` if a header cannot be parsed."""
         return self.data if self.descriptor.format in _PLAIN else self.parts.body
 
     @cached_property
     def parts(self) -> chain.Headers:
-        """The chain of headers, and the body with the format, encoding and character set that the last link gives it."""
+        """The chain of headers, and the body with the format, encoding and character set from the last header.
+
+        Raises `HeaderError` if a header cannot be parsed.
+        """
         return chain.split(self.descriptor, self.data)
 
     @property
     def properties(self) -> Mapping[str, PropertyValue]:
-        """The application's own properties: the `usr` folder of the RFH2, empty where there is none."""
-        # Who traces asks this of every message: a cached property takes a lock each first time.
+        """The application properties: the `usr` folder of the RFH2, empty without RFH2. Raises `HeaderError` as `parts`."""
+        # Telemetry reads this of every message, and the first read of a cached property takes a lock.
         return {} if self.descriptor.format in _PLAIN else self._properties
 
     @cached_property
@@ -50,19 +53,19 @@ class Message:
         found: dict[str, PropertyValue] = {}
         for link in self.parts.chain:
             if isinstance(link, rfh2.RFH2):
-                found = {**rfh2.properties(link), **found}  # of a repeated name the first counts, as within one header
+                found = {**rfh2.properties(link), **found}  # the first value of a name counts, as within one header
         return found
 
     @cached_property
     def topic(self) -> str:
-        """The topic it was published on (MQTopicString), whatever wildcards subscribed; empty where it says none."""
+        """The topic string of a publication (MQTopicString), without wildcards; empty for other messages."""
         if self.descriptor.format in _PLAIN:
             return ""
         found = (rfh2.properties(link, "mqps").get("Top") for link in self.parts.chain if isinstance(link, rfh2.RFH2))
         return next((str(topic) for topic in found if topic), "")
 
     def text(self) -> str:
-        """Return the body as text, by its character set. Raises `MQIError` 2111 or 2119 where it is none."""
+        """Return the body as text, by its character set. Raises `MQIError` 2111 or 2119 if it cannot be converted."""
         return chain.text(self.descriptor, self.data)
 
     @property
@@ -77,12 +80,12 @@ class Message:
 
     @property
     def backout_count(self) -> int:
-        """How many units of work that got it were backed out."""
+        """The number of times that a delivery of this message was backed out."""
         return self.descriptor.backout_count
 
     @property
     def delivery_count(self) -> int:
-        """1 at the first delivery (JMSXDeliveryCount)."""
+        """The number of this delivery, from 1 (JMSXDeliveryCount)."""
         return self.descriptor.backout_count + 1
 
     def __repr__(self) -> str:

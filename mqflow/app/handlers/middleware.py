@@ -1,6 +1,7 @@
-"""The onion around a handler and around a put. Middleware sees the delivery and its backout decision, and returns the outcome.
+"""Middleware: layers around each handler and each put, and the functions that build their chains.
 
-An object with `consume`, with `publish`, or with both; chains are built once, when the application starts.
+A middleware is an object with `consume`, with `publish`, or with both. The application builds each chain once, at its start.
+Knows handlers' messages and outcomes; decides nothing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +19,7 @@ __all__ = ("Call", "ConsumeMiddleware", "Incoming", "Middleware", "PublishMiddle
 
 
 class Incoming:
-    """A delivery as middleware sees it: one message, or the messages of a batch that are handled at once."""
+    """The delivery that middleware receives: one message, or the messages of a batch."""
 
     __slots__ = ("decision", "deliveries", "listener", "message", "messages", "queue")
 
@@ -26,17 +27,17 @@ class Incoming:
         self, messages: Sequence[Message], listener: str, decision: Decided | None, deliveries: Sequence[Delivery] = ()
     ) -> None:
         self.messages = messages
-        #: What the runtime delivers, message by message; middleware has no business with it.
+        #: The deliveries of the runtime, one for each message; not for use by middleware.
         self.deliveries = deliveries
-        #: The message; of a batch, the first.
+        #: The message; the first message of a batch.
         self.message = messages[0]
         self.queue = self.message.queue
         self.listener = listener
-        #: What was decided before this delivery; None at the first delivery of a message.
+        #: The backout decision before this delivery; None at the first delivery of a message.
         self.decision = decision
 
     def belongs_to_trace(self, trace_id: str) -> None:
-        """Have the records of these deliveries say so: 32 hexadecimal digits."""
+        """Write the trace into the decision records of these deliveries. `trace_id` has 32 hexadecimal digits."""
         for each in self.deliveries:
             each.trace_id = trace_id
 
@@ -46,19 +47,19 @@ Call = Callable[[Incoming], Awaitable[Outcome]]
 
 @runtime_checkable
 class ConsumeMiddleware(Protocol):
-    """Around the handling of each message."""
+    """Middleware that runs around the handling of each message or batch."""
 
     async def consume(self, delivery: Incoming, call_next: Call) -> Outcome:
-        """Return the outcome: `call_next`'s, or another. A `Completed` commits, anything else backs out."""
+        """Return the outcome: the result of `call_next`, or another one. `Completed` commits, any other backs out."""
         ...
 
 
 @runtime_checkable
 class PublishMiddleware(Protocol):
-    """Around each put an application makes."""
+    """Middleware that runs around each put of the application."""
 
     async def publish(self, message: Outgoing, call_next: Send) -> Put:
-        """Return what the put returned; change the message by calling the next with another."""
+        """Return the result of `call_next`. To change the message, pass another one to `call_next`."""
         ...
 
 
@@ -66,7 +67,7 @@ Middleware = ConsumeMiddleware | PublishMiddleware
 
 
 def around_handler(middleware: Sequence[Any], innermost: Call) -> Call:
-    """Return the call that goes through every `consume`, the first outermost."""
+    """Return a call that passes through each `consume`; the first middleware is the outermost."""
     call = innermost
     for layer in reversed([each for each in middleware if isinstance(each, ConsumeMiddleware)]):
         call = partial(layer.consume, call_next=call)
@@ -74,7 +75,7 @@ def around_handler(middleware: Sequence[Any], innermost: Call) -> Call:
 
 
 def around_put(middleware: Sequence[Any], innermost: Send) -> Send:
-    """Return the put that goes through every `publish`, the first outermost."""
+    """Return a put that passes through each `publish`; the first middleware is the outermost."""
     send = innermost
     for layer in reversed([each for each in middleware if isinstance(each, PublishMiddleware)]):
         send = partial(layer.publish, call_next=send)

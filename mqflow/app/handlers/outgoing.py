@@ -1,7 +1,7 @@
-"""Putting messages as an application does: payload to body, properties to an RFH2, wishes to a descriptor.
+"""`Outgoing`: a message to put, made from a payload, properties and keywords, and the function that puts it.
 
-Makes an `Outgoing` and sends it through a session: within the unit of work of a delivery, or in one of its own. Knows sessions
-and verbs; decides nothing.
+A put is in the unit of work of a delivery or in one of its own; the session decides which. Knows sessions and verbs; decides
+nothing.
 """
 
 import math
@@ -22,8 +22,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import check_delay, delay_in_ms
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import Stager
-from mqflow.runtime.listener.record_queue import put_kept_open
-from mqflow.verbs import Put
+from mqflow.verbs import ObjectDescriptor, Put
 
 __all__ = ("EXPIRY_TENTHS_MAX", "Outgoing", "Publish", "Send", "framed", "outgoing", "published", "put_in_unit_of_work")
 
@@ -33,85 +32,91 @@ _PROPERTY_TYPES: Final = (str, int, float, bytes, type(None))
 
 
 class PutKeywords(TypedDict, total=False):
-    """What may be said of a message that is put; what is not said, or None, is left to the queue's definition."""
+    """The keyword arguments of a put. The definition of the queue decides about missing keywords, and about None."""
 
+    #: Encodes the payload instead of the codec of the application.
     codec: Codec | None
-    #: Travel in the `usr` folder of an RFH2.
+    #: The application properties, for the `usr` folder of an RFH2.
     properties: Mapping[str, PropertyValue] | None
     persistent: bool | None
     #: 0 to 9.
     priority: int | None
-    #: How long the message lives: a timedelta, or seconds.
+    #: The life time of the message: a timedelta, or seconds.
     expiry: timedelta | float | None
-    #: How long before it can be got, from now on: a timedelta, or seconds. It waits on the staging queue.
+    #: The time from the put until the message becomes available: a timedelta, or seconds. It waits on the staging queue.
     delay: timedelta | float | None
+    #: 24 bytes.
     correlation_id: bytes | None
+    #: 24 bytes.
     message_id: bytes | None
     #: The queue for the reply; makes the message a request.
     reply_to: str
-    #: The start, for report options, a message type of one's own, and so on; of bytes it says format and character set too.
+    #: The descriptor to start from, for example with report options. For a payload of bytes it also gives format and
+    #: character set.
     descriptor: MessageDescriptor | None
 
 
 class Outgoing(Struct, frozen=True, kw_only=True):
-    """A message about to be put: what `publish` middleware sees, and may replace."""
+    """A message to put. `publish` middleware receives it and can replace it."""
 
+    #: The queue, or the topic string of a publication.
     queue: str
     queue_manager: str = ""
     descriptor: MessageDescriptor
     body: bytes
-    #: Travel in the `usr` folder of an RFH2; none, no RFH2.
+    #: The application properties, for the `usr` folder of an RFH2; without properties there is no RFH2.
     properties: Mapping[str, PropertyValue] = {}
-    #: The queue's name is a topic: a publication, which may be retained.
+    #: True for a publication.
     publishes: bool = False
+    #: True for a retained publication.
     retain: bool = False
-    #: More than 0: it is delivered that much later.
+    #: The delay in milliseconds; 0 for none.
     delay_ms: int = 0
 
 
 Send = Callable[[Outgoing], Awaitable[Put]]
 Publish = Callable[[Outgoing, Send], Awaitable[Put]]
-"""Publish middleware: look, change, call the next."""
+"""The type of `PublishMiddleware.publish`."""
 
 
-def outgoing(queue: str, payload: Any, **wishes: Unpack[PutKeywords]) -> Outgoing:
-    """Return the message to put.
+def outgoing(queue: str, payload: Any, **keywords: Unpack[PutKeywords]) -> Outgoing:
+    """Return the message to put. The keyword arguments are the fields of `PutKeywords`.
 
-    Raises `MQIError` before anything is put: 2013 for an expiry that is not positive, or shorter than the delay, 2046 for a
-    delay that is none, or of a message that cannot be delayed.
+    Raises `MQIError` 2013 for an expiry that is not positive or is shorter than the delay, 2046 for an invalid delay or a
+    message that cannot have a delay.
     """
-    body, message_format, ccsid = encode(payload, wishes.get("codec"))
-    reply_to = wishes.get("reply_to", "")
-    start = wishes.get("descriptor") or MessageDescriptor(
+    body, message_format, ccsid = encode(payload, keywords.get("codec"))
+    reply_to = keywords.get("reply_to", "")
+    start = keywords.get("descriptor") or MessageDescriptor(
         message_type=MessageType.REQUEST if reply_to else MessageType.DATAGRAM
     )
     fields: dict[str, Any] = {"format": message_format, "ccsid": ccsid, "encoding": Encoding.NATIVE}
-    if not message_format and wishes.get("descriptor") is not None:
-        fields = {}  # bytes: what they are is said by the descriptor, or by nobody
-    persistent, expiry = wishes.get("persistent"), wishes.get("expiry")
+    if not message_format and keywords.get("descriptor") is not None:
+        fields = {}  # only the given descriptor can name the format of bytes
+    persistent, expiry = keywords.get("persistent"), keywords.get("expiry")
     if persistent is not None:
         fields["persistence"] = Persistence.PERSISTENT if persistent else Persistence.NOT_PERSISTENT
     if expiry is not None:
         fields["expiry_tenths"] = _tenths(expiry, queue)
     if reply_to:
         fields["reply_to_queue"] = reply_to
-    kept = (("priority", wishes.get("priority")), ("correlation_id", wishes.get("correlation_id")))
-    fields |= {name: value for name, value in (*kept, ("message_id", wishes.get("message_id"))) if value is not None}
-    descriptor, delay_ms = replace(start, **fields), delay_in_ms(wishes.get("delay") or 0, queue)
+    kept = (("priority", keywords.get("priority")), ("correlation_id", keywords.get("correlation_id")))
+    fields |= {name: value for name, value in (*kept, ("message_id", keywords.get("message_id"))) if value is not None}
+    descriptor, delay_ms = replace(start, **fields), delay_in_ms(keywords.get("delay") or 0, queue)
     check_delay(delay_ms, descriptor, name=queue)
-    properties = wishes.get("properties") or {}
+    properties = keywords.get("properties") or {}
     return Outgoing(queue=queue, descriptor=descriptor, body=body, properties=properties, delay_ms=delay_ms)
 
 
-def published(topic: str, payload: Any, *, retain: bool = False, **wishes: Unpack[PutKeywords]) -> Outgoing:
-    """Return the publication to put. Raises as `outgoing`, and `MQIError` 2046 where it is retained and has a delay."""
-    message = outgoing(topic, payload, **wishes)
+def published(topic: str, payload: Any, *, retain: bool = False, **keywords: Unpack[PutKeywords]) -> Outgoing:
+    """Return the publication to put. Raises as `outgoing`, and `MQIError` 2046 if it is retained and has a delay."""
+    message = outgoing(topic, payload, **keywords)
     check_delay(message.delay_ms, message.descriptor, name=topic, retained=retain)
     return replace(message, publishes=True, retain=retain)
 
 
 async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stager) -> Put:
-    """Put the message in the unit of work of this session, a delayed one on the staging queue. Raises `MQIError`."""
+    """Put the message in the unit of work of the session; a delayed message goes on the staging queue. Raises `MQIError`."""
     descriptor, data = framed(message)
     if message.delay_ms and message.publishes:
         return await stager.publish(session, message.queue, descriptor, data, message.delay_ms, retain=message.retain)
@@ -121,30 +126,30 @@ async def put_in_unit_of_work(session: Session, message: Outgoing, stager: Stage
     connection = session.connection
     if message.publishes:
         options = _PUT | PutOption.RETAIN if message.retain else _PUT
-        kind = ObjectType.TOPIC
-        return await session.call(connection.put1, "", descriptor, data, options, object_type=kind, object_string=message.queue)
+        topic = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=message.queue)
+        return await session.call(connection.put1, topic, descriptor, data, options)
     if message.queue_manager not in {"", connection.queue_manager_name}:
-        manager = message.queue_manager
-        return await session.call(connection.put1, message.queue, descriptor, data, _PUT, queue_manager=manager)
-    return await put_kept_open(session, message.queue, descriptor, data, _PUT)
+        target = ObjectDescriptor(message.queue, queue_manager=message.queue_manager)
+        return await session.call(connection.put1, target, descriptor, data, _PUT)
+    return await session.call(session.open_objects.put, message.queue, descriptor, data, _PUT)
 
 
 def framed(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
-    """Return descriptor and data as they are put: the properties, where there are any, in an RFH2 before the body.
+    """Return descriptor and data of a message; an RFH2 before the body has the properties, if there are any.
 
-    Raises `MQIError` 2335 or 2334 for properties that an RFH2 cannot hold, and `TypeError` for a value that is none.
+    Raises `MQIError` 2335 or 2334 for properties that an RFH2 cannot hold, and `TypeError` for a value of another type.
     """
     if not message.properties:
         return message.descriptor, message.body
     given: Mapping[str, object] = message.properties
     for name, value in given.items():
         if not isinstance(value, _PROPERTY_TYPES):
-            said = "it takes str, int, float, bool, bytes or None"
-            raise TypeError(f"Property {name!r} of a message for {message.queue} is a {type(value).__qualname__}: {said}.")
+            accepted = "it takes str, int, float, bool, bytes or None"
+            raise TypeError(f"Property {name!r} of a message for {message.queue} is a {type(value).__qualname__}: {accepted}.")
     try:
         return _with_properties(message)
     except HeaderError as error:
-        # Not as the HeaderError it is: out of a handler, that says of the message it was given that it cannot be read.
+        # No HeaderError: from a handler, that would mean that the delivered message cannot be read.
         raise MQIError(
             error.reason, "MQPUT", message.queue, detail=f"Its properties do not fit into an MQRFH2. {error}"
         ) from error
@@ -159,7 +164,8 @@ def _with_properties(message: Outgoing) -> tuple[MessageDescriptor, bytes]:
 def _tenths(expiry: timedelta | float, queue: str) -> int:
     expiry_s = expiry.total_seconds() if isinstance(expiry, timedelta) else expiry
     if not 0 < expiry_s <= EXPIRY_TENTHS_MAX / 10:
-        said = f"An expiry of {expiry!r} is none: it takes more than 0 and at most {EXPIRY_TENTHS_MAX // 10} seconds"
-        raise error_for(Reason.EXPIRY_ERROR, "MQPUT", queue, detail=said)
-    # Rounded up, as a delay is: of the same length it is not over before. At the microsecond first, so that 0.7 s are 7 tenths.
+        problem = f"The expiry {expiry!r} is not accepted: it takes more than 0 and at most {EXPIRY_TENTHS_MAX // 10} seconds"
+        raise error_for(Reason.EXPIRY_ERROR, "MQPUT", queue, detail=problem)
+    # Rounded up, as a delay is, so that the message does not expire before an equal delay ends. Microseconds are rounded first:
+    # 0.7 s are 7 tenths.
     return math.ceil(max(1, round(expiry_s * 1_000_000)) / 100_000)

@@ -1,4 +1,4 @@
-"""Requests and their replies: a reply queue for each request, and what on it is the reply.
+"""Requests and their replies: each request has its own reply queue. Finds the reply among the messages on that queue.
 
 Knows sessions and descriptors; puts nothing itself.
 """
@@ -21,30 +21,30 @@ __all__ = ("Unanswered", "answerable", "first_reply", "reply_queue")
 
 _MODEL: Final = "SYSTEM.DEFAULT.MODEL.QUEUE"
 _REPLIES: Final = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
-# Whatever comes: the queue is this request's alone. A responder that heeds MQRO_PASS_CORREL_ID gives the request's own CorrelId
-# back, and one with a convention of its own anything; a match would leave their replies unread.
+# No match options, because only this request uses the queue. A responder that heeds MQRO_PASS_CORREL_ID returns the CorrelId of
+# the request, and other responders have their own conventions; with a match their replies would stay unread.
 _GET: Final = GetOptions(
     options=GetOption.NO_SYNCPOINT | GetOption.WAIT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 )
-_ON_ITS_WAY: Final = frozenset({Feedback.COA, Feedback.COD, Feedback.ACTIVITY})
+_NOT_FINAL: Final = frozenset({Feedback.COA, Feedback.COD, Feedback.ACTIVITY})
 
 
 class Unanswered(Struct, frozen=True):
-    """No reply came in time."""
+    """The result of a request without a reply in time."""
 
-    #: Of the last report that came and says what became of the request: a reason code, or MQFB_*; 0 for none.
+    #: The feedback of the last report about the end of the request: a reason code or MQFB_*; 0 for no report.
     feedback: int = 0
 
 
 async def reply_queue(session: Session) -> ObjectHandle:
-    """Return the temporary dynamic queue for the reply, which goes with the session."""
-    return await session.call(session.openings.hold, _MODEL, _REPLIES)
+    """Return a temporary dynamic queue for the reply; the end of the session deletes it."""
+    return await session.call(session.open_objects.hold, _MODEL, _REPLIES)
 
 
 def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
-    """Return it as a request, gone when nobody waits for its reply any more, unless its sender said how long it lives.
+    """Return the message as a request that expires with the timeout, unless it has an expiry or a delay.
 
-    Its reply queue is gone then, so a handler that answers fails, however often the request is delivered.
+    After the timeout the reply queue is gone, so every handler that replies would fail.
     """
     request = replace(message, descriptor=replace(message.descriptor, message_type=int(MessageType.REQUEST)))
     tenths = math.ceil(timeout_s * 10)
@@ -54,9 +54,10 @@ def answerable(message: Outgoing, timeout_s: float) -> Outgoing:
 
 
 async def first_reply(lasting: ReconnectingSession, clock: Clock, timeout_s: float) -> Got | Unanswered:
-    """Return the reply: the first message that is no report; over an outage, on a reply queue of the same name.
+    """Return the reply, which is the first message that is not a report; after an outage, from a new queue of the same name.
 
-    Reports come where replies do (q097680), when the request's descriptor asks for them. Raises the `MQIError` of a get.
+    Reports come to the reply queue too, if the request's descriptor asks for them. Raises the `MQIError` of a get.
+    Source: q097680.
     """
     until, unanswered = clock.monotonic() + timeout_s, Unanswered()
     while True:
@@ -73,5 +74,5 @@ async def first_reply(lasting: ReconnectingSession, clock: Clock, timeout_s: flo
         [got] = exchange.unit
         if got.descriptor.message_type != MessageType.REPORT:
             return got
-        if got.descriptor.feedback not in _ON_ITS_WAY:
+        if got.descriptor.feedback not in _NOT_FINAL:
             unanswered = Unanswered(got.descriptor.feedback)

@@ -1,1 +1,1 @@
-"""A running application: start, signals, stop, and the decision ledger."""
+"""A running application: its start and stop, signals, puts outside of deliveries, and the decision ledger."""

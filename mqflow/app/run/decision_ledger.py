@@ -1,7 +1,7 @@
-"""The decision ledger: what became of each message and why, in a bounded SQLite file beside the data.
+"""The decision ledger: the events of each message, in an SQLite file of limited size beside the data.
 
-A hook that writes events down, and the functions that read them back, from any process and while the writer runs. Takes no part
-in a delivery: what it cannot write it drops and counts. Knows events and where data lies; opens no queue manager.
+A hook writes events to the file; functions read them in any process, also while the hook writes. The ledger takes no part in a
+delivery: it drops and counts the events that it cannot write. Knows events and the place of the data; opens no queue manager.
 """
 
 import logging
@@ -33,7 +33,7 @@ from mqflow.events import (
     WaitsOnQueue,
 )
 from mqflow.policy.poison.disposition import Completed, Settlement
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner, Running
+from mqflow.world import SYSTEM_WORLD, Running, World
 
 __all__ = (
     "LEDGER_FILE",
@@ -49,10 +49,10 @@ __all__ = (
 )
 
 LEDGER_FILE: Final = "decisions.db"
-"""What the file is called in the folder of the data."""
+"""The name of the file in the folder of the data."""
 
 Record = Literal["troubled", "all"]
-"""Which messages are worth an entry: those that failed or were decided about, or every one."""
+"""The messages to record: "troubled" for messages that failed or needed a decision, "all" for every message."""
 
 MessageEvent = (
     Delivered
@@ -66,7 +66,7 @@ MessageEvent = (
     | HandlerStuck
     | DeadLetterActed
 )
-"""The events that are about messages."""
+"""The events about messages."""
 
 _log: Final = logging.getLogger(__name__)
 _VERSION: Final = 1
@@ -81,7 +81,7 @@ _SCHEMA: Final = """
 
 
 class Entry(Struct, frozen=True):
-    """One thing that happened to a message."""
+    """One event of a message, with its time."""
 
     #: Seconds since 1970, UTC.
     at: float
@@ -90,13 +90,13 @@ class Entry(Struct, frozen=True):
 
 
 class LedgerError(Exception):
-    """The ledger cannot be read: it is not there, or is no ledger of this version."""
+    """The ledger cannot be read: there is no file, or it is not a ledger of this version."""
 
 
 class DecisionLedger:
-    """A hook: give it to an `App`, or call it with every event. Never blocks, never raises, never stops a delivery."""
+    """A hook for an `App` that writes events to the ledger. It never blocks, never raises and never stops a delivery."""
 
-    #: The only events it is told.
+    #: The classes of events that it receives.
     wants: Final = get_args(MessageEvent)
 
     def __init__(
@@ -105,31 +105,29 @@ class DecisionLedger:
         *,
         record: Record = "troubled",
         entries_max: int = 200_000,
-        clock: Clock = SYSTEM_CLOCK,
-        runner: Runner = THREADS,
+        world: World = SYSTEM_WORLD,
     ) -> None:
-        #: The file; it and its writer's thread come with the first entry.
+        #: The file. The first entry makes it and starts the writer's thread.
         self.path: Final = path
-        #: Entries that could not be written, because the writer was too far behind or the file refused them.
+        #: The number of lost entries: the writer was too slow, or the file could not be written.
         self.dropped = 0
         self._select: Callable[[Entry], Iterator[Entry]] = _everything if record == "all" else _Troubled().select
         self._entries_max = entries_max
-        self._clock = clock
-        self._runner = runner
+        self._world = world
         self._mailbox: SimpleQueue[Entry | None] = SimpleQueue()
         self._writer: Running | None = None
 
     def __call__(self, event: Event) -> None:
-        """Write the event down soon, for each message it is about."""
+        """Pass the event to the writer, once for each of its messages."""
         if not isinstance(event, MessageEvent):
             return
-        at = self._clock.wall()
+        at = self._world.clock.wall()
         for about_one in _for_each_message(event, at):
             for entry in self._select(about_one):
                 self._post(entry)
 
     def close(self) -> None:
-        """Everything told so far is in the file when this returns."""
+        """Write the received events to the file and end the writer. Waits at most 10 seconds."""
         if self._writer is not None:
             self._mailbox.put(None)
             self._writer.join(_BUSY_S)
@@ -140,11 +138,11 @@ class DecisionLedger:
             self.dropped += 1
             return
         if self._writer is None:
-            self._writer = self._runner.start(self._write, "mqflow decision ledger")
+            self._writer = self._world.runner.start(self._write, "mqflow decision ledger")
         self._mailbox.put(entry)
 
     def _write(self) -> None:
-        """The writer's thread: batch after batch until `close`."""
+        """Write batch after batch until `close`, on the writer's thread."""
         connection: sqlite3.Connection | None = None
         while batch := self._next_batch():
             entries = [entry for entry in batch if entry is not None]
@@ -152,8 +150,8 @@ class DecisionLedger:
                 connection = connection or _open_for_writing(self.path)
                 _insert(connection, entries, self._entries_max)
             except (sqlite3.Error, OSError, LedgerError) as error:
-                if not self.dropped:  # once is enough: the count says the rest
-                    _log.warning("The decision ledger %s takes no entries: %s. Deliveries go on without it.", self.path, error)
+                if not self.dropped:  # one warning is enough, because `dropped` counts further failures
+                    _log.warning("The decision ledger %s cannot be written: %s. Deliveries go on without it.", self.path, error)
                 self.dropped += len(entries)
             if len(entries) < len(batch):
                 break
@@ -161,7 +159,7 @@ class DecisionLedger:
             connection.close()
 
     def _next_batch(self) -> list[Entry | None]:
-        """Return what there is, at least one, at most `_BATCH_MAX`; the None of `close` is the last there is."""
+        """Wait for an entry and return it with further entries, at most `_BATCH_MAX`; a None from `close` is the last."""
         batch = [self._mailbox.get()]
         while batch[-1] is not None and len(batch) < _BATCH_MAX:
             try:
@@ -172,9 +170,9 @@ class DecisionLedger:
 
 
 def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
-    """Return where the ledger of a queue manager is: as set, or beside the data; None for data that is not in a folder here.
+    """Return the file of a queue manager's ledger: as set, else beside the data; None if the data is not in a folder here.
 
-    A queue manager that is served on the socket in its folder has its data there too: all applications on it share one ledger.
+    If a queue manager is served on the socket in its folder, its data is there too: all its applications share one ledger.
     """
     if settings.file:
         return Path(settings.file)
@@ -188,20 +186,18 @@ def ledger_file(url: str, settings: LedgerSettings) -> Path | None:
             return None
 
 
-def open_ledger(
-    url: str, settings: LedgerSettings, *, clock: Clock = SYSTEM_CLOCK, runner: Runner = THREADS
-) -> DecisionLedger | None:
-    """Return the ledger to keep for this queue manager, or None where the settings want none or there is no place for one."""
+def open_ledger(url: str, settings: LedgerSettings, *, world: World = SYSTEM_WORLD) -> DecisionLedger | None:
+    """Return the ledger for this queue manager; None if the settings want no ledger or there is no place for it."""
     path = ledger_file(url, settings)
     if path is None or settings.record == "nothing":
         return None
-    return DecisionLedger(path, record=settings.record, entries_max=settings.entries_max, clock=clock, runner=runner)
+    return DecisionLedger(path, record=settings.record, entries_max=settings.entries_max, world=world)
 
 
 def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
-    """Return what happened to the message, oldest first; empty for one that nothing worth an entry happened to.
+    """Return the entries of the message, oldest first; empty if the ledger has no entry for it.
 
-    Raises `LedgerError` where there is no ledger.
+    Raises `LedgerError` if there is no ledger or it cannot be read.
     """
     with _reading(path) as connection:
         rows = connection.execute("SELECT at, event FROM entry WHERE message = ? ORDER BY id", (message_id.hex(),)).fetchall()
@@ -209,7 +205,10 @@ def story(path: Path, message_id: bytes) -> tuple[Entry, ...]:
 
 
 def known_messages(path: Path, beginning: str, *, limit: int = 10) -> tuple[bytes, ...]:
-    """Return the identifiers in the ledger whose hexadecimal digits begin so, at most `limit`. Raises `LedgerError`."""
+    """Return at most `limit` message identifiers of the ledger whose hexadecimal digits begin with `beginning`.
+
+    Raises `LedgerError` as `story`.
+    """
     first = beginning.lower()
     query = "SELECT DISTINCT message FROM entry WHERE message >= ? AND message < ? ORDER BY message LIMIT ?"
     with _reading(path) as connection:
@@ -218,13 +217,13 @@ def known_messages(path: Path, beginning: str, *, limit: int = 10) -> tuple[byte
 
 
 class _Troubled:
-    """Selects what belongs to the story of a message that something happened to; a clean delivery leaves nothing.
+    """Selects the entries of messages that failed or needed a decision; a clean delivery leaves no entry.
 
-    The first delivery of a message is held back until it is settled, because only then it is known to be clean.
+    Keeps the entry of a first delivery back until its settlement, which shows whether the delivery was clean.
     """
 
     def __init__(self) -> None:
-        #: Messages between delivery and settlement: the delivery that is held back, or None once it is written.
+        #: Messages between delivery and settlement: the entry that is kept back, or None after it is written.
         self._under_way: dict[bytes, Entry | None] = {}
 
     def select(self, entry: Entry) -> Iterator[Entry]:
@@ -238,7 +237,7 @@ class _Troubled:
             case Settled():
                 yield from self._held(entry.message_id)
                 del self._under_way[entry.message_id]
-            case DeadLetterActed():  # of no delivery: there is nothing held back, and no settlement to wait for
+            case DeadLetterActed():  # no delivery: there is no entry kept back, and no settlement follows
                 pass
             case _:
                 yield from self._held(entry.message_id)
@@ -261,7 +260,7 @@ def _everything(entry: Entry) -> Iterator[Entry]:
 
 
 def _for_each_message(event: MessageEvent, at: float) -> Iterator[Entry]:
-    """Yield an entry for each message the event is about; one about a batch is told to each of its messages alone."""
+    """Yield an entry for each message of the event. An event about a batch becomes one entry for each of its messages."""
     match event:
         case Settled() | InDoubt():
             for message_id in event.message_ids:
@@ -277,7 +276,7 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
         _create(path)
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
     try:
-        # A ledger that loses its last second in a power cut is still a ledger: no sync on its account.
+        # No sync: a power cut may lose the last second, and the ledger stays readable.
         connection.execute("PRAGMA synchronous=NORMAL")
         _check_version(connection, path)
     except BaseException:
@@ -287,11 +286,11 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def _create(path: Path) -> None:
-    """Make an empty ledger, or leave the one that another worker made meanwhile.
+    """Make an empty ledger, unless another process makes it at the same time.
 
-    Made aside and linked into place whole: two processes that switch one file to WAL at once get in each other's way.
+    The file is made under another name and then linked: two processes that switch one file to WAL at once disturb each other.
     """
-    from tempfile import mkstemp  # noqa: PLC0415 - 5 ms of every start, for what only a first entry needs
+    from tempfile import mkstemp  # noqa: PLC0415 - 5 ms, and only the first entry of a new ledger needs it
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600: exceptions quote messages
@@ -323,7 +322,7 @@ def _insert(connection: sqlite3.Connection, entries: list[Entry], entries_max: i
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise LedgerError(
-            f"There is no decision ledger at {path}: no application that keeps one has had a troubled message yet."
+            f"There is no decision ledger at {path}: no application with a ledger has had a troubled message yet."
         )
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)) as connection:
@@ -336,7 +335,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found != _VERSION:
-        raise LedgerError(f"The decision ledger {path} is of format {found}; this version of mqflow knows format {_VERSION}.")
+        raise LedgerError(f"The decision ledger {path} has format {found}; this version of mqflow knows format {_VERSION}.")
 
 
 _decode: Final = msgspec.json.Decoder(MessageEvent).decode

@@ -1,6 +1,7 @@
-"""Runs an application until it is told to stop.
+"""Runs an application until a signal stops it.
 
-The first SIGTERM, SIGINT or SIGHUP drains, the second backs out and leaves, the third ends the process where it stands.
+The first SIGTERM, SIGINT or SIGHUP drains the listeners. The second cancels handlers and backs their units of work out. The
+third ends the process at once. Knows signals and the running application; knows no message.
 """
 
 import logging
@@ -13,25 +14,25 @@ from typing import Any, Final
 import anyio
 
 from mqflow.app.run.running_application import RunningApplication
-from mqflow.runtime.watchdog import Watchdog
+from mqflow.runtime.stuck import Watchdog
 from mqflow.world import SYSTEM_CLOCK, THREADS
 
 __all__ = ("EXIT_CUT_OFF", "run_until_signal", "stop_signals", "threads_left")
 
 EXIT_CUT_OFF: Final = 75
-"""Handlers had to be cut off; their messages are on their queues again (EX_TEMPFAIL)."""
+"""The exit code after the stop cancelled handlers; their messages are on their queues again (EX_TEMPFAIL)."""
 
 _logger = logging.getLogger("mqflow")
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that stop a process: SIGHUP is one of them, unless nohup had it ignored."""
+    """Return the signals that stop a process: SIGTERM, SIGINT and, unless nohup ignores it, SIGHUP."""
     hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
     return (signal.SIGTERM, signal.SIGINT, *hang_up)
 
 
 def threads_left() -> bool:
-    """Whether there are threads that Python waits for at the end of the process: of handlers that were cut off, at last."""
+    """Return whether there are threads that Python waits for at the end of the process, such as those of cancelled handlers."""
     return any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
 
 
@@ -41,41 +42,41 @@ async def run_until_signal(
     until: Callable[[], Awaitable[None]] | None = None,
     beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> int:
-    """Run until told to stop; return 0 after a drain in which everything finished, `EXIT_CUT_OFF` otherwise.
+    """Run the application until a signal stops it. Return 0 if every handler finished in the drain, else `EXIT_CUT_OFF`.
 
-    `stop` is called at once, also while it starts: it may wait for its queue manager then. Where `until` is given, its return
-    is as good as the first signal; `beside` is run meanwhile.
+    The first signal calls `stop` at once, also during the start, which may wait for the queue manager. The return of `until`
+    counts as the first signal. `beside` runs at the same time and is cancelled at the end.
     """
-    told = _Told(stop)
+    request = _StopRequest(stop)
     with anyio.open_signal_receiver(*stop_signals()) as signals:
         async with anyio.create_task_group() as watch:
-            watch.start_soon(_heed, signals, told)
+            watch.start_soon(_stop_on_signals, signals, request)
             if until is not None:
-                watch.start_soon(_stop_when, until, told)
+                watch.start_soon(_stop_after, until, request)
             if beside is not None:
                 watch.start_soon(beside)
-            with told.scope:
-                async with Watchdog(SYSTEM_CLOCK).watching(THREADS), run() as running:
-                    told.running = running
-                    await told.stopping.wait()
+            with request.scope:
+                async with Watchdog(SYSTEM_CLOCK).watch(THREADS), run() as running:
+                    request.running = running
+                    await request.stopping.wait()
             watch.cancel_scope.cancel()
-    return EXIT_CUT_OFF if told.cut_off else 0
+    return EXIT_CUT_OFF if request.cut_off else 0
 
 
-class _Told:
-    """Whether it is to stop."""
+class _StopRequest:
+    """Whether the application must stop, and how to stop it."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self.stopping: Final = anyio.Event()
-        #: Around the whole run.
+        #: The scope of the whole run.
         self.scope: Final = anyio.CancelScope()
-        #: None while it starts.
+        #: None during the start.
         self.running: RunningApplication | None = None
         self._stop: Final = stop
 
     @property
     def cut_off(self) -> bool:
-        """Whether anything was cancelled before it had finished."""
+        """Whether the stop cancelled anything before it had finished."""
         return self.scope.cancelled_caught or (self.running is not None and self.running.cut_off)
 
     def stop(self) -> None:
@@ -83,29 +84,29 @@ class _Told:
         self._stop()
 
     def cancel(self) -> None:
-        """Cut off what is under way; where no handler is, that is a function of `on_start` or `on_stop`, or the lifespan."""
-        _logger.warning("told to stop once more: what is under way is cut off; a third signal ends the process where it stands")
+        """Cancel the handlers that run; without handlers, the function of `on_start` or `on_stop`, or the lifespan."""
+        _logger.warning("second signal: handlers are cancelled and backed out; a third signal ends the process at once")
         if self.running is None or not self.running.cancel():
-            _logger.warning("functions of on_start or on_stop, or the lifespan, are cut off")
+            _logger.warning("functions of on_start or on_stop, or the lifespan, are cancelled")
             self.scope.cancel()
 
 
-async def _heed(signals: AsyncIterator[signal.Signals], told: _Told) -> None:
-    """Stop at the first signal; at another one, cut off what is under way, and leave a third to end the process.
+async def _stop_on_signals(signals: AsyncIterator[signal.Signals], request: _StopRequest) -> None:
+    """Stop at the first signal, and cancel at the second; the third one ends the process.
 
-    SIGHUP never cuts off: of a terminal that is closed it comes twice, from the kernel and from the shell.
+    SIGHUP never cancels: when a terminal closes, SIGHUP comes twice, from the kernel and from the shell.
     """
     async for number in signals:
-        if not told.stopping.is_set():
-            told.stop()
+        if not request.stopping.is_set():
+            request.stop()
         elif number != signal.SIGHUP:
-            # A call of a client library cannot be called back. What it has not committed is backed out when its process ends.
+            # Nothing can interrupt a call of a client library. The end of the process backs its unit of work out.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            told.cancel()
+            request.cancel()
             return
 
 
-async def _stop_when(until: Callable[[], Awaitable[None]], told: _Told) -> None:
+async def _stop_after(until: Callable[[], Awaitable[None]], request: _StopRequest) -> None:
     await until()
-    told.stop()
+    request.stop()

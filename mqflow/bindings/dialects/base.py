@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Final, Protocol
 
-from mqflow.bindings.connect_options import ConnectOptions
-from mqflow.bindings.errors import ClientPackageError
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.mqcno import Prepared
 
 __all__ = ("PACKAGES", "Dialect", "installed", "load", "load_any")

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from mqflow.bindings.attribute_lengths import CHARS, FIRST_CHARACTER_SELECTOR
-from mqflow.bindings.connect_options import ConnectOptions
+from mqflow.bindings.connect_options import ClientPackageError, ConnectOptions
 from mqflow.bindings.dialects.base import Dialect, Ended
-from mqflow.bindings.errors import ClientPackageError
 from mqflow.bindings.mqcno import Prepared
+from mqflow.bindings.structures import CHARS, FIRST_CHARACTER_SELECTOR
 from mqflow.mqi.attributes.queue import NOT_APPLICABLE
 from mqflow.mqi.reason_codes import CompletionCode, Reason
 

@@ -23,7 +23,7 @@ from mqflow.mqi.reason_codes import reason_name
 from mqflow.policy.dead_letters.actions import Discard, Ignore, Intent, Redirect, choose, dead_letter, matchers
 from mqflow.policy.dead_letters.lint import lint
 from mqflow.policy.dead_letters.rules import RulesTable, parse
-from mqflow.verbs import Connection
+from mqflow.verbs import Connection, ObjectDescriptor
 
 __all__ = ("run_check",)
 
@@ -99,7 +99,7 @@ def _looker(connection: Connection, queue: str) -> Callable[[Redirect], str]:
 
     def look(to: Redirect) -> str:
         try:
-            handle = open_to_put(connection, to.queue, _TARGET, queue_manager=to.queue_manager)
+            handle = open_to_put(connection, ObjectDescriptor(to.queue, queue_manager=to.queue_manager), _TARGET)
         except MQIError as error:
             return f"it would fail, {reason_name(error.reason)}."
         comes_back = leads_back(handle, source)

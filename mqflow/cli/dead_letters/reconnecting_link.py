@@ -7,17 +7,16 @@ to wait and which queue manager will do is said by `policy`.
 from collections.abc import Callable
 from typing import Final
 
-from mqflow.app.channels.reconnect_settings import Reconnection
-from mqflow.many_verbs import inquire_queue_manager
+from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.delays import next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
 from mqflow.policy.reconnect.reconnection import Class, classify
-from mqflow.runtime.leaving import leave
+from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.verbs import Connection
-from mqflow.world import Clock, Random
+from mqflow.world import World
 
 __all__ = ("Link",)
 
@@ -30,15 +29,13 @@ class Link:
         connect: Callable[[], Connection],
         how: Reconnection,
         *,
-        clock: Clock,
-        random: Random,
+        world: World,
         pause: Callable[[float], bool],
     ) -> None:
         """Connect. `pause` waits so many seconds, and returns whether to go on. Raises the `MQIError` of the connect."""
         self._connect = connect
         self._how = how
-        self._clock = clock
-        self._random = random
+        self._world = world
         self._pause = pause
         #: The one to work on now.
         self.connection = connect()
@@ -54,7 +51,7 @@ class Link:
         if classify(int(error.reason)) is not Class.RECONNECT or mode is ReconnectMode.NO:
             raise error
         self.leave()
-        lost_at = self._clock.monotonic()
+        lost_at = self._world.clock.monotonic()
         attempt = 0
         while True:
             attempt += 1
@@ -75,12 +72,12 @@ class Link:
 
     def leave(self) -> None:
         """Back out what is open and disconnect; quiet where the connection is gone already."""
-        leave(self.connection)
+        disconnect_without_commit(self.connection)
 
     def _delay_s(self, attempt: int, lost_at: float, error: MQIError) -> float:
-        lost_for_s, limit_s = self._clock.monotonic() - lost_at, self._how.limit_s
+        lost_for_s, limit_s = self._world.clock.monotonic() - lost_at, self._how.limit_s
         ladder = self._how.delays
-        delay_s = next_delay_s(attempt, self._random.random(), ladder=ladder, lost_for_s=lost_for_s, limit_s=limit_s)
+        delay_s = next_delay_s(attempt, self._world.random.random(), ladder=ladder, lost_for_s=lost_for_s, limit_s=limit_s)
         if delay_s is None:
             said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {limit_s:g} s"
             raise error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self._first.name, detail=said) from error

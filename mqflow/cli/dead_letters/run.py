@@ -37,7 +37,7 @@ from mqflow.runtime.dead_letters.handler import DeadLetterHandler, Rules, run_to
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import Connection, InlineQueueManager, QueueManager
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
 __all__ = ("DlqOptions", "EndedError", "exit_code_of", "read_table", "run_handler", "tell_problems")
 
@@ -166,8 +166,7 @@ def _link(queue_manager: QueueManager, user: str, settings: ReconnectSettings, u
         return Link(
             lambda: queue_manager.connect(application_name="mqflow dlq", user=user),
             how,
-            clock=SYSTEM_CLOCK,
-            random=SYSTEM_RANDOM,
+            world=SYSTEM_WORLD,
             pause=pause,
         )
     except MQIError as error:
@@ -214,7 +213,7 @@ def _records(url: str | None) -> ConnectionRecorder | None:
     queue = load({"url": url}).disposition_queue
     if not queue:
         return None
-    return ConnectionRecorder(queue, consumer="mqflow dlq/DLQ handler", clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM)
+    return ConnectionRecorder(queue, consumer="mqflow dlq/DLQ handler", world=SYSTEM_WORLD)
 
 
 def _over_outages(handler: DeadLetterHandler, link: Link, stops: Callable[[], bool]) -> None:

@@ -24,7 +24,7 @@ from mqflow.mqi.options import OpenOption
 from mqflow.runtime.dead_letters.redriver import Moved, Redriver, Target
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, Got
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
 __all__ = ("ORIGIN", "command", "per_second")
 
@@ -106,7 +106,7 @@ def _records(url: str | None) -> ConnectionRecorder | None:
     queue = load({} if url is None else {"url": url}).disposition_queue
     if not queue:
         return None
-    return ConnectionRecorder(queue, consumer="mqflow redrive", clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM, tell=_say)
+    return ConnectionRecorder(queue, consumer="mqflow redrive", world=SYSTEM_WORLD, notify=_say)
 
 
 def _say(event: events.Event) -> None:

@@ -13,7 +13,7 @@ from mqflow.journal.schemas import SCHEMA_VERSION, Kind, columns_of
 from mqflow.journal.segments import read_table
 from mqflow.landing.lane_repair import Doubt, find_doubt, settle_lane
 from mqflow.landing.recovery import STATE_QUEUE
-from mqflow.runtime.leaving import leave
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.world import SYSTEM_CLOCK
 
 __all__ = ("command",)
@@ -131,7 +131,7 @@ def settle(folder: Path, lane: str, does: str | None, state_queue: str, url: str
                 raise SystemExit(1)
             settle_lane(connection, journal, there, state_queue, doubt, publishes=does == "publish", clock=SYSTEM_CLOCK)
         finally:
-            leave(connection)
+            disconnect_without_commit(connection)
     note(f"{safe(there.name)} is settled, with segment {there.last:,} as its last; `mqflow land` goes on from there.")
 
 

@@ -25,12 +25,11 @@ from mqflow.landing.keep_landing import Progress, Troubled, keep_landing
 from mqflow.landing.lander import Lander, LanderOptions
 from mqflow.landing.lane_repair import finish_lane
 from mqflow.landing.recovery import STATE_QUEUE
-from mqflow.many_verbs import inquire_queue_manager
+from mqflow.many_verbs import disconnect_without_commit, inquire_queue_manager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition_record import DISPOSITION_QUEUE
-from mqflow.runtime.leaving import leave
 from mqflow.verbs import Connection, QueueManager
 from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
 
@@ -115,7 +114,7 @@ def _lanes(
         for each in wanted:
             _is_there(connection, each.queue)
     finally:
-        leave(connection)
+        disconnect_without_commit(connection)
     defaults = {dead: Kind.DEAD_LETTER, DISPOSITION_QUEUE: Kind.DISPOSITION}
     lanes = []
     for each in wanted:
@@ -156,7 +155,7 @@ def _finish_others(journal: Journal, queue_manager: OpenQueueManager, lanes: Seq
                     said = f"segment {found.number:,} with {found.rows:,} messages was committed and not published; it is now"
                     note(f"{safe(lane.name)}: {said}.")
     finally:
-        leave(connection)
+        disconnect_without_commit(connection)
 
 
 @contextmanager
@@ -228,7 +227,7 @@ class _Landing:
             keep_landing(
                 lambda: self._queue_manager.connect(application_name="mqflow land"),
                 make,
-                tell=partial(self._tell, number, lane),
+                notify=partial(self._tell, number, lane),
                 stopping=self._stopping.is_set,
                 pause=self._pause,
                 random=SYSTEM_RANDOM,

@@ -11,7 +11,7 @@ from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.processor import DelayProcessor
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.runtime.hooks import Broadcast, LogEvents
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
 __all__ = ("DelayProcessors",)
 
@@ -41,13 +41,11 @@ def _processor(queue_manager: EmbeddedQueueManager, queue: str, disposition_queu
     supervisor = Supervisor(
         queue_manager,
         broadcast=broadcast,
-        clock=SYSTEM_CLOCK,
-        random=SYSTEM_RANDOM,
-        runner=THREADS,
+        world=SYSTEM_WORLD,
         name="mqflow delay processor",
     )
     records = None
     if disposition_queue:
         who = "mqflow qmgr/delay processor"
-        records = ConnectionRecorder(disposition_queue, consumer=who, clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM)
+        records = ConnectionRecorder(disposition_queue, consumer=who, world=SYSTEM_WORLD)
     return DelayProcessor(queue, supervisor, broadcast=broadcast, clock=SYSTEM_CLOCK, records=records)

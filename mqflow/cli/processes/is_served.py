@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from mqflow.app.channels.locate import SERVED_SOCKET
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.reason_codes import Reason
 

@@ -35,7 +35,7 @@ from mqflow.embedded.wire.server.listener import CONNECTIONS_MAX, Room, Server, 
 from mqflow.embedded.wire.server.users_file import UsersFile
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.runtime.connection.loop_call import Handover
+from mqflow.runtime.connection.loop_call import LoopCaller
 from mqflow.world import THREADS
 
 __all__ = ("Hosting", "StoppedByItselfError", "host")
@@ -122,7 +122,7 @@ class _Ending:
         self.said = False
         #: That the queue manager is to end, not only this process.
         self.for_good = False
-        self._handover = Handover()
+        self._loop_caller = LoopCaller()
         self._changed = anyio.Event()
         #: That who started it is gone.
         self.alone = anyio.Event()
@@ -135,7 +135,7 @@ class _Ending:
 
     def look_again(self) -> None:
         """Something has changed that somebody may wait for. From any thread."""
-        self._handover(self._wake)
+        self._loop_caller(self._wake)
 
     async def wait(self, until: Callable[[], bool], look_s: float | None = None) -> None:
         """Return when it was said, or this is so: looked at after each change, and every `look_s` seconds."""

@@ -9,8 +9,8 @@ import click
 from mqflow.app.channels.locate import locate
 from mqflow.app.config.plugins import installed
 from mqflow.app.config.settings import load
+from mqflow.bindings.connect_options import ClientPackageError
 from mqflow.bindings.dialects import base
-from mqflow.bindings.errors import ClientPackageError
 from mqflow.cli.connection_options import connected, opened, url_option
 from mqflow.cli.text.exit_codes import EXIT_FAILED, sentence_of
 from mqflow.cli.text.terminal import safe

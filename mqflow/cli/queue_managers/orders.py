@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mqflow.app.channels.locate import SERVED_SOCKET
-from mqflow.embedded.wire.client.connection import ServedAdministration, ServedQueueManager
+from mqflow.embedded.wire.client.administration import ServedAdministration
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.mqi.errors import MQIError

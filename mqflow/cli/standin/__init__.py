@@ -1,1 +1,1 @@
-"""`mqflow standin`: programs that use ibmmq or pymqi, run on the embedded queue manager."""
+"""The command `mqflow standin`: runs programs that use ibmmq or pymqi on the embedded queue manager."""

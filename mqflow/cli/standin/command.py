@@ -1,4 +1,4 @@
-"""`mqflow standin`: programs that use ibmmq or pymqi, run unmodified on the embedded queue manager."""
+"""`mqflow standin`: runs programs that use ibmmq or pymqi, unmodified, on the embedded queue manager."""
 
 import os
 from pathlib import Path
@@ -15,14 +15,15 @@ from mqflow.standin.library.shared_library import can_load
 
 __all__ = ("command",)
 
-_SITE: Final = Path(__file__).parent / "site"
+_STARTUP: Final = Path(__file__).parent / "startup"
+"""A folder for PYTHONPATH: Python imports its `sitecustomize` at the start of the program."""
 
 
 @click.group("standin")
 def command() -> None:
-    """Run programs that use ibmmq or pymqi on the embedded queue manager, where there is no IBM MQ.
+    """Run programs that use ibmmq or pymqi on the embedded queue manager, without IBM MQ.
 
-    The packages are the real ones; the library they call is mqflow's, in the process of the program.
+    The packages are the original ones. The client library that they call is mqflow's, in the process of the program.
     """
 
 
@@ -30,25 +31,27 @@ def command() -> None:
     "run", context_settings={"ignore_unknown_options": True}, short_help="Run a program on the embedded queue manager."
 )
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--mqsc", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="MQSC to carry out first.")
+@click.option("--mqsc", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="MQSC commands to run first.")
 @url_option
 def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
-    """Run PROGRAM (`mqflow standin run -- python legacy.py`); every Python in it finds the stand-in library.
+    """Run PROGRAM (`mqflow standin run -- python legacy.py`); every Python process in it finds the stand-in library.
 
-    The program reaches the queue manager of this command by its name, whatever channel and host it asks for. What it has not
-    committed when it ends is backed out. Two Pythons, one after the other, find each other's messages in a folder and not in
-    memory; both at once take a queue manager that is served.
+    The program reaches the queue manager of this command by name, and ignores the channel and the host that it asks for.
+    If the program ends with an open unit of work, the queue manager backs it out.
+
+    Two Python processes that run one after the other share messages in a folder, not in memory. If both run at once, the
+    queue manager must be served (`mqflow qmgr start`).
     """
     if why := can_load():
         raise ConfigurationError(why)
     if mqsc is None:
         with opened(url):
-            pass  # said here, in a sentence, and not when the program is half started
+            pass  # an error appears here as one sentence, before the program starts
     environment = dict(os.environ)
     environment[start.URL] = load({"url": url}).url
     if mqsc is not None:
         environment[start.MQSC] = str(mqsc.resolve())
-    environment["PYTHONPATH"] = os.pathsep.join((str(_SITE), *filter(None, (environment.get("PYTHONPATH"),))))
+    environment["PYTHONPATH"] = os.pathsep.join((str(_STARTUP), *filter(None, (environment.get("PYTHONPATH"),))))
     try:
         os.execvpe(program[0], program, environment)  # noqa: S606 - the user's own command, as typed
     except OSError as error:
@@ -58,9 +61,9 @@ def run(program: tuple[str, ...], mqsc: Path | None, url: str | None) -> None:
 @command.command("kit")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def kit(folder: Path) -> None:
-    """Write into FOLDER what `pip install pymqi` compiles against.
+    """Write the headers into FOLDER that `pip install pymqi` compiles against.
 
-    Prints the command that builds it; the folder is needed for that only.
+    The command prints the pip command to type next. After that build you can delete the folder.
     """
     write_kit(folder)
     click.echo(f"MQ_FILE_PATH={folder.resolve()} pip install --no-binary pymqi pymqi")

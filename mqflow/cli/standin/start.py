@@ -1,4 +1,4 @@
-"""The other end of `mqflow standin run`: in the program it starts, opens the queue manager and installs the stand-in."""
+"""Runs inside the program that `mqflow standin run` starts: opens the queue manager and installs the stand-in library."""
 
 import atexit
 import os
@@ -20,34 +20,37 @@ MQSC: Final = "MQFLOW_STANDIN_MQSC"
 
 
 def start() -> None:
-    """Install what the environment says, until the program ends; what it has not committed then is backed out.
+    """Install the stand-in library on the queue manager that the environment names, until the program ends.
 
-    Ends the program, with a sentence, where that cannot be: it must not run against something else instead.
+    An open unit of work is backed out at the end. If the installation fails, this function prints a sentence and ends the
+    program: the program must not run against another client library.
     """
     try:
         queue_manager = open_queue_manager(os.environ[URL])
         if script := os.environ.get(MQSC):
             _define(queue_manager, Path(script))
         installed = install(queue_manager)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the program must not start
+    except Exception as error:  # noqa: BLE001 - after any error the program must not start
         give_up(sentence_of(error))
     atexit.register(_end, installed, queue_manager)
 
 
 def give_up(sentence: str) -> NoReturn:
-    """End the program before it has begun. An exception would be told as a fatal error of the interpreter."""
+    """End the program before its first line. Python would report an exception here as a fatal error of the interpreter."""
     os.write(sys.stderr.fileno(), f"mqflow standin: {sentence}\n".encode())
     os._exit(EXIT_FAILED)
 
 
 def _define(queue_manager: OpenQueueManager, script: Path) -> None:
     if not isinstance(queue_manager, EmbeddedQueueManager):
-        raise StandInError("A served queue manager is defined where it is served, not by --mqsc.")
+        raise StandInError(
+            "--mqsc is only for a queue manager in this process. For a served one, run `mqflow mqsc FILE` first."
+        )
     results = mqsc.run(script.read_text(encoding="utf-8"), queue_manager.administration)
     refused = [each for each in results.responses if each.verdict is not mqsc.Verdict.DONE]
     if any(each.reason != Reason.OBJECT_ALREADY_EXISTS for each in refused):
         raise StandInError(f"{script}: {' '.join(each.text for each in refused)}")
-    for each in refused:  # defined by an earlier run in this folder
+    for each in refused:  # an earlier run in this folder has defined it
         sys.stderr.write(f"mqflow standin: {script.name}: {each.text}\n")
 
 

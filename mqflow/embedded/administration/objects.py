@@ -1,21 +1,20 @@
-"""Channels, namelists, processes, authentication information, listeners and services: defined, altered, deleted, and shown.
+"""The administration of channels, namelists, processes, authentication information, listeners and services.
 
-Offers `ObjectAdministration`. A change holds in memory at once and is durable when the call returns; one the store refuses is
-taken back. Definitions only: nothing here starts, listens or connects.
+Offers `ObjectAdministration`. A change holds in memory at once and is durable when the call returns. If the store refuses a
+change, the queue manager takes it back. Objects are only definitions: nothing here starts, listens or connects.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import ValidationError, convert
-from msgspec.structs import asdict, replace
+from msgspec import ValidationError
 
 from mqflow.embedded.administration.authorities import end_authorities
 from mqflow.embedded.administration.command import carry_out
 from mqflow.embedded.administration.object_administration import ConnectionHandle, ConnectionStatus
-from mqflow.embedded.calls.object_records import define_object, records
+from mqflow.embedded.calls.object_records import define_object, defined_objects
 from mqflow.embedded.calls.settle import make_durable
-from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_kind, is_client, key_of
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_object, key_of
 from mqflow.embedded.rules.attribute_values import accepted, accepts
 from mqflow.embedded.rules.refusal import Refusal
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
@@ -37,30 +36,30 @@ class ObjectDefinitions:
         self._state = state
 
     def all(self, noun: Noun) -> tuple[DefinedObject, ...]:
-        """All objects of a kind, by name."""
+        """Return all objects of a kind, by name."""
         with self._state.lock:
-            return tuple(found for _, found in sorted(records(self._state, DEFINED_KINDS[noun].record).items()))
+            kept = defined_objects(self._state, noun)
+            return tuple(kept[key] for key in sorted(kept))
 
     def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
-        """Define an object; 2100 where the name is taken, unless `replace` and the type is the same."""
-        noun = defined_kind(attributes).noun
-        carry_out(self._state, f"DEFINE {noun}", attributes.name, lambda: self._define(attributes, replacing=replace))
+        """Define an object. Raises 2100 if the name is taken, unless `replace` is set and the type is the same."""
+        command = f"DEFINE {attributes.noun}"
+        carry_out(self._state, command, attributes.name, lambda: self._define(attributes, replacing=replace))
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
-        """Change fields of an object; 2085 where there is none. `client`: a client-connection channel."""
+        """Change fields of an object. Raises 2085 if it does not exist. `client`: a client-connection channel."""
         carry_out(self._state, f"ALTER {noun}", name, lambda: self._alter(self._known(noun, name, client=client), changes))
 
     def delete(self, noun: Noun, name: str, *, client: bool = False) -> None:
-        """Delete an object and the authority records of exactly its name; 2085 where there is none."""
+        """Delete an object and the authority records of exactly its name. Raises 2085 if it does not exist."""
 
         def begin() -> Callable[[], None]:
-            found = self._known(noun, name, client=client)
-            return self._delete(key_of(name, client=client), found, Kind.CLNTCONN if client else Kind(noun))
+            return self._delete(self._known(noun, name, client=client), Kind.CLNTCONN if client else Kind(noun))
 
         carry_out(self._state, f"DELETE {noun}", name, begin)
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
-        """Who is connected, in order of identifier; the queue manager's own command server among them."""
+        """Return the connections, in order of identifier. The queue manager's own command server is among them."""
         with self._state.lock:
             users = dict.fromkeys(self._state.connections, False)
             own = dict.fromkeys(self._state.system_connections, True)
@@ -68,47 +67,49 @@ class ObjectDefinitions:
         return tuple(sorted(found, key=lambda status: status.identifier))
 
     def _known(self, noun: Noun, name: str, *, client: bool) -> DefinedObject:
-        found = records(self._state, DEFINED_KINDS[noun].record).get(key_of(name, client=client))
+        found = defined_objects(self._state, noun).get(key_of(name, client=client))
         if found is None:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
         return found
 
     def _define(self, attributes: DefinedObject, *, replacing: bool) -> Callable[[], None]:
-        kind = defined_kind(attributes)
-        if not is_object_name(attributes.name) or len(attributes.name) > kind.name_chars_max:
-            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{attributes.name!r} is no name of up to {kind.name_chars_max} characters")
-        key = key_of(attributes.name, client=is_client(attributes))
-        known = records(self._state, kind.record).get(key)
+        chars_max = DEFINED_KINDS[attributes.noun].name_spec.chars
+        if not is_object_name(attributes.name) or len(attributes.name) > chars_max:
+            raise Refusal(Reason.OBJECT_NAME_ERROR, f"{attributes.name!r} is no name of up to {chars_max} characters")
+        known = defined_objects(self._state, attributes.noun).get(attributes.key)
         if known is not None:
             if not replacing:
                 raise Refusal(Reason.OBJECT_ALREADY_EXISTS)
-            if getattr(known, "kind", 0) != getattr(attributes, "kind", 0):
-                raise Refusal(Reason.OBJECT_TYPE_ERROR, "It is there already, with another type")
-        return self._keep(key, _changed(attributes, asdict(attributes)))
+            if known.kind != attributes.kind:
+                raise Refusal(Reason.OBJECT_TYPE_ERROR, "An object of that name has another type")
+        return self._keep(_changed(attributes, attributes.values))
 
     def _alter(self, known: DefinedObject, changes: Mapping[str, object]) -> Callable[[], None]:
-        if "name" in changes or changes.get("kind", getattr(known, "kind", 0)) != getattr(known, "kind", 0):
+        if "name" in changes or changes.get("kind", known.kind) != known.kind:
             raise Refusal(Reason.OBJECT_TYPE_ERROR, "Name and type of an object cannot be altered")
-        has = {spec.field for spec in defined_kind(known).applicable(getattr(known, "kind", 0))}
-        strangers = [spec.keyword for spec in defined_kind(known).specs if spec.field in changes and spec.field not in has]
+        has = {spec.field for spec in known.attributes}
+        strangers = [
+            spec.keyword for spec in DEFINED_KINDS[known.noun].specs if spec.field in changes and spec.field not in has
+        ]
         if strangers:
             raise Refusal(Reason.SELECTOR_ERROR, f"{', '.join(strangers)}: not an attribute of its type")
-        return self._keep(key_of(known.name, client=is_client(known)), _changed(known, changes))
+        return self._keep(_changed(known, changes))
 
-    def _delete(self, key: str, found: DefinedObject, kind: Kind) -> Callable[[], None]:
-        state, kept = self._state, records(self._state, type(found))
+    def _delete(self, found: DefinedObject, kind: Kind) -> Callable[[], None]:
+        state, kept = self._state, defined_objects(self._state, found.noun)
         ended, restore = end_authorities(state, kind, found.name)
-        del kept[key]
+        del kept[found.key]
 
         def undo() -> None:
-            kept[key] = found
+            kept[found.key] = found
             restore()
 
-        return make_durable(state, (deleted(key, type(found)), *ended), undo)
+        return make_durable(state, (deleted(found.key, found.noun), *ended), undo)
 
-    def _keep(self, key: str, attributes: DefinedObject) -> Callable[[], None]:
+    def _keep(self, attributes: DefinedObject) -> Callable[[], None]:
         date, time = self._state.now_as_text()
-        return define_object(self._state, key, replace(attributes, alteration_date=date, alteration_time=time))
+        dated = defined_object(attributes.noun, {**attributes.values, "alteration_date": date, "alteration_time": time})
+        return define_object(self._state, dated.key, dated)
 
 
 def _status(connection: "EmbeddedConnection", *, system: bool) -> ConnectionStatus:
@@ -126,17 +127,15 @@ def _status(connection: "EmbeddedConnection", *, system: bool) -> ConnectionStat
     )
 
 
-def _changed(record: DefinedObject, changes: Mapping[str, object]) -> DefinedObject:
-    kind = defined_kind(record)
-    unknown = set(changes) - set(record.__struct_fields__)
+def _changed(known: DefinedObject, changes: Mapping[str, object]) -> DefinedObject:
+    unknown = set(changes) - set(known.values)
     if unknown:
         raise Refusal(Reason.SELECTOR_ERROR, f"There is no attribute {', '.join(sorted(unknown))}")
     try:
-        changed: Any = convert({**asdict(record), **changes}, type(record), strict=False)
+        changed = defined_object(known.noun, {**known.values, **changes})
     except ValidationError as error:
         raise Refusal(Reason.ITEM_VALUE_ERROR, str(error)) from error
-    for spec in kind.applicable(getattr(changed, "kind", 0)):
-        if spec.field in changes and not spec.read_only and not accepts(spec, getattr(changed, spec.field)):
+    for spec in changed.attributes:
+        if spec.field in changes and not spec.read_only and not accepts(spec, changed.values[spec.field]):
             raise Refusal(Reason.ITEM_VALUE_ERROR, f"{changes[spec.field]!r} for {spec.keyword}; {accepted(spec)}")
-    result: DefinedObject = changed
-    return result
+    return changed

@@ -9,10 +9,11 @@ from typing import Any, TypeVar, cast
 from msgspec import Struct
 
 from mqflow.embedded.calls.settle import make_durable
+from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
 from mqflow.embedded.state.queue_manager_state import QueueManagerState
-from mqflow.embedded.state.stored_objects import defined, deleted, kind_of
+from mqflow.embedded.state.stored_objects import defined, deleted, kind_of, word_of
 
-__all__ = ("define_object", "delete_object", "records")
+__all__ = ("define_object", "defined_objects", "delete_object", "records")
 
 _Record = TypeVar("_Record", bound=Struct)
 
@@ -22,9 +23,14 @@ def records(state: QueueManagerState, kind: type[_Record]) -> dict[str, _Record]
     return cast("dict[str, _Record]", state.objects[kind_of(kind)])
 
 
+def defined_objects(state: QueueManagerState, noun: Noun) -> dict[str, DefinedObject]:
+    """Return the channels, namelists, ... by their key: the queue manager's own dictionary."""
+    return cast("dict[str, DefinedObject]", state.objects[kind_of(noun)])
+
+
 def define_object(state: QueueManagerState, name: str, record: Struct) -> Callable[[], None]:
     """Define or alter in memory; the function returned waits, without the lock, until that is durable."""
-    kept: dict[str, Any] = records(state, type(record))
+    kept = state.objects[word_of(record)]
     undo = _restoring(kept, name)
     kept[name] = record
     return make_durable(state, (defined(name, record),), undo)

@@ -29,6 +29,7 @@ from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, QueueType
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.topic_strings import is_topic_string, joined
+from mqflow.verbs import ObjectDescriptor
 
 if TYPE_CHECKING:
     from mqflow.embedded.connection import EmbeddedConnection
@@ -63,14 +64,8 @@ _TOPIC_TARGET: Final = 8
 class Wanted(Struct, frozen=True, gc=False):
     """What MQOD and the options ask for."""
 
-    name: str
+    descriptor: ObjectDescriptor
     options: OpenOption
-    object_type: ObjectType = ObjectType.Q
-    queue_manager: str = ""
-    dynamic_name: str = "AMQ.*"
-    object_string: str = ""
-    alternate_user: str = ""
-    selection: str = ""
     #: The queue manager opens it for the application: nobody's authority is asked.
     trusted: bool = False
     #: For MQPUT1, which takes no model (rc2057): the message would go with the queue that was made for it.
@@ -79,25 +74,25 @@ class Wanted(Struct, frozen=True, gc=False):
 
 def open_object(state: QueueManagerState, connection: "EmbeddedConnection", wanted: Wanted) -> EmbeddedHandle:
     """Return a new handle, entered with its queue and its connection."""
-    check_open_options(wanted.options, wanted.object_type)
+    check_open_options(wanted.options, wanted.descriptor.object_type)
     if state.quiescing and wanted.options & OpenOption.FAIL_IF_QUIESCING:
         raise Refusal(Reason.Q_MGR_QUIESCING)
     if len(connection.handles) >= state.attributes.max_handles:
         raise Refusal(Reason.HANDLE_NOT_AVAILABLE, f"{len(connection.handles)} handles are open")
     _check_queue_manager(state, wanted)
-    handle = EmbeddedHandle(connection, wanted.name, wanted.options, wanted.object_type)
-    handle.selector = compiled(wanted.selection, wanted.object_type, handle.bits)
-    if wanted.object_type == ObjectType.Q_MGR:
+    handle = EmbeddedHandle(connection, wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)
+    handle.selector = compiled(wanted.descriptor.selection, wanted.descriptor.object_type, handle.bits)
+    if wanted.descriptor.object_type == ObjectType.Q_MGR:
         _check_authority(state, connection, wanted)
-    elif wanted.object_type == ObjectType.Q:
+    elif wanted.descriptor.object_type == ObjectType.Q:
         _attach(state, handle, wanted)
-    elif wanted.object_type == ObjectType.TOPIC:
-        _aim(state, handle, wanted.name, wanted)
-    elif wanted.object_type in _UNSUPPORTED:
-        kind = ObjectType(wanted.object_type).name.lower()
+    elif wanted.descriptor.object_type == ObjectType.TOPIC:
+        _aim(state, handle, wanted.descriptor.name, wanted)
+    elif wanted.descriptor.object_type in _UNSUPPORTED:
+        kind = ObjectType(wanted.descriptor.object_type).name.lower()
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"The embedded queue manager has no objects of type {kind}")
     else:
-        raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.object_type}")
+        raise Refusal(Reason.OBJECT_TYPE_ERROR, f"Object type {wanted.descriptor.object_type}")
     connection.handles.add(handle)
     return handle
 
@@ -230,34 +225,34 @@ def output_handles(queue: LocalQueue) -> list[EmbeddedHandle]:
 
 
 def _check_queue_manager(state: QueueManagerState, wanted: Wanted) -> None:
-    if wanted.object_type == ObjectType.Q_MGR:
-        if wanted.name not in {"", state.name}:
+    if wanted.descriptor.object_type == ObjectType.Q_MGR:
+        if wanted.descriptor.name not in {"", state.name}:
             raise Refusal(Reason.UNKNOWN_OBJECT_NAME, f"This queue manager is {state.name}")
-        if wanted.queue_manager not in {"", state.name}:
+        if wanted.descriptor.queue_manager not in {"", state.name}:
             raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"This queue manager is {state.name}")
         return
-    if wanted.object_type == ObjectType.TOPIC and not wanted.name:
+    if wanted.descriptor.object_type == ObjectType.TOPIC and not wanted.descriptor.name:
         return
-    if not is_object_name(wanted.name):
-        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{wanted.name!r} is no name of an object")
-    if wanted.queue_manager in {"", state.name}:
+    if not is_object_name(wanted.descriptor.name):
+        raise Refusal(Reason.OBJECT_NAME_ERROR, f"{wanted.descriptor.name!r} is no name of an object")
+    if wanted.descriptor.queue_manager in {"", state.name}:
         return
-    if not is_object_name(wanted.queue_manager):
-        raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.queue_manager!r} is no name of a queue manager")
+    if not is_object_name(wanted.descriptor.queue_manager):
+        raise Refusal(Reason.UNKNOWN_OBJECT_Q_MGR, f"{wanted.descriptor.queue_manager!r} is no name of a queue manager")
     local_use = wanted.options & (INPUT | OpenOption.BROWSE | OpenOption.INQUIRE | OpenOption.SET)
     reason = Reason.UNKNOWN_OBJECT_Q_MGR if local_use else Reason.UNKNOWN_REMOTE_Q_MGR
-    raise Refusal(reason, f"{wanted.queue_manager} is not {state.name}, and there are no channels to others here")
+    raise Refusal(reason, f"{wanted.descriptor.queue_manager} is not {state.name}, and there are no channels to others here")
 
 
 def _attach(state: QueueManagerState, handle: EmbeddedHandle, wanted: Wanted) -> None:
-    found = state.queues.get(wanted.name)
+    found = state.queues.get(wanted.descriptor.name)
     if found is None:
         raise Refusal(Reason.UNKNOWN_OBJECT_NAME)
     _check_authority(state, handle.connection, wanted)
     if isinstance(found, Definition) and found.attributes.kind is QueueType.MODEL:
         if wanted.for_one_put:
             raise Refusal(Reason.Q_TYPE_ERROR, "It is a model: open it, and put to the queue that is made")
-        queue = _dynamic(state, found, wanted.dynamic_name, handle.connection.user)
+        queue = _dynamic(state, found, wanted.descriptor.dynamic_name, handle.connection.user)
         handle.name = queue.name
         handle.creator = True
     elif isinstance(found, Definition) and found.attributes.target_type == _TOPIC_TARGET:
@@ -280,10 +275,10 @@ def _attach(state: QueueManagerState, handle: EmbeddedHandle, wanted: Wanted) ->
 
 def _aim(state: QueueManagerState, handle: EmbeddedHandle, object_name: str, wanted: Wanted) -> None:
     """Make what is put to the handle a publication."""
-    handle.topic = topic_string_of(state, object_name, wanted.object_string)
+    handle.topic = topic_string_of(state, object_name, wanted.descriptor.object_string)
     user = handle.connection.user
-    publisher = wanted.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else user
-    if wanted.object_type != ObjectType.TOPIC:  # an alias, of which its own name was checked before
+    publisher = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else user
+    if wanted.descriptor.object_type != ObjectType.TOPIC:  # an alias, of which its own name was checked before
         check_topic_authority(state, publisher, handle.topic, Authority.PUB)
         return
     for need in needed_to_open(object_name, wanted.options, ObjectType.TOPIC):
@@ -296,8 +291,8 @@ def _aim(state: QueueManagerState, handle: EmbeddedHandle, object_name: str, wan
 def _check_authority(state: QueueManagerState, connection: "EmbeddedConnection", wanted: Wanted) -> None:
     """Refuse with 2035 who lacks an authority on the very name that is opened: of an alias or a model, on that name only."""
     if state.authorities.checked and not wanted.trusted:
-        alternate = wanted.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
-        needs = needed_to_open(wanted.name, wanted.options, wanted.object_type)
+        alternate = wanted.descriptor.alternate_user if wanted.options & OpenOption.ALTERNATE_USER_AUTHORITY else None
+        needs = needed_to_open(wanted.descriptor.name, wanted.options, wanted.descriptor.object_type)
         state.authorities.check(connection.user, needs, alternate)
 
 

@@ -36,7 +36,7 @@ from mqflow.mqi.option_names import option_names
 from mqflow.mqi.options import CloseOption, OpenOption, SubscribeOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionAttributes, SubscriptionDescriptor
-from mqflow.verbs import Subscribed
+from mqflow.verbs import ObjectDescriptor, Subscribed
 
 if TYPE_CHECKING:
     from mqflow.embedded.connection import EmbeddedConnection
@@ -227,7 +227,7 @@ def _create(
     if wanted.options & SubscribeOption.MANAGED:
         model = rules.durable_model if durable else rules.nondurable_model
         name = managed_queue(state, model, durable=durable, user=connection.user)
-        queue = open_object(state, connection, Wanted(name, _MANAGED_INPUT, trusted=True))
+        queue = open_object(state, connection, Wanted(ObjectDescriptor(name), _MANAGED_INPUT, trusted=True))
     else:
         queue = _given(connection, given, durable=durable)
     attributes = replace(attributes, destination=queue.resolved_queue)
@@ -336,7 +336,9 @@ def _resumed_queue(
     if given is not None and not found.attributes.managed:
         return _given(connection, given, durable=found.attributes.durable)
     managed = found.attributes.managed
-    return open_object(state, connection, Wanted(found.attributes.destination, _MANAGED_INPUT, trusted=managed))
+    return open_object(
+        state, connection, Wanted(ObjectDescriptor(found.attributes.destination), _MANAGED_INPUT, trusted=managed)
+    )
 
 
 def _held(connection: "EmbeddedConnection", subscription: Subscription, queue: EmbeddedHandle) -> EmbeddedSubscriptionHandle:

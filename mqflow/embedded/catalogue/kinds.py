@@ -1,67 +1,101 @@
-"""The kinds of object that are defined and shown and do nothing by themselves: what each is called, and what it is made from.
+"""The kinds of object that are only defined and shown, and the one record that holds an object of any of these kinds.
 
-A new kind is a record with a table (in `mqi`) and a line here; MQSC and PCF read it from here. Knows no machine.
+MQSC, PCF, the wire and the store all read the table here, so a new kind is a row. A kind that gets behaviour (a listener that
+listens, a channel that runs) stays a row: its behaviour belongs in a module of its own, called where `administration.objects`
+keeps and deletes an object. This module knows no queue manager.
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
-from mqflow.mqi.attributes.channel import CHANNEL_ATTRIBUTES, CHANNEL_NAME_CHARS_MAX, ChannelAttributes, ChannelType
+from mqflow.mqi.attributes.channel import CHANNEL_ATTRIBUTES, ChannelType
 from mqflow.mqi.attributes.objects import (
     AUTHENTICATION_ATTRIBUTES,
     LISTENER_ATTRIBUTES,
     NAMELIST_ATTRIBUTES,
     PROCESS_ATTRIBUTES,
     SERVICE_ATTRIBUTES,
-    AuthenticationAttributes,
-    ListenerAttributes,
-    NamelistAttributes,
-    ProcessAttributes,
-    ServiceAttributes,
-)
-from mqflow.mqi.attributes.queue import AttributeSpec
-from mqflow.mqi.names import OBJECT_NAME_CHARS_MAX
-
-__all__ = ("DEFINED_KINDS", "DefinedKind", "DefinedObject", "Noun", "defined_kind", "is_client", "key_of")
-
-DefinedObject: TypeAlias = (
-    ChannelAttributes
-    | NamelistAttributes
-    | ProcessAttributes
-    | AuthenticationAttributes
-    | ListenerAttributes
-    | ServiceAttributes
+    ObjectAttribute,
 )
 
+__all__ = ("DEFINED_KINDS", "DefinedKind", "DefinedObject", "Noun", "defined_object", "key_of", "object_from")
 
 Noun: TypeAlias = Literal["CHANNEL", "NAMELIST", "PROCESS", "AUTHINFO", "LISTENER", "SERVICE"]
+"""What MQSC calls each kind."""
+
+
+class DefinedObject(Struct, frozen=True):
+    """One channel, namelist, process, authentication information object, listener or service."""
+
+    noun: Noun
+    #: Every stored attribute by its field, the name and the type among them.
+    values: Mapping[str, Any]  # Any: each field has the type that its row of the table says
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return str(self.values["name"])
+
+    @property
+    def kind(self) -> int:
+        """CHLTYPE or AUTHTYPE as a number; 0 for a kind of object that has one type only."""
+        return int(self.values.get("kind", 0))
+
+    @property
+    def is_client(self) -> bool:
+        """Whether the object is a client-connection channel."""
+        return self.noun == "CHANNEL" and self.kind == ChannelType.CLNTCONN
+
+    @property
+    def key(self) -> str:
+        """The key of the object among the objects of its kind."""
+        return key_of(self.name, client=self.is_client)
+
+    @property
+    def attributes(self) -> tuple[ObjectAttribute, ...]:
+        """The rows of the attributes that an object of this kind and type has."""
+        return DEFINED_KINDS[self.noun].applicable(self.kind)
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """Every attribute by its field, counts included: what DISPLAY and PCF show."""
+        counts = {spec.field: len(self.values[spec.counts]) for spec in self.attributes if spec.counts}
+        return {**self.values, **counts}
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The object as the store and the wire hold it; `object_from` reads it."""
+        return {"type": self.noun.lower(), **self.values}
 
 
 class DefinedKind(Struct, frozen=True):
-    """What there is to know about a kind of object."""
+    """One kind of object: its words, its attributes and its default objects."""
 
-    #: What MQSC calls it.
     noun: Noun
-    record: type[DefinedObject]
-    specs: tuple[AttributeSpec, ...]
-    #: The object that a definition takes from what it was not told, by `kind`; under 0 where there is one kind only.
+    #: The kind's word in the names of PCF: MQCMD_CHANGE_AUTH_INFO.
+    pcf_word: str
+    specs: tuple[ObjectAttribute, ...]
+    #: For each type the object that gives a definition its defaults; under 0 for a kind with one type only.
     defaults: Mapping[int, str]
-    name_chars_max: int = OBJECT_NAME_CHARS_MAX
+    #: The line with which DISPLAY shows an object.
+    heading: str
+    #: The number that asks PCF for objects of any type: MQCHT_ALL, MQAIT_ALL.
+    any_type: int = 0
 
     @property
-    def type_spec(self) -> AttributeSpec | None:
-        """The attribute that says of which kind it is (CHLTYPE, AUTHTYPE); it has to be said, and is never altered."""
+    def type_spec(self) -> ObjectAttribute | None:
+        """The attribute that is the type (CHLTYPE, AUTHTYPE). DEFINE must name it, and nothing alters it."""
         return next((spec for spec in self.specs if spec.field == "kind"), None)
 
     @property
-    def name_spec(self) -> AttributeSpec:
-        """The attribute that is its name."""
+    def name_spec(self) -> ObjectAttribute:
+        """The attribute that is the name."""
         return next(spec for spec in self.specs if spec.field == "name")
 
-    def applicable(self, kind: int) -> tuple[AttributeSpec, ...]:
-        """Return the attributes that one of this `kind` has."""
+    def applicable(self, kind: int) -> tuple[ObjectAttribute, ...]:
+        """Return the attributes of an object of type `kind`."""
         return tuple(spec for spec in self.specs if not spec.kinds or kind in spec.kinds)
 
 
@@ -70,16 +104,17 @@ DEFINED_KINDS: Final[Mapping[Noun, DefinedKind]] = {
     for kind in (
         DefinedKind(
             "CHANNEL",
-            ChannelAttributes,
+            "CHANNEL",
             CHANNEL_ATTRIBUTES,
             {kind: f"SYSTEM.DEF.{kind.name}" for kind in ChannelType},
-            CHANNEL_NAME_CHARS_MAX,
+            "AMQ8414: Channel details.",
+            any_type=5,
         ),
-        DefinedKind("NAMELIST", NamelistAttributes, NAMELIST_ATTRIBUTES, {0: "SYSTEM.DEFAULT.NAMELIST"}),
-        DefinedKind("PROCESS", ProcessAttributes, PROCESS_ATTRIBUTES, {0: "SYSTEM.DEFAULT.PROCESS"}),
+        DefinedKind("NAMELIST", "NAMELIST", NAMELIST_ATTRIBUTES, {0: "SYSTEM.DEFAULT.NAMELIST"}, "AMQ8550: Namelist details."),
+        DefinedKind("PROCESS", "PROCESS", PROCESS_ATTRIBUTES, {0: "SYSTEM.DEFAULT.PROCESS"}, "AMQ8407: Process details."),
         DefinedKind(
             "AUTHINFO",
-            AuthenticationAttributes,
+            "AUTH_INFO",
             AUTHENTICATION_ATTRIBUTES,
             {
                 1: "SYSTEM.DEFAULT.AUTHINFO.CRLLDAP",
@@ -87,24 +122,46 @@ DEFINED_KINDS: Final[Mapping[Noun, DefinedKind]] = {
                 3: "SYSTEM.DEFAULT.AUTHINFO.IDPWOS",
                 4: "SYSTEM.DEFAULT.AUTHINFO.IDPWLDAP",
             },
+            "AMQ8566: Authentication information details.",
         ),
-        DefinedKind("LISTENER", ListenerAttributes, LISTENER_ATTRIBUTES, {0: "SYSTEM.DEFAULT.LISTENER.TCP"}),
-        DefinedKind("SERVICE", ServiceAttributes, SERVICE_ATTRIBUTES, {0: "SYSTEM.DEFAULT.SERVICE"}),
+        DefinedKind(
+            "LISTENER", "LISTENER", LISTENER_ATTRIBUTES, {0: "SYSTEM.DEFAULT.LISTENER.TCP"}, "AMQ8630: Listener details."
+        ),
+        DefinedKind("SERVICE", "SERVICE", SERVICE_ATTRIBUTES, {0: "SYSTEM.DEFAULT.SERVICE"}, "AMQ8629: Service details."),
     )
 }
-_BY_RECORD: Final = {kind.record: kind for kind in DEFINED_KINDS.values()}
+_BY_WORD: Final = {kind.noun.lower(): kind for kind in DEFINED_KINDS.values()}
+# Any: `tuple[str, ...]` is no class.
+_TYPES: Final[Mapping[type, Any]] = {bool: bool, int: int, str: str, tuple: tuple[str, ...]}
 
 
-def defined_kind(record: DefinedObject) -> DefinedKind:
-    """Return what kind of object the record is."""
-    return _BY_RECORD[type(record)]
+def defined_object(noun: Noun, values: Mapping[str, object]) -> DefinedObject:
+    """Return an object with these values, and the default of every other attribute. Other fields are left out.
+
+    Raises `msgspec.ValidationError` for a value of another type than its attribute has.
+    """
+    specs = (spec for spec in DEFINED_KINDS[noun].specs if not spec.counts)
+    return DefinedObject(noun, {spec.field: _typed(spec, values.get(spec.field, spec.default)) for spec in specs})
 
 
-def is_client(record: DefinedObject) -> bool:
-    """Whether it is a client-connection channel: these have a table of their own, so a SVRCONN may have the same name."""
-    return isinstance(record, ChannelAttributes) and record.kind is ChannelType.CLNTCONN
+def object_from(fields: Mapping[str, Any]) -> DefinedObject:
+    """Return the object that `DefinedObject.fields` describes. Raises `msgspec.ValidationError` if it describes none."""
+    kind = _BY_WORD.get(fields.get("type", ""))
+    if kind is None or "name" not in fields:
+        raise ValidationError(f"An object of type {fields.get('type')!r} is not known")
+    return defined_object(kind.noun, fields)
 
 
 def key_of(name: str, *, client: bool) -> str:
-    """Return under which key of its kind an object is kept. No name has a blank."""
+    """Return the key of an object among the objects of its kind.
+
+    Client-connection channels have a table of their own, so a SVRCONN may have the same name. No name has a blank.
+    """
     return f"{name} CLNTCONN" if client else name
+
+
+def _typed(spec: ObjectAttribute, value: object) -> object:
+    try:
+        return convert(value, _TYPES[type(spec.default)], strict=False)
+    except ValidationError as error:
+        raise ValidationError(f"{error} - at `$.{spec.field}`") from None

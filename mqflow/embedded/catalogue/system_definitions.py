@@ -6,51 +6,36 @@ default.
 
 from typing import Final
 
-from mqflow.embedded.catalogue.kinds import DefinedObject
-from mqflow.mqi.attributes.channel import ChannelAttributes, ChannelType
-from mqflow.mqi.attributes.objects import (
-    AuthenticationAttributes,
-    ListenerAttributes,
-    NamelistAttributes,
-    ProcessAttributes,
-    ServiceAttributes,
-)
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, defined_object
+from mqflow.mqi.attributes.channel import ChannelType
 
 __all__ = ("SYSTEM_OBJECTS", "default_object")
 
-_THREAD: Final = 2
-_NONE: Final = 1
+_T = ChannelType
+_THREAD: Final = {"mca_type": 2}
+_UNCHECKED: Final = {"check_local": 1, "check_client": 1}
+_OTHERWISE: Final = {
+    ("CHANNEL", _T.CLUSSDR): _THREAD,
+    ("CHANNEL", _T.CLUSRCVR): _THREAD,
+    # The queue manager does not end a client that is silent.
+    ("CHANNEL", _T.SVRCONN): {"disconnect_s": 0},
+    ("AUTHINFO", 3): _UNCHECKED,
+    ("AUTHINFO", 4): _UNCHECKED,
+}
+"""What a default object has other than the table of its attributes says."""
 
 
-def _channel(name: str, kind: ChannelType) -> ChannelAttributes:
-    clustered = kind in {ChannelType.CLUSSDR, ChannelType.CLUSRCVR}
-    return ChannelAttributes(
-        name=name,
-        kind=kind,
-        mca_type=_THREAD if clustered else 1,
-        # A client that says nothing is not ended.
-        disconnect_s=0 if kind is ChannelType.SVRCONN else 6_000,
-    )
+def _default(noun: Noun, name: str, kind: int) -> DefinedObject:
+    return defined_object(noun, {"name": name, "kind": kind, **_OTHERWISE.get((noun, kind), {})})
 
-
-_CHANNELS: Final = tuple(_channel(f"SYSTEM.DEF.{kind.name}", kind) for kind in ChannelType)
 
 SYSTEM_OBJECTS: Final[tuple[DefinedObject, ...]] = (
-    *_CHANNELS,
-    _channel("SYSTEM.AUTO.RECEIVER", ChannelType.RECEIVER),
-    _channel("SYSTEM.AUTO.SVRCONN", ChannelType.SVRCONN),
-    NamelistAttributes(name="SYSTEM.DEFAULT.NAMELIST"),
-    ProcessAttributes(name="SYSTEM.DEFAULT.PROCESS"),
-    AuthenticationAttributes(name="SYSTEM.DEFAULT.AUTHINFO.CRLLDAP", kind=1),
-    AuthenticationAttributes(name="SYSTEM.DEFAULT.AUTHINFO.OCSP", kind=2),
-    AuthenticationAttributes(name="SYSTEM.DEFAULT.AUTHINFO.IDPWOS", kind=3, check_local=_NONE, check_client=_NONE),
-    AuthenticationAttributes(name="SYSTEM.DEFAULT.AUTHINFO.IDPWLDAP", kind=4, check_local=_NONE, check_client=_NONE),
-    ListenerAttributes(name="SYSTEM.DEFAULT.LISTENER.TCP"),
-    ServiceAttributes(name="SYSTEM.DEFAULT.SERVICE"),
+    *(_default(kind.noun, name, number) for kind in DEFINED_KINDS.values() for number, name in kind.defaults.items()),
+    _default("CHANNEL", "SYSTEM.AUTO.RECEIVER", _T.RECEIVER),
+    _default("CHANNEL", "SYSTEM.AUTO.SVRCONN", _T.SVRCONN),
 )
-_BY_NAME: Final = {(type(made), made.name): made for made in SYSTEM_OBJECTS}
 
 
-def default_object(record: type[DefinedObject], name: str) -> DefinedObject:
-    """Return a default object as it was created; for where somebody deleted it."""
-    return _BY_NAME[record, name]
+def default_object(noun: Noun, kind: int) -> DefinedObject:
+    """Return the default object of a type as it was created, for a queue manager whose administrator deleted it."""
+    return _default(noun, DEFINED_KINDS[noun].defaults[kind], kind)

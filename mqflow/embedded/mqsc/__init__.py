@@ -1,12 +1,13 @@
-"""MQSC for the embedded queue manager: the script that defines a team's queues on a real one defines them here.
+"""MQSC for the embedded queue manager: the script that defines a team's queues on IBM MQ defines the same queues here.
 
-`parse` understands a script without touching anything; `run` carries it out on an `Administration`; `to_mqsc` writes a queue
-down again. What MQSC has and the embedded queue manager has not is said by name, and is no error.
+`parse` reads a script and changes nothing. `run` carries a script out on an `Administration`. `to_mqsc` writes a queue as the
+command that defines it. If a script uses a part of MQSC that the embedded queue manager does not have, the response names that
+part. That is no error.
 """
 
 from mqflow.embedded.mqsc.commands import Command, SyntaxProblem
+from mqflow.embedded.mqsc.display import to_mqsc
 from mqflow.embedded.mqsc.interpreter import EXIT_FAILED, Response, Results, Verdict, execute, run
 from mqflow.embedded.mqsc.parser import parse
-from mqflow.embedded.mqsc.write import to_mqsc
 
 __all__ = ("EXIT_FAILED", "Command", "Response", "Results", "SyntaxProblem", "Verdict", "execute", "parse", "run", "to_mqsc")

@@ -1,6 +1,6 @@
-"""SET, DELETE and DISPLAY AUTHREC, and DISPLAY ENTAUTH: understood, carried out and shown.
+"""SET AUTHREC, DELETE AUTHREC, DISPLAY AUTHREC and DISPLAY ENTAUTH: from their words to the administration and its answers.
 
-Knows the words of these commands; who may do what is the queue manager's business.
+Knows the words of these commands. The queue manager decides about authorities.
 Source: IBM, SET AUTHREC, DELETE AUTHREC, DISPLAY AUTHREC, DISPLAY ENTAUTH (Multiplatforms).
 """
 
@@ -47,7 +47,7 @@ SHOWING_ENTITY: Final = (
 
 
 def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthority:
-    """Return what SET AUTHREC says."""
+    """Return the action of a SET AUTHREC command."""
     bare(subject)
     options = parameters.options
     kind = _kind(subject, parameters)
@@ -58,14 +58,14 @@ def build_set(_noun: str, subject: Clause, parameters: Parameters) -> SetAuthori
 
 
 def build_delete(_noun: str, subject: Clause, parameters: Parameters) -> DeleteAuthority:
-    """Return what DELETE AUTHREC says."""
+    """Return the action of a DELETE AUTHREC command."""
     bare(subject)
     kind = _kind(subject, parameters)
     return DeleteAuthority(_profile(subject, parameters, kind), kind, _entity(subject, parameters))
 
 
 def build_display(_noun: str, subject: Clause, parameters: Parameters) -> DisplayAuthorities:
-    """Return what DISPLAY AUTHREC says. Everything is shown, whatever is asked for."""
+    """Return the action of a DISPLAY AUTHREC command. The answer has every attribute, whichever the command names."""
     bare(subject)
     options = parameters.options
     kind = _kind(subject, parameters) if "OBJTYPE" in options else None
@@ -75,7 +75,7 @@ def build_display(_noun: str, subject: Clause, parameters: Parameters) -> Displa
 
 
 def build_display_entity(_noun: str, subject: Clause, parameters: Parameters) -> DisplayEntity:
-    """Return what DISPLAY ENTAUTH says."""
+    """Return the action of a DISPLAY ENTAUTH command."""
     bare(subject)
     kind = _kind(subject, parameters)
     if "OBJNAME" not in parameters.options and kind is not Kind.QMGR:
@@ -85,7 +85,7 @@ def build_display_entity(_noun: str, subject: Clause, parameters: Parameters) ->
 
 
 def change_authorities(action: AuthorityAct, authorities: AuthorityAdministration) -> str:
-    """Do it, and return the sentence that says it is done."""
+    """Carry the action out, and return the sentence that confirms it."""
     match action:
         case SetAuthority(profile, kind, whose, add, remove):
             authorities.set(kind, profile, whose.entity, group=whose.group, add=add, remove=remove)
@@ -95,15 +95,15 @@ def change_authorities(action: AuthorityAct, authorities: AuthorityAdministratio
             return f"AMQ8863: Authority record {kind}({profile}) of {_named(whose)} is deleted."
         case RefreshSecurity(what):
             if what != "AUTHSERV":
-                return f"AMQ8560: Of {what} the embedded queue manager keeps nothing that could be old."
+                return f"AMQ8560: The embedded queue manager keeps nothing for {what}, so there is nothing to refresh."
             authorities.refresh()
-            return "AMQ8560: From now on the system is asked again who is in which group."
+            return "AMQ8560: The queue manager asks the system again for the groups of each user."
         case unknown:
             assert_never(unknown)
 
 
 def show_authorities(records: Iterable[AuthorityRecord], command: DisplayAuthorities) -> tuple[Record, ...]:
-    """Return the records the command asks for. MATCH(PROFILE): also the generic ones that apply to the name."""
+    """Return the records the command asks for. With MATCH(PROFILE) generic profiles that apply to the name are among them."""
     shown: list[Record] = []
     for record in records:
         if command.whose not in {None, Whose(record.entity, record.group)} or command.kind not in {None, record.kind}:
@@ -116,7 +116,7 @@ def show_authorities(records: Iterable[AuthorityRecord], command: DisplayAuthori
 
 
 def show_entity(authorities: AuthorityAdministration, command: DisplayEntity) -> tuple[Record, ...]:
-    """Return what the user or group may do with the object."""
+    """Return the authorities that the user or group has for the object."""
     whose = command.whose
     held = authorities.held(command.kind, command.name, whose.entity, group=whose.group)
     cells = (("OBJNAME", command.name), *_who(whose.entity, group=whose.group), ("OBJTYPE", command.kind.value))
@@ -164,7 +164,7 @@ def _profile(subject: Clause, parameters: Parameters, kind: Kind) -> str:
 
 
 def _whose(parameters: Parameters) -> Whose | None:
-    # One of them at most: both belong to the same choice.
+    # At most one of the two is there, because both belong to the same choice.
     for word in _WHOSE:
         clause = parameters.options.get(word)
         if clause is not None:
@@ -180,7 +180,7 @@ def _entity(subject: Clause, parameters: Parameters) -> Whose:
 
 
 def _authorities(clause: Clause | None, kind: Kind) -> tuple[Authority, ...] | None:
-    """Return what the words mean, in order and once; None where there is no such clause."""
+    """Return each authority that the words mean once, in order; None if there is no such clause."""
     if clause is None:
         return None
     meant: set[Authority] = set()

@@ -1,6 +1,6 @@
-"""Sorts what follows the verb of a command: keywords with their brackets, checked against the attributes a command takes.
+"""The clauses of a command: keywords with their brackets, checked against the attributes that the command takes.
 
-Knows what a clause looks like and how to refuse one with its place and what would be accepted; knows no command.
+Knows the form of a clause. An error names the place of the wrong token and the accepted words. Knows no command.
 Source: IBM q085100 "Rules for using MQSC commands".
 """
 
@@ -10,10 +10,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from mqflow.embedded.mqsc.commands import Value
-from mqflow.embedded.mqsc.lexer import RefusedError, Token, TokenKind
+from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.embedded.mqsc.values import read_flag, read_list, read_value
 from mqflow.embedded.mqsc.vocabulary import Attributes
 from mqflow.mqi.attributes.queue import AttributeSpec
+from mqflow.mqi.lexer import Token, TokenKind
 from mqflow.mqi.names import is_object_name
 from mqflow.policy.did_you_mean import closest
 
@@ -23,10 +24,10 @@ _SLIP_CHARS_MAX: Final = 16
 
 
 class Clause(Struct, frozen=True):
-    """A keyword and what stands in its brackets."""
+    """A keyword and the tokens in its brackets."""
 
     keyword: Token
-    #: None where it has no brackets.
+    #: None for a keyword without brackets.
     arguments: tuple[Token, ...] | None = None
 
     @property
@@ -36,14 +37,14 @@ class Clause(Struct, frozen=True):
 
 
 class Parameters(Struct):
-    """The clauses of a command, sorted into what is set, what is asked for, and what changes how it is carried out."""
+    """The clauses of a command: values to set, attributes to show, and options that change how the command works."""
 
     #: Field of the record -> value.
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     #: Keywords of the attributes a DISPLAY asks for.
     keywords: set[str] = field(default_factory=set[str])
     options: dict[str, Clause] = field(default_factory=dict[str, Clause])
-    #: Attributes that MQSC has and the embedded queue manager has not.
+    #: Attributes of MQSC that the embedded queue manager does not have.
     ignored: list[str] = field(default_factory=list[str])
 
 
@@ -68,9 +69,10 @@ def clauses_of(tokens: Sequence[Token]) -> list[Clause]:
 def sort(
     clauses: Sequence[Clause], attributes: Attributes, options: Mapping[str, str], unsupported: frozenset[str], *, asking: bool
 ) -> Parameters:
-    """Return the clauses by what they are for; `options` gives for each word the choice it belongs to (NOREPLACE: REPLACE).
+    """Return the clauses, sorted by their use. `options` gives for each word its choice (NOREPLACE: REPLACE).
 
-    Refuses what the command does not take and what is said twice. `asking`: attributes are asked for, not set.
+    Refuses a clause that the command does not take, and a second clause for one attribute or choice. With `asking`, keywords
+    ask for attributes and set none.
     """
     found = Parameters()
     said: set[str] = set()
@@ -78,7 +80,9 @@ def sort(
         spec = attributes.get(clause.word)
         subject = options.get(clause.word) or (spec.field if spec else clause.word)
         if subject in said:
-            raise RefusedError(clause.keyword, f"{clause.word} is said twice, or contradicts an earlier word of the command.")
+            raise RefusedError(
+                clause.keyword, f"{clause.word} stands twice in the command, or contradicts an earlier word of it."
+            )
         said.add(subject)
         if clause.word in options:
             found.options[clause.word] = clause
@@ -100,19 +104,19 @@ def single(clause: Clause) -> Token:
         case (token,):
             return token
         case (_, second, *_):
-            raise RefusedError(second, f"{clause.word} takes one value; text with blanks is put in quotes.")
+            raise RefusedError(second, f"{clause.word} takes one value; put text with blanks in quotes.")
         case _:
             raise RefusedError(clause.keyword, f"{clause.word} needs a value in brackets.")
 
 
 def bare(clause: Clause) -> None:
-    """Refuse brackets where the keyword stands alone."""
+    """Refuse brackets behind a keyword that stands alone."""
     if clause.arguments is not None:
         raise RefusedError(clause.arguments[0], f"{clause.word} takes no brackets here.")
 
 
 def choice(options: Mapping[str, Clause], keyword: str, words: Sequence[str]) -> str:
-    """Return the word given to an option like TYPE(HANDLE), or the first where it is not given."""
+    """Return the word of an option like TYPE(HANDLE); the first word if the command does not have the option."""
     if keyword not in options:
         return words[0]
     token = single(options[keyword])
@@ -134,13 +138,13 @@ def pattern_of(clause: Clause) -> str:
     token = single(clause)
     stem = token.folded.removesuffix("*")
     if not is_object_name(stem) and token.folded != "*":
-        what = "a name is 1 to 48 of A-Z a-z 0-9 . _ / %, with an asterisk at the end for all that begin alike"
+        what = "a name is 1 to 48 of A-Z a-z 0-9 . _ / %, with an asterisk at the end for every name with that beginning"
         raise RefusedError(token, f"'{token.folded}' is not a name: {what}.")
     return token.folded
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the question whether another word was meant, with a blank before it; nothing where none is alike."""
+    """Return a blank and the question "Did you mean ...?", or nothing if no word is similar."""
     near = closest(word.upper(), words, chars_max=_SLIP_CHARS_MAX)
     return f" Did you mean {near}?" if near else ""
 

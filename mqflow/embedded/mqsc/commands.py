@@ -1,4 +1,4 @@
-"""What a script asks for, as records: one for each command that the embedded queue manager carries out. Knows no syntax."""
+"""The commands of a script as records, one for each command that the embedded queue manager carries out. Knows no syntax."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -39,7 +39,6 @@ __all__ = (
     "DisplayStatus",
     "End",
     "ObjectAct",
-    "ObjectDisplay",
     "Operator",
     "Ping",
     "RefreshSecurity",
@@ -55,14 +54,14 @@ __all__ = (
 )
 
 Value = bool | int | str | tuple[str, ...]
-"""What an attribute is set to."""
+"""The value of an attribute."""
 
 TopicNoun = Literal["TOPIC", "SUB", "TPSTATUS", "SBSTATUS"]
-"""What publish/subscribe has that can be defined or shown."""
+"""The objects and statuses of publish/subscribe that a command can define or show."""
 
 
 class Operator(StrEnum):
-    """How WHERE compares."""
+    """The comparisons of WHERE."""
 
     LT = "LT"
     GT = "GT"
@@ -75,7 +74,7 @@ class Operator(StrEnum):
 
 
 class Where(Struct, frozen=True):
-    """Only what compares like this is shown; what does not have the attribute is not."""
+    """A condition. DISPLAY shows only objects that have the attribute and meet the condition."""
 
     keyword: str
     operator: Operator
@@ -83,7 +82,7 @@ class Where(Struct, frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """What a DISPLAY shows of each object: everything, or its name, its type and these."""
+    """The attributes that a DISPLAY shows of each object: all of them, or its name, its type and `keywords`."""
 
     everything: bool
     keywords: frozenset[str] = frozenset()
@@ -91,7 +90,7 @@ class Selection(Struct, frozen=True):
 
 
 class Define(Struct, frozen=True):
-    """DEFINE QLOCAL, QALIAS or QMODEL. What `values` leaves out comes from `like`, or from the default queue of the kind."""
+    """DEFINE QLOCAL, QALIAS or QMODEL. Values that are not in `values` come from `like`, or from the kind's default queue."""
 
     kind: QueueType
     name: str
@@ -101,7 +100,7 @@ class Define(Struct, frozen=True):
 
 
 class Alter(Struct, frozen=True):
-    """ALTER QLOCAL, QALIAS or QMODEL; what `values` leaves out stays."""
+    """ALTER QLOCAL, QALIAS or QMODEL. Attributes that are not in `values` stay as they are."""
 
     kind: QueueType
     name: str
@@ -121,9 +120,9 @@ class Delete(Struct, frozen=True):
     kind: QueueType
     name: str
     purge: bool = False
-    #: IGNSTATE(YES): no queue of that name is no failure.
+    #: IGNSTATE(YES): the command also succeeds if there is no queue of that name.
     ignore_state: bool = False
-    #: AUTHREC(NO): the authority records of this name stay.
+    #: AUTHREC(NO): the queue manager keeps the authority records of this name.
     keep_authorities: bool = False
 
 
@@ -159,15 +158,15 @@ class DisplayQueueManager(Struct, frozen=True):
 
 
 class Ping(Struct, frozen=True):
-    """PING QMGR: is it there."""
+    """PING QMGR: asks whether the queue manager answers."""
 
 
 class End(Struct, frozen=True):
-    """END, QUIT or EXIT: nothing after it is read."""
+    """END, QUIT or EXIT: the end of the script, whatever follows."""
 
 
 class Unsupported(Struct, frozen=True):
-    """A command that MQSC has and the embedded queue manager has not."""
+    """A command of MQSC that the embedded queue manager does not have."""
 
     #: Verb and noun: "DEFINE CHANNEL".
     what: str
@@ -181,7 +180,7 @@ class Whose(Struct, frozen=True):
 
 
 class SetAuthority(Struct, frozen=True):
-    """SET AUTHREC; its words expanded."""
+    """SET AUTHREC, with words such as ALLMQI expanded."""
 
     profile: str
     kind: Kind
@@ -206,7 +205,7 @@ class DisplayAuthorities(Struct, frozen=True):
     #: None for all.
     kind: Kind | None
     whose: Whose | None
-    #: MATCH(EXACT): not the generic profiles that apply to it.
+    #: MATCH(EXACT): without the generic profiles that apply to `profile`.
     exact: bool
 
 
@@ -221,12 +220,12 @@ class DisplayEntity(Struct, frozen=True):
 class RefreshSecurity(Struct, frozen=True):
     """REFRESH SECURITY."""
 
-    #: AUTHSERV: who is in which group. Of the others nothing is kept here.
+    #: AUTHSERV: forget the groups of each user. This queue manager keeps nothing for the other types.
     what: str
 
 
 class DefineOfTopics(Struct, frozen=True):
-    """DEFINE or ALTER TOPIC or SUB. What DEFINE leaves out comes from `like`, or from the default."""
+    """DEFINE or ALTER TOPIC or SUB. Values that a DEFINE does not name come from `like`, or from the default."""
 
     noun: TopicNoun
     name: str
@@ -262,24 +261,24 @@ TopicAct = DefineOfTopics | DeleteOfTopics | ClearTopic
 
 
 class DefineObject(Struct, frozen=True):
-    """DEFINE CHANNEL, NAMELIST, PROCESS ... What `values` leaves out comes from `like`, or from the default object."""
+    """DEFINE CHANNEL, NAMELIST, PROCESS ... Values that are not in `values` come from `like`, or from the default object."""
 
     noun: Noun
     name: str
     values: Mapping[str, Value]
-    #: Of which type it is (CHLTYPE, AUTHTYPE); 0 where there is one type only.
+    #: The object's type (CHLTYPE, AUTHTYPE); 0 for a kind of object with one type only.
     kind: int = 0
     like: str = ""
     replace: bool = False
 
 
 class AlterObject(Struct, frozen=True):
-    """ALTER CHANNEL, NAMELIST, PROCESS ...; what `values` leaves out stays."""
+    """ALTER CHANNEL, NAMELIST, PROCESS ... Attributes that are not in `values` stay as they are."""
 
     noun: Noun
     name: str
     values: Mapping[str, Value]
-    #: 0 for whatever type it is.
+    #: 0 for an object of any type.
     kind: int = 0
 
 
@@ -288,9 +287,9 @@ class DeleteObject(Struct, frozen=True):
 
     noun: Noun
     name: str
-    #: CHLTABLE(CLNTTAB): a client-connection channel. None for whichever there is.
+    #: CHLTABLE(CLNTTAB): a client-connection channel. None: the channel of either table.
     client: bool | None = None
-    #: IGNSTATE(YES): no object of that name is no failure.
+    #: IGNSTATE(YES): the command also succeeds if there is no object of that name.
     ignore_state: bool = False
 
 
@@ -307,7 +306,7 @@ class DisplayObjects(Struct, frozen=True):
 class DisplayConnections(Struct, frozen=True):
     """DISPLAY CONN."""
 
-    #: The beginning of an identifier, with an asterisk; or all of it.
+    #: An identifier, or its beginning with an asterisk.
     pattern: str
     #: TYPE(HANDLE) rather than TYPE(CONN).
     handles: bool
@@ -315,42 +314,49 @@ class DisplayConnections(Struct, frozen=True):
 
 
 class DisplayChannelStatus(Struct, frozen=True):
-    """DISPLAY CHSTATUS: nothing runs through a channel, so none has a status."""
+    """DISPLAY CHSTATUS. Nothing runs through a channel, so no channel has a status."""
 
     pattern: str
 
 
-ObjectDisplay = DisplayObjects | DisplayConnections | DisplayChannelStatus
 Display = (
-    DisplayQueues | DisplayStatus | DisplayQueueManager | DisplayAuthorities | DisplayEntity | DisplayOfTopics | ObjectDisplay
+    DisplayQueues
+    | DisplayStatus
+    | DisplayQueueManager
+    | DisplayAuthorities
+    | DisplayEntity
+    | DisplayOfTopics
+    | DisplayObjects
+    | DisplayConnections
+    | DisplayChannelStatus
 )
-"""What only looks."""
+"""The commands that only show something."""
 
 AuthorityAct = SetAuthority | DeleteAuthority | RefreshSecurity
 ObjectAct = DefineObject | AlterObject | DeleteObject
 Act = Define | Alter | AlterQueueManager | Delete | Clear | Ping | End | AuthorityAct | ObjectAct | TopicAct
-"""What is done and has nothing to show."""
+"""The commands that change something and show nothing."""
 
 Action = Act | Display | Unsupported
 
 
 class Command(Struct, frozen=True):
-    """A command that was understood."""
+    """A command that makes sense."""
 
     action: Action
-    #: As it was written, in one line.
+    #: The command as the script has it, in one line.
     text: str
-    #: The line it starts on, from 1.
+    #: The line that the command starts on, from 1.
     line: int
-    #: Attributes that MQSC has and the embedded queue manager has not; the rest of the command holds without them.
+    #: Attributes of MQSC that the embedded queue manager does not have. The rest of the command holds without them.
     ignored: tuple[str, ...] = ()
 
 
 class SyntaxProblem(Struct, frozen=True):
-    """A command that could not be understood, and where it stops making sense."""
+    """A command that makes no sense, and the place where it stops making sense."""
 
     message: str
-    #: As it was written, in one line; where it has no end, its last line.
+    #: The command as the script has it, in one line. Of a command without an end, its last line.
     text: str
     line: int
     column: int

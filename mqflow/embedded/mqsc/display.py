@@ -1,6 +1,6 @@
-"""What DISPLAY shows: records chosen, their attributes chosen, and how both are laid out for people and for programs.
+"""The answers of DISPLAY: it selects objects and attributes, and lays them out for people, for programs or as a script.
 
-Pure. A row is a queue's, a status's or the queue manager's fields by name; the table says how each is shown.
+Pure. A row has the fields of a queue, a status or the queue manager by name. The table of attributes says how to show a field.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,11 +12,22 @@ from msgspec.structs import asdict
 
 from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.mqsc.commands import DisplayQueueManager, DisplayQueues, DisplayStatus, Operator, Selection, Value, Where
-from mqflow.embedded.mqsc.values import printable, word_of
-from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
-from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
+from mqflow.embedded.mqsc.values import printable, quoted, word_of
+from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, KINDS, QUEUE_MANAGER, QUEUE_STATUS, QUEUES, Attributes
+from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes, QueueManagerAttributes
 
-__all__ = ("Cell", "Record", "as_json", "as_text", "laid_out", "matches", "show_queue_manager", "show_queues", "show_status")
+__all__ = (
+    "Cell",
+    "Record",
+    "as_json",
+    "as_text",
+    "laid_out",
+    "matches",
+    "show_queue_manager",
+    "show_queues",
+    "show_status",
+    "to_mqsc",
+)
 
 _INDENT: Final = "   "
 _COLUMN: Final = 40
@@ -28,9 +39,9 @@ class Cell(Struct, frozen=True):
     """One attribute of one object."""
 
     keyword: str
-    #: As MQSC writes it, unquoted; of a pair like SHARE, NOSHARE the word that holds.
+    #: The value as MQSC writes it, unquoted. Of a pair like SHARE, NOSHARE the word that holds.
     word: str
-    #: What a program reads: a number, a word, or for a pair whether the first holds.
+    #: The value for a program: a number or a word; for a pair, whether the first word holds.
     value: Value
     #: The word stands alone, without brackets.
     alone: bool = False
@@ -39,12 +50,12 @@ class Cell(Struct, frozen=True):
 class Record(Struct, frozen=True):
     """One object shown."""
 
-    #: What kind of thing it is, as one line.
+    #: One line that names the kind of the object.
     heading: str
     cells: tuple[Cell, ...]
 
 
-_Row = Mapping[str, Any]
+_Row = Mapping[str, Any]  # Any: each field has the type that its row of the table says
 
 
 def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tuple[Record, ...]:
@@ -60,7 +71,7 @@ def show_queues(queues: Iterable[QueueAttributes], command: DisplayQueues) -> tu
 
 
 def show_status(statuses: Iterable[QueueStatus], command: DisplayStatus) -> tuple[Record, ...]:
-    """Return how the queues stand, or who has them open; one record for each handle."""
+    """Return the status of each queue, or a record for each open handle of these queues."""
     attributes = HANDLE_STATUS if command.handles else QUEUE_STATUS
     rows = _handle_rows(statuses) if command.handles else (_status_row(status) for status in statuses)
     return tuple(laid_out("AMQ8450: Queue status details.", rows, attributes, ("QUEUE", "TYPE"), command.selection))
@@ -73,12 +84,12 @@ def show_queue_manager(queue_manager: QueueManagerAttributes, command: DisplayQu
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether the text is what the pattern says, or begins with it where the pattern ends in an asterisk."""
+    """Return whether the text is the pattern, or begins with the pattern if that ends in an asterisk."""
     return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 
 def as_text(record: Record) -> str:
-    """Return the record as lines: its heading, then two attributes to a line; one where the first is wide."""
+    """Return the record as lines: its heading, then two attributes to a line, or one if the first is wide."""
     lines = [record.heading]
     waiting = ""
     for cell in record.cells:
@@ -96,14 +107,29 @@ def as_text(record: Record) -> str:
 
 
 def as_json(record: Record) -> dict[str, Value]:
-    """Return the record by keyword: numbers as they are, pairs like SHARE, NOSHARE as true or false, else words."""
+    """Return the record by keyword: numbers, true or false for pairs like SHARE, NOSHARE, and words for the rest."""
     return {cell.keyword: cell.value for cell in record.cells}
+
+
+def to_mqsc(attributes: QueueAttributes) -> str:
+    """Return the DEFINE command that makes this queue, with every attribute and REPLACE.
+
+    On any queue manager the command makes the same queue, whatever the defaults there are. A line end in a description becomes
+    a blank, because no MQSC string can hold a line end. `parse` reads the command.
+    """
+    noun = next(noun for noun, kind in KINDS.items() if kind == attributes.kind)
+    settings = [
+        _setting(spec, asdict(attributes)[spec.field])
+        for spec in sorted(QUEUE_ATTRIBUTES, key=lambda spec: spec.keyword)
+        if attributes.kind in spec.kinds and not spec.read_only
+    ]
+    return " +\n   ".join([f"DEFINE {noun}({quoted(attributes.name)})", *settings, "REPLACE"]) + "\n"
 
 
 def laid_out(
     heading: str, rows: Iterable[_Row], attributes: Attributes, always: tuple[str, ...], selection: Selection
 ) -> Iterator[Record]:
-    """Yield a record for each row that is selected: the keywords that always stand first, then the others in order."""
+    """Yield a record for each selected row. The keywords of `always` come first, then the other keywords in order."""
     wanted = set(selection.keywords)
     if selection.where is not None:
         wanted.add(selection.where.keyword)
@@ -114,6 +140,12 @@ def laid_out(
     for row in rows:
         if selection.where is None or _holds(selection.where, row, attributes):
             yield Record(heading, tuple(_cell(keyword, row, attributes) for keyword in keywords))
+
+
+def _setting(spec: AttributeSpec, value: Value) -> str:
+    if spec.flag:
+        return word_of(spec, value)
+    return f"{spec.keyword}({quoted(str(value)) if spec.chars else word_of(spec, value)})"
 
 
 def _cell(keyword: str, row: _Row, attributes: Attributes) -> Cell:
@@ -128,7 +160,7 @@ def _cell(keyword: str, row: _Row, attributes: Attributes) -> Cell:
 def _holds(where: Where, row: _Row, attributes: Attributes) -> bool:
     spec = attributes.get(where.keyword)
     value = row[spec.field] if spec else None
-    if value is None:  # this kind of queue does not have it, or there is nothing to compare yet
+    if value is None:  # the object does not have the attribute, or the attribute has no value yet
         return False
     match where.operator:
         case Operator.LK:

@@ -1,6 +1,6 @@
-"""Carries commands out on a queue manager's `Administration`, and says what came of each.
+"""Carries commands out on a queue manager's `Administration`, and returns a response for each.
 
-A command that fails does not stop the script: the next one is carried out, as runmqsc does. Knows no file and no terminal.
+A command that fails does not stop the script: the next command runs, as in runmqsc. Knows no file and no terminal.
 Source: IBM q020770 (DEFINE REPLACE sets every attribute, ALTER the given ones), q085100.
 """
 
@@ -37,8 +37,9 @@ from mqflow.embedded.mqsc.commands import (
     TopicAct,
     Unsupported,
 )
+from mqflow.embedded.mqsc.connections import show_connections
 from mqflow.embedded.mqsc.display import Record, matches, show_queue_manager, show_queues, show_status
-from mqflow.embedded.mqsc.objects import change_objects, show
+from mqflow.embedded.mqsc.objects import change_objects, no_channel_status, show_objects
 from mqflow.embedded.mqsc.parser import parse
 from mqflow.embedded.mqsc.topics import change_topics, show_topics
 from mqflow.embedded.mqsc.vocabulary import KINDS
@@ -51,7 +52,7 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("EXIT_FAILED", "Response", "Results", "Verdict", "carry_out", "execute", "run")
 
 EXIT_FAILED: Final = 10
-"""What runmqsc exits with when a command of the script failed."""
+"""The exit code of runmqsc for a script with a failed command."""
 
 _NOUNS: Final = {kind: noun for noun, kind in KINDS.items()}
 _DEFAULTS: Final = {
@@ -59,7 +60,7 @@ _DEFAULTS: Final = {
     QueueType.ALIAS: QueueAttributes(name="SYSTEM.DEFAULT.ALIAS.QUEUE", kind=QueueType.ALIAS),
     QueueType.MODEL: QueueAttributes(name="SYSTEM.DEFAULT.MODEL.QUEUE", kind=QueueType.MODEL, definition_type=3),
 }
-"""Where DEFINE takes what it was not told; these where somebody deleted them."""
+"""The default queues as they were created, for a DEFINE on a queue manager whose administrator deleted them."""
 
 _NUMBERS: Final[dict[int, str]] = {
     Reason.OBJECT_IN_USE: "AMQ8148",
@@ -68,11 +69,11 @@ _NUMBERS: Final[dict[int, str]] = {
     Reason.OBJECT_ALREADY_EXISTS: "AMQ8150",
     PCFReason.CHL_STATUS_NOT_FOUND: "AMQ8420",
 }
-"""The numbers of runmqsc's messages that scripts look for."""
+"""The numbers of runmqsc messages that scripts search for."""
 
 
 class Verdict(Enum):
-    """What came of a command."""
+    """The ways in which a command can end."""
 
     DONE = auto()
     FAILED = auto()
@@ -81,19 +82,19 @@ class Verdict(Enum):
 
 
 class Response(Struct, frozen=True, kw_only=True):
-    """What came of one command."""
+    """The answer to one command."""
 
     verdict: Verdict
     command: Command | SyntaxProblem
-    #: A sentence; with the number that runmqsc's message has, where there is one that scripts look for.
+    #: A sentence. It starts with the number of runmqsc's message if scripts search for that number.
     text: str = ""
     records: tuple[Record, ...] = ()
-    #: The reason code of a failure; 0 where there is none.
+    #: The reason code of a failure; 0 for a success.
     reason: int = 0
 
 
 class Results(Struct, frozen=True):
-    """What came of a script, command by command."""
+    """The responses to the commands of a script, in order."""
 
     responses: tuple[Response, ...]
 
@@ -103,18 +104,18 @@ class Results(Struct, frozen=True):
 
     @property
     def ignored(self) -> int:
-        """How many attributes were left out of commands that were carried out."""
+        """The number of attributes that were left out of commands that ran."""
         return sum(len(response.command.ignored) for response in self.responses if isinstance(response.command, Command))
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Return 0 where everything was carried out, else 10; what is not supported counts only if `strict`."""
+        """Return 0 if every command succeeded, else 10. Unsupported commands and attributes count only if `strict` is set."""
         failed = self.count(Verdict.FAILED) + self.count(Verdict.SYNTAX_ERROR)
         unsupported = self.count(Verdict.UNSUPPORTED) + self.ignored
         return EXIT_FAILED if failed or (strict and unsupported) else 0
 
 
 def run(text: str, administration: Administration) -> Results:
-    """Carry out the commands of a script up to its END, each whether or not the one before it failed."""
+    """Carry out the commands of a script up to its END. A command that fails does not stop the next."""
     responses: list[Response] = []
     for command in parse(text):
         response = execute(command, administration)
@@ -125,7 +126,7 @@ def run(text: str, administration: Administration) -> Results:
 
 
 def execute(command: Command | SyntaxProblem, administration: Administration) -> Response:
-    """Carry out one command; what the queue manager refuses is a response like any other."""
+    """Carry out one command. If the queue manager refuses the command, the response says so; no error is raised."""
     if isinstance(command, SyntaxProblem):
         text = f"AMQ8405: Syntax error in line {command.line}, column {command.column}: {command.message}"
         return Response(verdict=Verdict.SYNTAX_ERROR, command=command, text=text)
@@ -144,7 +145,7 @@ def execute(command: Command | SyntaxProblem, administration: Administration) ->
 
 
 def carry_out(action: Act, administration: Administration) -> str:
-    """Do it, and return the sentence that says it is done."""
+    """Carry the action out, and return the sentence that confirms it."""
     if isinstance(action, AuthorityAct | TopicAct | ObjectAct):
         return _carry_out_beside_queues(action, administration)
     match action:
@@ -187,7 +188,7 @@ def _define(action: Define, administration: Administration) -> None:
         base = _require(administration, action.kind, action.like, "DEFINE LIKE")
     else:
         base = administration.queue(base.name) or base
-    # Not what only DISPLAY knows of it: when it was made, how many messages it holds.
+    # Read-only attributes (creation date, depth) belong to the other queue only. getattr: the table names the fields.
     settings = {
         spec.field: getattr(base, spec.field) for spec in QUEUE_ATTRIBUTES if action.kind in spec.kinds and not spec.read_only
     }
@@ -197,7 +198,7 @@ def _define(action: Define, administration: Administration) -> None:
 
 def _delete(action: Delete, administration: Administration) -> str:
     if action.ignore_state and administration.queue(action.name) is None:
-        return f"There is no {_NOUNS[action.kind]}({action.name}) to delete; IGNSTATE(YES) takes that for done."
+        return f"There is no {_NOUNS[action.kind]}({action.name}) to delete, which is no error with IGNSTATE(YES)."
     _require(administration, action.kind, action.name, "DELETE")
     administration.delete(action.name, purge=action.purge, keep_authorities=action.keep_authorities)
     return f"AMQ8007: {_NOUNS[action.kind]}({action.name}) is deleted."
@@ -224,7 +225,7 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
         case DisplayQueueManager():
             return show_queue_manager(administration.queue_manager, action)
         case DisplayObjects() | DisplayConnections() | DisplayChannelStatus():
-            records = show(action, administration.objects, administration.queue_manager.name)
+            records = _display_objects(action, administration)
             subject = action.pattern
         case unknown:
             assert_never(unknown)
@@ -233,8 +234,22 @@ def _display(action: Display, administration: Administration) -> tuple[Record, .
     return records
 
 
+def _display_objects(
+    action: DisplayObjects | DisplayConnections | DisplayChannelStatus, administration: Administration
+) -> tuple[Record, ...]:
+    match action:
+        case DisplayObjects():
+            return show_objects(action, administration.objects)
+        case DisplayConnections():
+            return show_connections(administration.objects.connections(), administration.queue_manager.name, action)
+        case DisplayChannelStatus():
+            raise no_channel_status(action, administration.queue_manager.name)
+        case unknown:
+            assert_never(unknown)
+
+
 def _require(administration: Administration, kind: QueueType, name: str, verb: str) -> QueueAttributes:
-    """Return the queue; refuse a name that is unknown, or that is a queue of another kind."""
+    """Return the queue. Refuses an unknown name, and the name of a queue of another kind."""
     queue = administration.queue(name)
     if queue is None:
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, verb, name, administration.queue_manager.name)

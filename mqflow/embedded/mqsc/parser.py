@@ -1,12 +1,12 @@
-"""Understands a script: text into commands, each checked against the table of attributes before any is carried out.
+"""Turns a script into commands, and checks each command against the table of attributes before any command runs.
 
-Pure. Any text gives commands and problems, in order and never an exception. Knows verbs and nouns; whether a queue exists
-is the queue manager's business. Source: IBM q085100, q085110, and the reference page of each command.
+Pure. Any text gives commands and problems in order, and never an exception. Knows verbs and nouns; only the queue manager knows
+whether a queue exists. Source: IBM q085100, q085110, and the reference page of each command.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,10 +48,9 @@ from mqflow.embedded.mqsc.commands import (
     Unsupported,
     Where,
 )
-from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, Token, TokenKind, sentences, source_lines
+from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE
+from mqflow.embedded.mqsc.lexer import RefusedError, Sentence, sentences
 from mqflow.embedded.mqsc.objects import (
-    CONNECTION,
-    CONNECTION_HANDLE,
     DEFINING_OBJECTS,
     DELETING_OBJECTS,
     OBJECTS,
@@ -72,25 +71,28 @@ from mqflow.embedded.mqsc.vocabulary import (
     VERBS,
     Attributes,
 )
+from mqflow.mqi.lexer import Token, TokenKind, source_lines
 
 __all__ = ("parse",)
 
+_Noun = TypeVar("_Noun")
+
 
 class _Form(Struct, frozen=True):
-    """How a command is written, and what it becomes."""
+    """The form of a command: its words, and the function that builds its action."""
 
     build: Callable[[str, Clause, Parameters], Action]
     attributes: Attributes
-    #: Each word that changes how the command is carried out -> the choice it belongs to.
+    #: For each word that is an option: the choice that it belongs to.
     options: Mapping[str, str]
     unsupported: frozenset[str]
     asking: bool = False
 
 
 def parse(text: str) -> tuple[Command | SyntaxProblem, ...]:
-    """Return the commands of a script in order, and in place of each that cannot be understood, what is wrong and where.
+    """Return the commands of a script in order. A `SyntaxProblem` stands for a command that makes no sense.
 
-    Reads to the end, past END as well: whoever carries the commands out stops there.
+    Reads the whole script, past END as well; `interpreter.run` stops at END.
     """
     lines = source_lines(text)
     return tuple(_read(found, lines) for found in sentences(lines))
@@ -132,7 +134,7 @@ def _command(sentence: Sentence) -> Command:
 
 
 def _word(token: Token) -> str:
-    """Return the word with its synonym resolved; a string is no word."""
+    """Return the word in capitals, with its synonym resolved; nothing for a string or a bracket."""
     if token.kind is not TokenKind.WORD:
         return ""
     return SYNONYMS.get(token.text.upper(), token.text.upper())
@@ -210,6 +212,12 @@ def _display_queue_manager(_noun: str, subject: Clause, parameters: Parameters) 
     return DisplayQueueManager(_selection(parameters, QUEUE_MANAGER, everything=True))
 
 
+def _display_objects(noun: Noun, subject: Clause, parameters: Parameters) -> DisplayObjects:
+    pattern = pattern_of(subject)
+    selection = _selection(parameters, OBJECTS[noun], everything=not pattern.endswith("*"))
+    return DisplayObjects(noun, pattern, kind_asked_for(noun, parameters), selection)
+
+
 def _display_connections(_noun: str, subject: Clause, parameters: Parameters) -> DisplayConnections:
     pattern = pattern_of(subject)
     handles = choice(parameters.options, "TYPE", ("CONN", "HANDLE")) == "HANDLE"
@@ -222,7 +230,7 @@ def _display_channel_status(_noun: str, subject: Clause, _parameters: Parameters
 
 
 def _selection(parameters: Parameters, attributes: Attributes, *, everything: bool) -> Selection:
-    """Return what to show; where no attribute is asked for, `everything` says whether that means all of them."""
+    """Return the attributes to show. If the command asks for none, `everything` says whether that means all attributes."""
     if "ALL" in parameters.options:
         bare(parameters.options["ALL"])
     where = _where(parameters.options["WHERE"], attributes) if "WHERE" in parameters.options else None
@@ -252,7 +260,7 @@ def _condition(keyword: Token, operator: Token, operand: Token, attributes: Attr
 
 
 def _operator(token: Token, *, ordered: bool, text: bool) -> Operator:
-    """Return the operator; words can only be equal or not, and only text is matched."""
+    """Return the operator. Words have EQ and NE only, and only text has LK and NL."""
     taken = [Operator.EQ, Operator.NE]
     if ordered:
         taken += [Operator.LT, Operator.GT, Operator.LE, Operator.GE]
@@ -275,28 +283,15 @@ _SERVICE: Final = frozenset({"SERVCOMP"})
 _SHOWING: Final = {word: word for word in ("ALL", "TYPE", "WHERE")}
 
 
-def _forms_of(noun: Noun) -> Iterator[tuple[tuple[str, str], _Form]]:
-    """Yield the commands about a kind of object that is defined and shown."""
+def _object_forms(noun: Noun) -> dict[tuple[str, str], _Form]:
+    """Return the commands about a kind of object that is only defined and shown."""
     attributes, unsupported = OBJECTS[noun], UNSUPPORTED_ATTRIBUTES.get(noun, frozenset())
-
-    def define(_noun: str, subject: Clause, parameters: Parameters) -> Action:
-        return build_define_object(noun, subject, parameters)
-
-    def alter(_noun: str, subject: Clause, parameters: Parameters) -> Action:
-        return build_alter_object(noun, subject, parameters)
-
-    def delete(_noun: str, subject: Clause, parameters: Parameters) -> Action:
-        return build_delete_object(noun, subject, parameters)
-
-    def display(_noun: str, subject: Clause, parameters: Parameters) -> Action:
-        pattern = pattern_of(subject)
-        selection = _selection(parameters, attributes, everything=not pattern.endswith("*"))
-        return DisplayObjects(noun, pattern, kind_asked_for(noun, parameters), selection)
-
-    yield ("DEFINE", noun), _Form(define, attributes, DEFINING_OBJECTS, unsupported)
-    yield ("ALTER", noun), _Form(alter, attributes, {}, unsupported)
-    yield ("DELETE", noun), _Form(delete, {}, DELETING_OBJECTS, unsupported)
-    yield ("DISPLAY", noun), _Form(display, attributes, _SHOWING, unsupported, asking=True)
+    return {
+        ("DEFINE", noun): _Form(_of(build_define_object, noun), attributes, DEFINING_OBJECTS, unsupported),
+        ("ALTER", noun): _Form(_of(build_alter_object, noun), attributes, {}, unsupported),
+        ("DELETE", noun): _Form(_of(build_delete_object, noun), {}, DELETING_OBJECTS, unsupported),
+        ("DISPLAY", noun): _Form(_of(_display_objects, noun), attributes, _SHOWING, unsupported, asking=True),
+    }
 
 
 def _forms() -> dict[tuple[str, str], _Form]:
@@ -321,7 +316,8 @@ def _forms() -> dict[tuple[str, str], _Form]:
         _display_connections, _ANY_CONNECTION, _SHOWING, UNSUPPORTED_ATTRIBUTES["CONN"], asking=True
     )
     forms["DISPLAY", "CHSTATUS"] = _Form(_display_channel_status, {}, _SHOWING, UNSUPPORTED_ATTRIBUTES["CHSTATUS"], asking=True)
-    forms |= {form: made for noun in OBJECTS for form, made in _forms_of(noun)}
+    for each in OBJECTS:
+        forms |= _object_forms(each)
     for noun, kind in KINDS.items():
         forms["DEFINE", noun] = _Form(_define, QUEUES[kind], _DEFINING, _OF_QUEUES)
         forms["ALTER", noun] = _Form(_alter, QUEUES[kind], _ALTERING, _OF_QUEUES)
@@ -346,10 +342,8 @@ def _topic_forms() -> dict[tuple[str, str], _Form]:
     return forms
 
 
-def _of(
-    build: Callable[[TopicNoun, Clause, Parameters], Action], noun: TopicNoun
-) -> Callable[[str, Clause, Parameters], Action]:
-    """Return the builder for this noun, whatever word stood in the command."""
+def _of(build: Callable[[_Noun, Clause, Parameters], Action], noun: _Noun) -> Callable[[str, Clause, Parameters], Action]:
+    """Return the builder for this noun; it needs no noun from the command."""
     return lambda _, subject, parameters: build(noun, subject, parameters)
 
 

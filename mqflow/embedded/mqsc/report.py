@@ -1,6 +1,6 @@
-"""Says to a person what came of a script: a command at a time, and in sum. Text only; whoever prints it adds colour.
+"""The report on a script for a person: the response to each command, and a summary. Text only; the caller adds colour.
 
-Everything that came from data is stripped of control characters.
+The report contains no control character from a script or from an object.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _CONTEXT_CHARS: Final = 60
 
 
 def lines_of(response: Response) -> Iterator[str]:
-    """Yield what to print about one command; a record or a sentence at a time."""
+    """Yield the parts of the report on one command: sentences and records."""
     command = response.command
     match command:
         case SyntaxProblem():
@@ -33,14 +33,14 @@ def lines_of(response: Response) -> Iterator[str]:
 
 
 def caret(problem: SyntaxProblem) -> tuple[str, str]:
-    """Return the line of the script that makes no sense, and a line that points at where."""
+    """Return the line of the script that makes no sense, and a line with a mark under the place."""
     before = max(0, problem.column - 1 - _CONTEXT_CHARS)
     shown = printable(problem.source)[before : problem.column + _CONTEXT_CHARS]
     return f"   {shown}", f"   {' ' * (problem.column - 1 - before)}^"
 
 
 def summary(results: Results) -> str:
-    """Return what came of the script, in sentences with the counts."""
+    """Return the summary of the script: sentences with the counts."""
     read = len(results.responses)
     failed, syntax = results.count(Verdict.FAILED), results.count(Verdict.SYNTAX_ERROR)
     sentences = [

@@ -1,6 +1,6 @@
-"""DEFINE, ALTER, DELETE and DISPLAY of TOPIC and SUB, DISPLAY TPSTATUS and SBSTATUS, CLEAR TOPICSTR: understood, done, shown.
+"""DEFINE, ALTER, DELETE and DISPLAY of TOPIC and SUB, DISPLAY TPSTATUS and SBSTATUS, CLEAR TOPICSTR.
 
-Knows the words of these commands; what becomes of publications is the queue manager's business.
+Knows the words of these commands. The queue manager decides about publications.
 Source: IBM, DEFINE TOPIC, DEFINE SUB, DISPLAY TOPIC, SUB, TPSTATUS and SBSTATUS, CLEAR TOPICSTR (Multiplatforms).
 """
 
@@ -74,7 +74,7 @@ NOUNS: Final[dict[TopicNoun, Attributes]] = {
     "TPSTATUS": keyword_table(_STATUS),
     "SBSTATUS": keyword_table(_SUBSCRIPTION_STATUS),
 }
-"""What can be shown, and its attributes; the first two can be defined."""
+"""The attributes of each noun that DISPLAY takes. DEFINE takes the first two nouns."""
 UNSUPPORTED: Final = frozenset(
     ("MCAST", "COMMINFO", "CLROUTE", "CAPEXPRY", "CMDSCOPE", "QSGDISP", "OTELTRAC", "OTELPCTL", "PSPROP", "PUBACCT", "CLUSINFO")
 )
@@ -82,7 +82,7 @@ DEFINING: Final = {"REPLACE": "REPLACE", "NOREPLACE": "REPLACE", "LIKE": "LIKE",
 DELETING: Final = {"IGNSTATE": "IGNSTATE"}
 SHOWING: Final = {word: word for word in ("ALL", "WHERE")}
 CLEARING: Final = {"CLRTYPE": "CLRTYPE", "SCOPE": "SCOPE"}
-# What DEFINE SUB REPLACE sets where it does not say it: the rest cannot be altered, or has to be said.
+# The attributes that DEFINE SUB REPLACE sets back if it does not name them. It cannot alter the others, or must name them.
 _REPLACED: Final = {
     "user_data": "",
     "priority": PRIORITY_AS_PUBLISHED,
@@ -100,7 +100,7 @@ _HEADINGS: Final[dict[TopicNoun, str]] = {
 
 
 def build_define(verb: str, noun: TopicNoun, subject: Clause, parameters: Parameters) -> DefineOfTopics:
-    """Return what DEFINE or ALTER of a topic or subscription says."""
+    """Return the action of a DEFINE or ALTER command for a topic or subscription."""
     options = parameters.options
     for word in options.keys() - {"LIKE", "TYPE"}:
         bare(options[word])
@@ -112,13 +112,13 @@ def build_define(verb: str, noun: TopicNoun, subject: Clause, parameters: Parame
 
 
 def build_delete(noun: TopicNoun, subject: Clause, parameters: Parameters) -> DeleteOfTopics:
-    """Return what DELETE of a topic or subscription says."""
+    """Return the action of a DELETE command for a topic or subscription."""
     name = name_of(subject) if noun == "TOPIC" else single(subject).folded
     return DeleteOfTopics(noun, name, choice(parameters.options, "IGNSTATE", ("NO", "YES")) == "YES")
 
 
 def build_clear(_noun: str, subject: Clause, parameters: Parameters) -> ClearTopic:
-    """Return what CLEAR TOPICSTR says."""
+    """Return the action of a CLEAR TOPICSTR command."""
     if "CLRTYPE" not in parameters.options:
         raise RefusedError(subject.keyword, "CLEAR TOPICSTR needs CLRTYPE(RETAINED).")
     choice(parameters.options, "CLRTYPE", ("RETAINED",))
@@ -127,13 +127,13 @@ def build_clear(_noun: str, subject: Clause, parameters: Parameters) -> ClearTop
 
 
 def build_display(select: Select, noun: TopicNoun, subject: Clause, parameters: Parameters) -> DisplayOfTopics:
-    """Return what DISPLAY says."""
+    """Return the action of a DISPLAY command."""
     pattern = pattern_of(subject) if noun == "TOPIC" else single(subject).folded
     return DisplayOfTopics(noun, pattern, select(parameters, NOUNS[noun], everything=not pattern.endswith(("*", "#"))))
 
 
 def change_topics(action: TopicAct, topics: TopicAdministration) -> str:
-    """Do it, and return the sentence that says it is done."""
+    """Carry the action out, and return the sentence that confirms it."""
     match action:
         case DefineOfTopics(noun="TOPIC"):
             return _define_topic(action, topics)
@@ -141,7 +141,7 @@ def change_topics(action: TopicAct, topics: TopicAdministration) -> str:
             return _define_subscription(action, topics)
         case DeleteOfTopics(noun, name, ignore_state):
             if ignore_state and name not in _names(noun, topics):
-                return f"There is no {noun}({name}) to delete; IGNSTATE(YES) takes that for done."
+                return f"There is no {noun}({name}) to delete, which is no error with IGNSTATE(YES)."
             if noun == "TOPIC":
                 topics.delete_topic(name)
                 return f"AMQ8692: Topic {name} is deleted."
@@ -149,13 +149,13 @@ def change_topics(action: TopicAct, topics: TopicAdministration) -> str:
             return f"AMQ8095: Subscription {name} is deleted."
         case ClearTopic(topic_string):
             topics.clear_retained(topic_string)
-            return f"AMQ8805: What was retained on topic {topic_string} is cleared."
+            return f"AMQ8805: The retained publication on topic {topic_string} is cleared."
         case unknown:
             assert_never(unknown)
 
 
 def show_topics(command: DisplayOfTopics, topics: TopicAdministration) -> tuple[Record, ...]:
-    """Return what the command asks for."""
+    """Return the topics, subscriptions or statuses that the command asks for."""
     noun, pattern = command.noun, command.pattern
     match noun:
         case "TOPIC":
@@ -191,6 +191,7 @@ def _define_topic(action: DefineOfTopics, topics: TopicAdministration) -> str:
     if action.like and action.like not in known:
         raise error_for(Reason.UNKNOWN_OBJECT_NAME, "DEFINE TOPIC LIKE", action.like)
     default = known.get(action.like or "SYSTEM.DEFAULT.TOPIC", TopicAttributes(name=""))
+    # getattr: the table names the fields of the record.
     settings = {spec.field: getattr(default, spec.field) for spec in TOPIC_ATTRIBUTES if not spec.read_only}
     if action.replace and action.name in known:
         settings["topic_string"] = known[action.name].topic_string
@@ -215,10 +216,10 @@ def _define_subscription(action: DefineOfTopics, topics: TopicAdministration) ->
 
 
 def like_subscription(like: SubscriptionAttributes, given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return what a subscription is defined with that is like another one but for what is given.
+    """Return the values of a new subscription: the `given` values, and those of `like` for the rest.
 
-    It is to the same topic: the topic string is copied whole, and so the topic object it began with is not; one that is given
-    says the topic by itself.
+    The new subscription has the same topic. It copies the whole topic string and so not the topic object at its beginning.
+    A given topic object names the topic alone.
     """
     row = row_of(like)
     copied = {spec.field: row[spec.field] for spec in SUBSCRIPTION_ATTRIBUTES if not spec.read_only}

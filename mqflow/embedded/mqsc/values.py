@@ -1,4 +1,4 @@
-"""One attribute's value: from the words of a command, and back to words. The table's row says everything about it."""
+"""The value of one attribute: from the words of a command, and back to words, by the attribute's row of the table."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -7,8 +7,9 @@ from typing import Final
 from msgspec.structs import fields
 
 from mqflow.embedded.mqsc.commands import Value
-from mqflow.embedded.mqsc.lexer import RefusedError, Token
+from mqflow.embedded.mqsc.lexer import RefusedError
 from mqflow.mqi.attributes.queue import AttributeSpec, QueueAttributes, QueueManagerAttributes
+from mqflow.mqi.lexer import Token
 from mqflow.mqi.names import is_object_name
 
 __all__ = ("accepted", "printable", "quoted", "read_flag", "read_list", "read_value", "typed", "word_of")
@@ -20,7 +21,7 @@ _BOOLEANS: Final = frozenset(
 
 
 def read_value(spec: AttributeSpec, token: Token) -> Value:
-    """Return what the attribute is set to by this word, as its record keeps it; blanks at the end are not kept."""
+    """Return the value that this word means, as the record keeps it, without blanks at its end."""
     text = token.folded.rstrip()
     if spec.chars:
         return _text(spec, text, token)
@@ -35,23 +36,23 @@ def read_value(spec: AttributeSpec, token: Token) -> Value:
 
 
 def read_list(spec: AttributeSpec, tokens: Sequence[Token]) -> Value:
-    """Return the texts that the words of a list are; one blank is none."""
+    """Return the texts of a list; a single blank is an empty list."""
     if len(tokens) > spec.items_max:
         raise RefusedError(tokens[spec.items_max], f"{spec.keyword} takes up to {spec.items_max} names.")
     return tuple(text for token in tokens if (text := str(_text(spec, token.folded.rstrip(), token))))
 
 
 def read_flag(spec: AttributeSpec, word: str) -> Value:
-    """Return what one word of a pair says: SHARE, NOSHARE."""
+    """Return the value that one word of a pair means: SHARE, NOSHARE."""
     return typed(spec, (spec.words or {})[word])
 
 
 def accepted(spec: AttributeSpec) -> str:
-    """Return what the attribute takes, as a phrase."""
+    """Return the values that the attribute takes, as a phrase."""
     if spec.object_name:
         return f"a name of up to {spec.chars} of A-Z a-z 0-9 . _ / %, or ' ' for none"
     if spec.chars:
-        return f"text of up to {spec.chars} characters, in quotes where it has blanks or small letters"
+        return f"text of up to {spec.chars} characters, in quotes if it has blanks or small letters"
     phrases = [" or ".join(spec.words)] if spec.words else []
     if spec.low < spec.high:
         phrases.append(f"a number from {spec.low} to {spec.high}")
@@ -72,19 +73,19 @@ def word_of(spec: AttributeSpec, value: Value | None) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return the text as an MQSC string. What no string can hold (a line end) becomes a blank."""
+    """Return the text as an MQSC string. A character that no string can hold, such as a line end, becomes a blank."""
     return "'" + (printable(text).replace("'", "''") or " ") + "'"
 
 
 def printable(text: str) -> str:
-    """Return the text without what would act on a terminal: control and formatting characters become blanks."""
+    """Return the text with blanks for the characters that act on a terminal: control and formatting characters."""
     if text.isprintable():
         return text
     return "".join(" " if unicodedata.category(character)[0] in "CZ" else character for character in text)
 
 
 def typed(spec: AttributeSpec, number: int) -> Value:
-    """Return the number as the record keeps it: true or false where the field is one of these."""
+    """Return the number as the record keeps it: True or False for a field that is a truth value."""
     return bool(number) if spec.field in _BOOLEANS else number
 
 

@@ -1,7 +1,7 @@
-"""The words of MQSC: verbs, nouns, their synonyms, which attributes a kind of queue has, and what is known but not supported.
+"""The words of MQSC: verbs, nouns, their synonyms, the attributes of each kind of queue, and the unsupported words.
 
-Data only. The attributes come from the one table in `mqflow.mqi.attributes.queue`, and those of DISPLAY QSTATUS are described
-in the same way here. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
+Data only. The attributes of queues come from the table in `mqflow.mqi.attributes.queue`. A table of the same form here has
+those of DISPLAY QSTATUS. Source: the "Synonym:" lines and parameter lists of IBM's MQSC reference, level 9.4.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ SYNONYMS: Final = {
     "NL": "NAMELIST",
     "PRO": "PROCESS",
 }
-"""MQSC has no abbreviation by cutting off: DEFI is nothing. CLEAR and DELETE have no short form on purpose."""
+"""MQSC does not take the beginning of a word: DEFI is no command. CLEAR and DELETE have no short form on purpose."""
 
 _OBJECTS: Final = ("COMMINFO", "QREMOTE")
 
@@ -79,7 +79,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "STOP": ("CHANNEL", "CONN", "LISTENER", "SERVICE"),
     "SUSPEND": ("QMGR",),
 }
-"""Every verb, and the nouns that MQSC takes with it and the embedded queue manager does not."""
+"""Every verb, with the nouns of MQSC that the embedded queue manager does not take."""
 
 UNSUPPORTED_ATTRIBUTES: Final = {
     noun: frozenset(words.split())
@@ -116,7 +116,7 @@ UNSUPPORTED_ATTRIBUTES: Final = {
             QMURID QSGDISP QTIME TID URID""",
     }.items()
 }
-"""Attributes that the embedded queue manager has not: a command that names one holds without it, and says so."""
+"""Attributes that the embedded queue manager does not have. A command works without them, and its response names them."""
 
 
 def keyword_table(specs: Iterable[AttributeSpec]) -> Attributes:
@@ -136,7 +136,7 @@ _WHOSE: Final = (
 
 QUEUES: Final = {kind: keyword_table(spec for spec in QUEUE_ATTRIBUTES if kind in spec.kinds) for kind in KINDS.values()}
 QUEUE_MANAGER: Final = keyword_table(QUEUE_MANAGER_ATTRIBUTES)
-# MQINQ knows no status; the numbers are those of PCF (MQIACF_*, MQCACF_*), 0 where a response of PCF has it otherwise.
+# MQINQ knows no status. The numbers are those of PCF (MQIACF_*, MQCACF_*); 0 if a PCF response has the value in another form.
 QUEUE_STATUS: Final = keyword_table(
     (
         *_WHOSE,

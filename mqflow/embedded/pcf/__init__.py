@@ -1,6 +1,6 @@
-"""The command server: PCF commands that arrive on SYSTEM.ADMIN.COMMAND.QUEUE are carried out, and answered.
+"""The command server: it carries out the PCF commands that arrive on SYSTEM.ADMIN.COMMAND.QUEUE, and answers them.
 
-`server` takes messages off the queue and puts responses; `commands` says which command does what; `request` checks what a
-command may say; `values` and `selecting` go between PCF parameters and the tables of attributes. What is done is what MQSC
-does.
+`server` gets the commands and puts the responses. `commands` has the function of each command. `request` checks the parameters
+of a command. `values` and `selection` go between PCF parameters and the tables of attributes. A command becomes an action of
+MQSC.
 """

@@ -54,7 +54,7 @@ def delete(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def inquire(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_AUTH_RECS: a response for each record; those of profiles that apply to the name."""
+    """MQCMD_INQUIRE_AUTH_RECS: a response for each record, also of the profiles that apply to the name."""
     optional = {
         _P.AUTH_PROFILE_NAME,
         _P.OBJECT_TYPE,
@@ -83,7 +83,7 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def refresh(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_REFRESH_SECURITY: from now on the system is asked again who is in which group."""
+    """MQCMD_REFRESH_SECURITY: the queue manager forgets the groups of each user, and asks the system again."""
     request.check((), None, filters=False)
     administration.authorities.refresh()
     return ()

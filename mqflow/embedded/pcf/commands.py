@@ -1,4 +1,4 @@
-"""Which PCF command does what, and how what came of it is answered.
+"""The function of each PCF command, and the form of its responses.
 
 Knows commands, reasons and the order of responses; knows no queue and no thread.
 Source: IBM, "Standard responses" (an OK response; a data response for each object; an error response for each error and a last
@@ -67,7 +67,7 @@ _REASONS: Final[Mapping[int, int]] = {
     Reason.ITEM_VALUE_ERROR: PCFReason.ATTR_VALUE_ERROR,
     Reason.OBJECT_NAME_ERROR: PCFReason.OBJECT_NAME_ERROR,
 }
-"""What a verb calls one way and a command another. Other reasons are the same."""
+"""The reasons that have one number for a verb and another for a command."""
 
 
 class _Failure(Struct, frozen=True):
@@ -79,9 +79,9 @@ class _Failure(Struct, frozen=True):
 def answer(
     descriptor: MessageDescriptor, body: bytes, administration_of: Callable[[str], Administration]
 ) -> tuple[PCFMessage, ...]:
-    """Carry the command out and return its responses, in order; what is wrong with it is a response like any other.
+    """Carry the command out and return its responses, in order. An error is a response too.
 
-    `administration_of` refuses the user of the message with 2035 where it does not administer the queue manager.
+    `administration_of` refuses the message's user with 2035 if that user does not administer the queue manager.
     """
     header = CFH(type=StructureType.RESPONSE)
     try:
@@ -101,7 +101,7 @@ def answer(
 
 
 def failed(reason: int) -> tuple[PCFMessage, ...]:
-    """Return the responses to a command that ended as no command should."""
+    """Return the responses to a command that failed on a defect of the command server."""
     error = PCFMessage(_response(CFH(), last=False, reason=Reason.UNEXPECTED_ERROR), (CFIN(ParameterId.ERROR_ID, int(reason)),))
     return (error, PCFMessage(_response(CFH(), 2, reason=PCFReason.COMMAND_FAILED)))
 
@@ -131,7 +131,7 @@ def _carried_out(message: PCFMessage, user: str, administration_of: Callable[[st
 
 
 def _failed(header: CFH, failure: _Failure) -> tuple[PCFMessage, ...]:
-    """An error response, and the last one that says that the command failed."""
+    """Return the error responses, and the last response, which says that the command failed."""
     rows = failure.rows or ((CFIN(ParameterId.PARAMETER_ID, failure.parameter),) if failure.parameter else (),)
     errors = [
         PCFMessage(_response(header, number, last=False, reason=failure.reason), row)

@@ -5,10 +5,10 @@ from typing import Final
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.administration.object_administration import ConnectionStatus
-from mqflow.embedded.mqsc.objects import CONNECTION, CONNECTION_HANDLE, connection_rows
+from mqflow.embedded.mqsc.connections import CONNECTION, CONNECTION_HANDLE, connection_rows
 from mqflow.embedded.pcf.queues import Row
 from mqflow.embedded.pcf.request import Request
-from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
 from mqflow.mqi.pcf.structures import CFBS, CFIN, PCFError
 
@@ -37,7 +37,7 @@ def inquire(request: Request, administration: Administration) -> Iterable[Row]:
         for row in _rows(request, status, queue_manager, part)
     ]
     if not found:
-        raise PCFError(PCFReason.NONE_FOUND, detail="No connection is like that", parameter=identifier)
+        raise PCFError(PCFReason.NONE_FOUND, detail="No connection matches", parameter=identifier)
     return found
 
 
@@ -51,11 +51,11 @@ def _rows(request: Request, status: ConnectionStatus, queue_manager: str, kind: 
 
 
 def _identifier(status: ConnectionStatus, queue_manager: str) -> bytes:
-    """MQ's 24 bytes: EXTCONN and CONN, one after the other."""
+    """Return the 24 bytes of MQ: EXTCONN, then CONN."""
     return f"AMQC{queue_manager:<12.12}".encode("ascii", "replace") + bytes.fromhex(status.identifier)
 
 
 def _matches(identifier: bytes, asked: bytes, *, whole: bool) -> bool:
-    """Return whether it begins with what was asked for; padding of NULs counts for nothing."""
+    """Return whether the identifier begins with the bytes in `asked`, whose padding of NULs counts for nothing."""
     stem = asked.rstrip(b"\0")
     return identifier.startswith(stem) and (not whole or len(stem) == _ID_BYTES)

@@ -13,8 +13,8 @@ from mqflow.embedded.mqsc.commands import AlterQueueManager, Value
 from mqflow.embedded.mqsc.interpreter import Verdict, carry_out, run
 from mqflow.embedded.mqsc.report import lines_of
 from mqflow.embedded.pcf.queues import Row
-from mqflow.embedded.pcf.request import Request, stranger
-from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.pcf.values import value_from
 from mqflow.mqi.attributes.queue import QUEUE_MANAGER_ATTRIBUTES
 from mqflow.mqi.pcf.codes import ParameterId, PCFReason
@@ -28,7 +28,7 @@ _SETTABLE: Final = {spec.selector: spec for spec in QUEUE_MANAGER_ATTRIBUTES if 
 
 
 class EscapeFailedError(PCFError):
-    """A command of MQSC failed; what it said is sent all the same."""
+    """A command of MQSC failed. The error still carries the command's texts."""
 
     def __init__(self, reason: int, rows: tuple[Row, ...]) -> None:
         super().__init__(reason, "MQSC command")
@@ -36,7 +36,7 @@ class EscapeFailedError(PCFError):
 
 
 def ping(request: Request, _administration: Administration) -> Iterable[Row]:
-    """MQCMD_PING_Q_MGR: it is there."""
+    """MQCMD_PING_Q_MGR: the queue manager answers."""
     request.check((), (), filters=False)
     return ()
 
@@ -57,14 +57,14 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
             continue
         spec = _SETTABLE.get(identifier)
         if spec is None:
-            raise stranger(parameter, f"Parameter {identifier} is no attribute of the queue manager that can be set")
+            raise unexpected(parameter, f"Parameter {identifier} is no attribute of the queue manager, or cannot be set")
         values[spec.field] = value_from(spec, parameter)
     carry_out(AlterQueueManager(values), administration)
     return ()
 
 
 def escape(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_ESCAPE: a command of MQSC as text; a response for each text it is answered with."""
+    """MQCMD_ESCAPE: a command of MQSC as text. Each text of its answer is a response."""
     request.check((ParameterId.ESCAPE_TYPE, ParameterId.ESCAPE_TEXT), (), filters=False)
     request.choice(ParameterId.ESCAPE_TYPE, (_MQSC,), 0, PCFReason.ESCAPE_TYPE_ERROR)
     results = run(request.text(ParameterId.ESCAPE_TEXT), administration)

@@ -1,23 +1,24 @@
 """The PCF commands about channels, namelists, processes, authentication information, listeners and services.
 
-One set of commands for all kinds of object, by `defined_kinds`: what they say becomes an action of MQSC, or rows of attributes.
+All kinds of object have the same commands, by `catalogue.kinds`. A command becomes an action of MQSC, or rows of attributes.
 Source: IBM, "Change, Copy, and Create Channel", "Delete Channel", "Inquire Channel", "Inquire Channel Names", and the same for
 the other kinds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
 from mqflow.embedded.administration.interface import Administration
-from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, Noun
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedKind, DefinedObject, Noun
 from mqflow.embedded.mqsc.commands import AlterObject, DefineObject, DeleteObject, Value
 from mqflow.embedded.mqsc.interpreter import carry_out
-from mqflow.embedded.mqsc.objects import find_objects, object_row
+from mqflow.embedded.mqsc.objects import find_objects
 from mqflow.embedded.pcf.queues import Row
-from mqflow.embedded.pcf.request import Request, stranger
-from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.pcf.values import value_from
 from mqflow.mqi.attributes.channel import ChannelType
 from mqflow.mqi.attributes.queue import AttributeSpec
@@ -35,122 +36,68 @@ _CHANNEL_NAMES, _CHANNEL_TYPES = 3512, 1582
 
 
 class _Codes(Struct, frozen=True):
-    """The numbers of one kind's commands and parameters."""
+    """The parameters of the commands about one kind of object."""
 
     noun: Noun
-    #: Change, copy, create, delete, inquire.
-    commands: tuple[CommandCode, CommandCode, CommandCode, CommandCode, CommandCode]
     from_name: int
     to_name: int
-    #: The list of attributes to answer.
+    #: The parameter that lists the attributes to answer.
     attributes: int
-    #: Inquire names, and the parameter of the answer.
-    names: tuple[CommandCode, int] | None = None
+    name: int
+    #: 0 for a kind of object that has one type only.
+    type: int
 
     @property
     def kind(self) -> DefinedKind:
-        """What there is to know about it."""
+        """The kind of object."""
         return DEFINED_KINDS[self.noun]
 
     @property
-    def name(self) -> int:
-        """The parameter that is the name."""
-        return self.kind.name_spec.selector
-
-    @property
-    def type(self) -> int:
-        """The parameter that is the type; 0 where there is one type only."""
-        return self.kind.type_spec.selector if self.kind.type_spec else 0
+    def identity(self) -> tuple[int, ...]:
+        """The parameters that identify an object: its name, and its type if the kind has types."""
+        return (self.name, self.type) if self.type else (self.name,)
 
 
-_C, _P = CommandCode, ParameterId
-_CODES: Final = (
-    _Codes(
-        "CHANNEL",
-        (_C.CHANGE_CHANNEL, _C.COPY_CHANNEL, _C.CREATE_CHANNEL, _C.DELETE_CHANNEL, _C.INQUIRE_CHANNEL),
-        _P.FROM_CHANNEL_NAME,
-        _P.TO_CHANNEL_NAME,
-        _P.CHANNEL_ATTRS,
-        (_C.INQUIRE_CHANNEL_NAMES, _CHANNEL_NAMES),
-    ),
-    _Codes(
-        "NAMELIST",
-        (_C.CHANGE_NAMELIST, _C.COPY_NAMELIST, _C.CREATE_NAMELIST, _C.DELETE_NAMELIST, _C.INQUIRE_NAMELIST),
-        _P.FROM_NAMELIST_NAME,
-        _P.TO_NAMELIST_NAME,
-        _P.NAMELIST_ATTRS,
-        (_C.INQUIRE_NAMELIST_NAMES, _P.NAMELIST_NAMES),
-    ),
-    _Codes(
-        "PROCESS",
-        (_C.CHANGE_PROCESS, _C.COPY_PROCESS, _C.CREATE_PROCESS, _C.DELETE_PROCESS, _C.INQUIRE_PROCESS),
-        _P.FROM_PROCESS_NAME,
-        _P.TO_PROCESS_NAME,
-        _P.PROCESS_ATTRS,
-        (_C.INQUIRE_PROCESS_NAMES, _P.PROCESS_NAMES),
-    ),
-    _Codes(
-        "AUTHINFO",
-        (_C.CHANGE_AUTH_INFO, _C.COPY_AUTH_INFO, _C.CREATE_AUTH_INFO, _C.DELETE_AUTH_INFO, _C.INQUIRE_AUTH_INFO),
-        _P.FROM_AUTH_INFO_NAME,
-        _P.TO_AUTH_INFO_NAME,
-        _P.AUTH_INFO_ATTRS,
-        (_C.INQUIRE_AUTH_INFO_NAMES, _P.AUTH_INFO_NAMES),
-    ),
-    _Codes(
-        "LISTENER",
-        (_C.CHANGE_LISTENER, _C.COPY_LISTENER, _C.CREATE_LISTENER, _C.DELETE_LISTENER, _C.INQUIRE_LISTENER),
-        _P.FROM_LISTENER_NAME,
-        _P.TO_LISTENER_NAME,
-        _P.LISTENER_ATTRS,
-    ),
-    _Codes(
-        "SERVICE",
-        (_C.CHANGE_SERVICE, _C.COPY_SERVICE, _C.CREATE_SERVICE, _C.DELETE_SERVICE, _C.INQUIRE_SERVICE),
-        _P.FROM_SERVICE_NAME,
-        _P.TO_SERVICE_NAME,
-        _P.SERVICE_ATTRS,
-    ),
-)
+def _codes(kind: DefinedKind) -> _Codes:
+    word = kind.pcf_word
+    return _Codes(
+        noun=kind.noun,
+        from_name=ParameterId[f"FROM_{word}_NAME"],
+        to_name=ParameterId[f"TO_{word}_NAME"],
+        attributes=ParameterId[f"{word}_ATTRS"],
+        name=kind.name_spec.selector,
+        type=kind.type_spec.selector if kind.type_spec else 0,
+    )
 
 
 def channel_status(request: Request, _administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_CHANNEL_STATUS: nothing runs through a channel, so none has a status."""
+    """MQCMD_INQUIRE_CHANNEL_STATUS: nothing runs through a channel, so no channel has a status."""
     request.check((DEFINED_KINDS["CHANNEL"].name_spec.selector,), None, filters=True)
     detail = "Nothing runs through a channel of the embedded queue manager"
     raise PCFError(PCFReason.CHL_STATUS_NOT_FOUND, detail=detail)
 
 
-def _create(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    request.check((codes.name, codes.type) if codes.type else (codes.name,), None, filters=False)
-    kind = _kind(codes, request)
-    replacing = _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
-    values = _values(codes, request, kind, {codes.name, codes.type, ParameterId.REPLACE})
-    _carry_out(DefineObject(codes.noun, _name(codes, request, codes.name), values, kind, "", replacing), administration)
-    return ()
-
-
-def _copy(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    required = (codes.from_name, codes.to_name)
-    request.check((*required, codes.type) if codes.type else required, None, filters=False)
-    kind = _kind(codes, request)
-    replacing = _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
-    values = _values(codes, request, kind, {*required, codes.type, ParameterId.REPLACE})
-    source, target = _name(codes, request, codes.from_name), _name(codes, request, codes.to_name)
-    _carry_out(DefineObject(codes.noun, target, values, kind, source, replacing), administration)
+def _define(codes: _Codes, request: Request, administration: Administration, *, copies: bool = False) -> Iterable[Row]:
+    required = (codes.from_name, codes.to_name, *codes.identity[1:]) if copies else codes.identity
+    request.check(required, None, filters=False)
+    kind, replacing = _kind(codes, request), _yes(request, ParameterId.REPLACE, PCFReason.REPLACE_VALUE_ERROR)
+    values = _values(codes, request, kind, {*required, ParameterId.REPLACE})
+    source = _name(codes, request, codes.from_name) if copies else ""
+    name = _name(codes, request, codes.to_name if copies else codes.name)
+    _carry_out(DefineObject(codes.noun, name, values, kind, source, replacing), administration)
     return ()
 
 
 def _change(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    request.check((codes.name, codes.type) if codes.type else (codes.name,), None, filters=False)
+    request.check(codes.identity, None, filters=False)
     kind = _kind(codes, request)
-    values = _values(codes, request, kind, {codes.name, codes.type})
+    values = _values(codes, request, kind, {*codes.identity})
     _carry_out(AlterObject(codes.noun, _name(codes, request, codes.name), values, kind), administration)
     return ()
 
 
 def _delete(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    of_channels = {_CHANNEL_TABLE, codes.type} if codes.noun == "CHANNEL" else set[int]()
+    of_channels = (_CHANNEL_TABLE, codes.type) if codes.noun == "CHANNEL" else ()
     request.check((codes.name,), {ParameterId.IGNORE_STATE, *of_channels}, filters=False)
     client = None
     if request.has(_CHANNEL_TABLE):
@@ -164,44 +111,48 @@ def _delete(codes: _Codes, request: Request, administration: Administration) -> 
 
 
 def _inquire(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
-    of_type = (codes.type,) if codes.type else ()
-    request.check((codes.name,), {*of_type, codes.attributes}, filters=True)
-    selectors = wanted(request, codes.attributes, (codes.name, *of_type))
-    found = find_objects(administration.objects, codes.noun, _pattern(codes, request), _any_kind(codes, request))
-    rows = ((object_row(each), codes.kind.applicable(getattr(each, "kind", 0))) for each in found)
+    request.check((codes.name,), {*codes.identity[1:], codes.attributes}, filters=True)
+    selectors = wanted(request, codes.attributes, codes.identity)
+    rows = ((found.row, found.attributes) for found in _found(codes, request, administration))
     shown = tuple(responses(rows, selectors, request.filter))
     if not shown:
         raise _unknown(codes, request)
     return shown
 
 
-def _inquire_names(codes: _Codes, parameter: int, request: Request, administration: Administration) -> Iterable[Row]:
-    request.check((codes.name,), {codes.type} if codes.type else (), filters=False)
-    found = find_objects(administration.objects, codes.noun, _pattern(codes, request), _any_kind(codes, request))
+def _inquire_names(codes: _Codes, request: Request, administration: Administration) -> Iterable[Row]:
+    request.check((codes.name,), codes.identity[1:], filters=False)
+    found = _found(codes, request, administration)
     if not found:
         raise _unknown(codes, request)
-    names = CFSL(parameter, tuple(each.name for each in found))
-    if codes.noun != "CHANNEL":
-        return ((names,),)
-    return ((names, CFIL(_CHANNEL_TYPES, tuple(int(getattr(each, "kind", 0)) for each in found))),)
+    names = tuple(each.name for each in found)
+    if codes.noun == "CHANNEL":
+        return ((CFSL(_CHANNEL_NAMES, names), CFIL(_CHANNEL_TYPES, tuple(each.kind for each in found))),)
+    return ((CFSL(ParameterId[f"{codes.kind.pcf_word}_NAMES"], names),),)
 
 
 Run = Callable[[Request, Administration], Iterable[Row]]
-
-
-def _bound(run: Callable[[_Codes, Request, Administration], Iterable[Row]], codes: _Codes) -> Run:
-    return lambda request, administration: run(codes, request, administration)
-
-
-def _bound_names(codes: _Codes, parameter: int) -> Run:
-    return lambda request, administration: _inquire_names(codes, parameter, request, administration)
-
+_RUNS: Final[Mapping[str, Callable[[_Codes, Request, Administration], Iterable[Row]]]] = {
+    "CHANGE_{}": _change,
+    "COPY_{}": partial(_define, copies=True),
+    "CREATE_{}": _define,
+    "DELETE_{}": _delete,
+    "INQUIRE_{}": _inquire,
+    # MQ has no such command for listeners and services.
+    "INQUIRE_{}_NAMES": _inquire_names,
+}
 
 OBJECT_COMMANDS: Final[Mapping[CommandCode, Run]] = {
-    code: _bound(run, codes)
-    for codes in _CODES
-    for code, run in zip(codes.commands, (_change, _copy, _create, _delete, _inquire), strict=True)
-} | {codes.names[0]: _bound_names(codes, codes.names[1]) for codes in _CODES if codes.names}
+    CommandCode[name]: partial(run, _codes(kind))
+    for kind in DEFINED_KINDS.values()
+    for form, run in _RUNS.items()
+    if (name := form.format(kind.pcf_word)) in CommandCode.__members__
+}
+
+
+def _found(codes: _Codes, request: Request, administration: Administration) -> list[DefinedObject]:
+    pattern = request.pattern(codes.name, _name_error(codes))
+    return find_objects(administration.objects, codes.noun, pattern, _any_kind(codes, request))
 
 
 def _kind(codes: _Codes, request: Request) -> int:
@@ -213,26 +164,20 @@ def _kind(codes: _Codes, request: Request) -> int:
 
 
 def _any_kind(codes: _Codes, request: Request) -> int:
-    """The type that an inquiry is limited to; 0 for any."""
-    if not codes.type or request.number(codes.type, _ALL_TYPES[codes.noun]) == _ALL_TYPES[codes.noun]:
+    """Return the type that an inquiry is limited to; 0 for any."""
+    any_type = codes.kind.any_type
+    if not codes.type or request.number(codes.type, any_type) == any_type:
         return 0
     return _kind(codes, request)
 
 
-_ALL_TYPES: Final[Mapping[Noun, int]] = {"CHANNEL": 5, "AUTHINFO": 0}
-"""MQCHT_ALL, MQAIT_ALL."""
-
-
 def _name(codes: _Codes, request: Request, identifier: int) -> str:
     name = request.name(identifier, _name_error(codes))
-    if len(name) > codes.kind.name_chars_max:
-        detail = f"{name!r} is longer than {codes.kind.name_chars_max} characters"
+    chars_max = codes.kind.name_spec.chars
+    if len(name) > chars_max:
+        detail = f"{name!r} is longer than {chars_max} characters"
         raise PCFError(_name_error(codes), detail=detail, parameter=identifier)
     return name
-
-
-def _pattern(codes: _Codes, request: Request) -> str:
-    return request.pattern(codes.name, _name_error(codes))
 
 
 def _name_error(codes: _Codes) -> PCFReason:
@@ -244,7 +189,7 @@ def _yes(request: Request, identifier: int, reason: PCFReason) -> bool:
 
 
 def _values(codes: _Codes, request: Request, kind: int, own: set[int]) -> dict[str, Value]:
-    """What the command sets: every parameter that is none of its own has to be an attribute of such an object."""
+    """Return the values that the command sets. Each parameter outside `own` must be an attribute of such an object."""
     settable: dict[int, AttributeSpec] = {
         spec.selector: spec for spec in codes.kind.applicable(kind) if not spec.read_only and spec.field != "kind"
     }
@@ -254,7 +199,7 @@ def _values(codes: _Codes, request: Request, kind: int, own: set[int]) -> dict[s
             continue
         spec = settable.get(identifier)
         if spec is None:
-            raise stranger(parameter, f"Parameter {identifier} is no attribute of such a {codes.noun} that can be set")
+            raise unexpected(parameter, f"Parameter {identifier} is no attribute of such a {codes.noun}, or cannot be set")
         values[spec.field] = value_from(spec, parameter)
     return values
 
@@ -264,7 +209,7 @@ _OF_CHANNELS: Final[Mapping[int, PCFReason]] = {
     Reason.OBJECT_ALREADY_EXISTS: PCFReason.CHANNEL_ALREADY_EXISTS,
     Reason.OBJECT_TYPE_ERROR: PCFReason.WRONG_CHANNEL_TYPE,
 }
-"""Channels have reasons of their own."""
+"""The reasons that PCF has for channels only."""
 
 
 def _carry_out(action: DefineObject | AlterObject | DeleteObject, administration: Administration) -> None:
@@ -277,6 +222,6 @@ def _carry_out(action: DefineObject | AlterObject | DeleteObject, administration
 
 
 def _unknown(codes: _Codes, request: Request) -> PCFError:
-    detail = f"There is no {codes.noun} {request.text(codes.name)} of that type, or none that the filter lets through"
+    detail = f"There is no {codes.noun} {request.text(codes.name)} of that type, or none that passes the filter"
     reason = PCFReason.CHANNEL_NOT_FOUND if codes.noun == "CHANNEL" else Reason.UNKNOWN_OBJECT_NAME
     return PCFError(reason, detail=detail, parameter=codes.name)

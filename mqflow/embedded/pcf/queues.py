@@ -1,6 +1,6 @@
-"""The PCF commands about queues: what they say becomes an action of MQSC, or rows of attributes.
+"""The PCF commands about queues. A command becomes an action of MQSC, or rows of attributes.
 
-Knows the parameters of each command; the rules of queues are the queue manager's.
+Knows the parameters of each command. The queue manager knows the rules of queues.
 Source: IBM, "Change, Copy, and Create Queue", "Delete Queue", "Clear Queue", "Inquire Queue", "Inquire Queue Names",
 "Inquire Queue Status" and their responses.
 """
@@ -15,8 +15,8 @@ from mqflow.embedded.mqsc.commands import Alter, Clear, Define, Delete, Value
 from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.vocabulary import HANDLE_STATUS, QUEUE_STATUS
-from mqflow.embedded.pcf.request import Request, stranger
-from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.pcf.values import value_from
 from mqflow.mqi.attributes.queue import QUEUE_ATTRIBUTES, AttributeSpec, QueueAttributes
 from mqflow.mqi.options import QueueType
@@ -27,7 +27,7 @@ from mqflow.mqi.reason_codes import Reason
 __all__ = ("Row", "change", "clear", "copy", "create", "delete", "inquire", "inquire_names", "inquire_status")
 
 Row = tuple[Parameter, ...]
-"""What one response says."""
+"""The parameters of one response."""
 
 Q_NAME: Final = 2016
 Q_TYPE: Final = 20
@@ -77,7 +77,7 @@ def change(request: Request, administration: Administration) -> Iterable[Row]:
 
 
 def delete(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_DELETE_Q; of whatever kind the queue is, unless the command names one."""
+    """MQCMD_DELETE_Q: a queue of any kind, unless the command names a kind."""
     request.check((Q_NAME,), {Q_TYPE, ParameterId.PURGE, ParameterId.IGNORE_STATE, _AUTH_REC}, filters=False)
     name = request.name(Q_NAME)
     found = administration.queue(name)
@@ -115,14 +115,14 @@ def inquire_names(request: Request, administration: Administration) -> Iterable[
 
 
 def inquire_status(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_INQUIRE_Q_STATUS: a response for each local queue, or for each handle of each."""
+    """MQCMD_INQUIRE_Q_STATUS: a response for each local queue, or for each of its handles."""
     request.check((Q_NAME,), {ParameterId.Q_STATUS_TYPE, ParameterId.Q_STATUS_ATTRS}, filters=True)
     choices = (ParameterId.Q_STATUS, ParameterId.Q_HANDLE)
     kind = request.choice(ParameterId.Q_STATUS_TYPE, choices, ParameterId.Q_STATUS, PCFReason.PARM_VALUE_ERROR)
     pattern = request.pattern(Q_NAME)
     queues = [queue for queue in administration.queues() if matches(pattern, queue.name)]
     if queues and not pattern.endswith("*") and queues[0].kind is not QueueType.LOCAL:
-        detail = f"{pattern} is no local queue, and only these have a status"
+        detail = f"{pattern} is no local queue, and only local queues have a status"
         raise PCFError(PCFReason.Q_TYPE_ERROR, detail=detail, parameter=Q_NAME)
     local = [administration.queue_status(queue.name) for queue in queues if queue.kind is QueueType.LOCAL]
     if not local:
@@ -131,19 +131,20 @@ def inquire_status(request: Request, administration: Administration) -> Iterable
     rows = _status_rows(local) if kind == ParameterId.Q_STATUS else _handle_rows(local)
     found = [(CFIN(ParameterId.Q_STATUS_TYPE, kind), *row) for row in responses(rows, selectors, request.filter)]
     if not found:
-        detail = f"No handle of {pattern} is open" if kind == ParameterId.Q_HANDLE else "No queue is as the filter says"
+        detail = f"No handle of {pattern} is open" if kind == ParameterId.Q_HANDLE else "No queue passes the filter"
         raise PCFError(PCFReason.Q_STATUS_NOT_FOUND, detail=detail, parameter=Q_NAME)
     return found
 
 
 _AUTH_REC: Final = 1398
-"""MQIACF_REMOVE_AUTHREC of Delete Queue: whether the authority records go as well (MQRAR_*)."""
+"""MQIACF_REMOVE_AUTHREC of Delete Queue: whether the command deletes the authority records too (MQRAR_*)."""
 _STATUS: Final = tuple(QUEUE_STATUS.values())
 _INPUT: Final = {"NO": 0, "SHARED": 1, "EXCL": 2}
 """MQQSO_*."""
 _HANDLES: Final = (*HANDLE_STATUS.values(), AttributeSpec("input", "INPUT", 1098, words=_INPUT))
 
 
+# Any: each field has the type that its row of the table says.
 def _status_rows(statuses: Iterable[QueueStatus]) -> Iterator[tuple[Mapping[str, Any], tuple[AttributeSpec, ...]]]:
     for status in statuses:
         yield asdict(status) | {"type": None, "uncommitted": bool(status.uncommitted)}, _STATUS
@@ -172,7 +173,7 @@ def _some(rows: Iterable[Row], request: Request) -> Iterable[Row]:
 
 
 def _unknown(request: Request) -> PCFError:
-    detail = f"There is no queue {request.text(Q_NAME)} of that kind, or none that the filter lets through"
+    detail = f"There is no queue {request.text(Q_NAME)} of that kind, or none that passes the filter"
     return PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=detail, parameter=Q_NAME)
 
 
@@ -189,13 +190,15 @@ def _yes(request: Request, identifier: int, reason: PCFReason) -> bool:
 
 
 def _values(request: Request, kind: QueueType, own: set[int]) -> dict[str, Value]:
-    """What the command sets: every parameter that is none of its own has to be an attribute of such a queue."""
+    """Return the values that the command sets. Each parameter outside `own` must be an attribute of such a queue."""
     values: dict[str, Value] = {}
     for identifier, parameter in request.parameters.items():
         if identifier in own:
             continue
         spec = _SETTABLE[kind].get(identifier)
         if spec is None:
-            raise stranger(parameter, f"Parameter {identifier} is no attribute of a {kind.name.lower()} queue that can be set")
+            raise unexpected(
+                parameter, f"Parameter {identifier} is no attribute of a {kind.name.lower()} queue, or cannot be set"
+            )
         values[spec.field] = value_from(spec, parameter)
     return values

@@ -1,4 +1,4 @@
-"""One PCF command, checked against what it may say: required parameters first and in order, none twice, no stranger.
+"""One PCF command and the checks of its parameters: required first and in order, none twice, none unexpected.
 
 Pure. Knows structures and their reasons; knows no command.
 Source: IBM, "How the definitions are shown" (the order of parameters); the MQRCCF_* reasons.
@@ -25,7 +25,7 @@ from mqflow.mqi.pcf.structures import (
     PCFError,
 )
 
-__all__ = ("Filter", "Request", "stranger")
+__all__ = ("Filter", "Request", "unexpected")
 
 Filter = CFIF | CFSF | CFBF
 
@@ -49,8 +49,8 @@ _TWICE: Final[Mapping[type[Parameter], PCFReason]] = {
 }
 
 
-def stranger(parameter: Parameter, detail: str = "") -> PCFError:
-    """Return the error that says: this parameter is none of the command's, or of another type there."""
+def unexpected(parameter: Parameter, detail: str = "") -> PCFError:
+    """Return the error for a parameter that the command does not take, or takes with another structure."""
     identifier = parameter.parameter
     detail = detail or f"Parameter {identifier} does not belong to the command, as a {type(parameter).__name__}"
     return PCFError(_STRANGER[type(parameter)], detail=detail, parameter=identifier)
@@ -61,7 +61,7 @@ class Request:
 
     def __init__(self, command: CommandCode, parameters: Iterable[Parameter], *, user: str = "") -> None:
         self.command = command
-        #: Whose authority it is carried out with: the user of the message.
+        #: The user of the message, whose authority the command needs.
         self.user = user
         self.filter: Filter | None = None
         self._parameters: dict[int, Parameter] = {}
@@ -70,11 +70,11 @@ class Request:
 
     @property
     def parameters(self) -> Mapping[int, Parameter]:
-        """All but the filter, in the order in which they were sent."""
+        """All parameters except the filter, in the order of the command."""
         return self._parameters
 
     def check(self, required: Sequence[int], optional: Collection[int] | None, *, filters: bool) -> None:
-        """Refuse what the command does not take; `optional` None leaves the rest to whoever reads it."""
+        """Refuse parameters that the command does not take. With `optional` None the caller checks the optional ones."""
         sent = tuple(self._parameters.values())
         if len(sent) < len(required):
             detail = f"{len(sent)} parameters were sent, and {', '.join(map(str, map(int, required)))} are required"
@@ -85,28 +85,28 @@ class Request:
             if wanted in self._parameters:
                 detail = f"Parameter {wanted:d} is required before {found.parameter}"
                 raise PCFError(PCFReason.PARM_SEQUENCE_ERROR, detail=detail, parameter=found.parameter)
-            raise stranger(found, f"Parameter {wanted:d} is required here, and {found.parameter} was sent")
+            raise unexpected(found, f"Parameter {wanted:d} is required here, and {found.parameter} was sent")
         for parameter in sent[len(required) :]:
             if optional is not None and parameter.parameter not in optional:
-                raise stranger(parameter)
+                raise unexpected(parameter)
         if self.filter is not None and not filters:
-            raise stranger(self.filter)
+            raise unexpected(self.filter)
 
     def has(self, identifier: int) -> bool:
-        """Whether the parameter was sent."""
+        """Return whether the command has the parameter."""
         return identifier in self._parameters
 
     def number(self, identifier: int, default: int) -> int:
-        """Return a number, or the default where it was not sent."""
+        """Return a number, or the default if the command does not have the parameter."""
         parameter = self._parameters.get(identifier)
         if parameter is None:
             return default
         if not isinstance(parameter, CFIN | CFIN64):
-            raise stranger(parameter)
+            raise unexpected(parameter)
         return parameter.value
 
     def choice(self, identifier: int, choices: Collection[int], default: int, reason: PCFReason) -> int:
-        """Return one of the numbers, or the default; refuse any other with this reason."""
+        """Return one of `choices`, or the default. Refuses any other number with this reason."""
         value = self.number(identifier, default)
         if value not in choices:
             detail = f"Parameter {identifier:d} is {value}; {', '.join(str(int(choice)) for choice in choices)} are accepted"
@@ -114,12 +114,12 @@ class Request:
         return value
 
     def text(self, identifier: int, default: str = "") -> str:
-        """Return a text without the blanks at its end, or the default where it was not sent."""
+        """Return a text without the blanks at its end, or the default if the command does not have the parameter."""
         parameter = self._parameters.get(identifier)
         if parameter is None:
             return default
         if not isinstance(parameter, CFST):
-            raise stranger(parameter)
+            raise unexpected(parameter)
         return parameter.value.rstrip(" \0")
 
     def name(self, identifier: int, reason: PCFReason = PCFReason.OBJECT_NAME_ERROR) -> str:
@@ -130,19 +130,19 @@ class Request:
         return name
 
     def pattern(self, identifier: int, reason: PCFReason = PCFReason.OBJECT_NAME_ERROR) -> str:
-        """Return a name, or a generic one that ends in an asterisk."""
+        """Return a name, or a generic name that ends in an asterisk."""
         pattern = self.text(identifier)
         if pattern != "*" and not is_object_name(pattern.removesuffix("*")):
             raise PCFError(reason, detail=f"{pattern!r} is no name and no generic name", parameter=identifier)
         return pattern
 
     def bytes(self, identifier: int) -> bytes:
-        """Return a byte string; empty where it was not sent."""
+        """Return a byte string; empty if the command does not have the parameter."""
         parameter = self._parameters.get(identifier)
         if parameter is None:
             return b""
         if not isinstance(parameter, CFBS):
-            raise stranger(parameter)
+            raise unexpected(parameter)
         return parameter.value
 
     def texts(self, identifier: int) -> tuple[str, ...]:
@@ -153,16 +153,16 @@ class Request:
         if isinstance(parameter, CFST):
             return (parameter.value.rstrip(" \0"),)
         if not isinstance(parameter, CFSL):
-            raise stranger(parameter)
+            raise unexpected(parameter)
         return parameter.value
 
     def numbers(self, identifier: int) -> tuple[int, ...] | None:
-        """Return a list of numbers, each of them once; None where it was not sent."""
+        """Return a list of numbers, each of them once; None if the command does not have the parameter."""
         parameter = self._parameters.get(identifier)
         if parameter is None:
             return None
         if not isinstance(parameter, CFIL | CFIL64):
-            raise stranger(parameter)
+            raise unexpected(parameter)
         if len(set(parameter.value)) < len(parameter.value):
             detail = f"A number stands twice in the list of parameter {identifier:d}"
             raise PCFError(PCFReason.CFIL_DUPLICATE_VALUE, detail=detail, parameter=identifier)

@@ -1,9 +1,9 @@
-"""The command server: takes commands off SYSTEM.ADMIN.COMMAND.QUEUE, has them carried out, and puts the responses.
+"""The command server: it gets commands from SYSTEM.ADMIN.COMMAND.QUEUE, carries them out, and puts the responses.
 
-It waits like any getter, and has a thread only while there are commands: a command changes definitions, which waits for the
-disk, and may come from the very thread that the disk answers on. What a command does is in `commands`.
+The command server waits like any getter, and has a thread only while there are commands. It needs a thread because a command
+waits for the disk, and can arrive on the thread that the disk answers on. `commands` has the function of each command.
 Source: IBM, "Message descriptor for a response" (priority, persistence and identity context are the command's) and "The reply
-message descriptor" (replies are put outside syncpoint). That what cannot be answered goes to the dead-letter queue is ours.
+message descriptor" (replies are put outside syncpoint). The dead-letter queue for responses nobody takes is our choice.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from mqflow.mqi.pcf.structures import PCFMessage, to_bytes
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.moved_message import to_dead_letter_queue
 from mqflow.policy.poison.reply import reply_descriptor
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 from mqflow.world import Runner, Running
 
 __all__ = ("APPLICATION", "COMMAND_QUEUE", "CommandServer")
@@ -43,7 +43,7 @@ _PUT: Final = PutOption.NO_SYNCPOINT | PutOption.PASS_IDENTITY_CONTEXT
 
 
 class CommandServer:
-    """One queue manager's. It is no connection that a quiescing queue manager waits for."""
+    """The command server of one queue manager. A quiescing queue manager does not wait for its connection."""
 
     def __init__(
         self,
@@ -60,20 +60,20 @@ class CommandServer:
         self._thread: Running | None = None
 
     def start(self) -> None:
-        """Wait for commands; those that are there already are carried out now."""
+        """Wait for commands. Commands that are already on the queue start the thread now."""
         if self._state.queues.get(COMMAND_QUEUE) is not None:
             self._state.system_connections.add(self._connection)
             self._handle = self._connection.open(COMMAND_QUEUE, _OPEN)
-            if not self._waits():
+            if not self._is_idle():
                 self._wake()
 
     def join(self) -> None:
-        """Wait until the command under way, if any, is over. Call it without the machine's lock."""
+        """Wait until the command under way, if any, is over. The caller must not hold the queue manager's lock."""
         if self._thread is not None:
             self._thread.join()
 
     def _wake(self) -> None:
-        """Called with the machine's lock, so it only hands over."""
+        """Start the thread. The caller holds the queue manager's lock, so nothing more happens here."""
         if not self._state.stopped:
             self._thread = self._runner.start(self._work, f"mqflow command server {self._state.name}")
 
@@ -82,14 +82,14 @@ class CommandServer:
             try:
                 self._carry_out_all()
             except MQIError:
-                # As on a full disk. What was backed out is carried out with the next command: at once would be again and again.
+                # For example a full disk. The next command retries the backed-out command; an immediate retry would loop.
                 self._wait()
                 return
-            if self._waits():
+            if self._is_idle():
                 return
 
-    def _waits(self) -> bool:
-        """Whether there is nothing to do: from now on, an arrival starts the thread again. False: there is something."""
+    def _is_idle(self) -> bool:
+        """Return whether there is no command. If so, the next arrival starts the thread again."""
         state, handle = self._state, self._handle
         if handle is None:
             return True
@@ -97,7 +97,7 @@ class CommandServer:
         with state.lock:
             if state.stopped:
                 return True
-            # Where the queue is inhibited for gets, whoever alters it wakes all who wait.
+            # If the queue is inhibited for gets, the ALTER that enables gets wakes all waiters.
             with suppress(Refusal):
                 queue = getting.check_get(state, handle, plan)
                 if getting.find(state, handle, queue, plan) is not None:
@@ -106,7 +106,7 @@ class CommandServer:
             return True
 
     def _wait(self) -> None:
-        """Have the next arrival, or alteration of the queue, start the thread."""
+        """Wait without a thread: the next arrival on the queue, or its next alteration, starts one."""
         state, handle = self._state, self._handle
         with state.lock:
             if not state.stopped and handle is not None and handle.queue is not None:
@@ -127,14 +127,14 @@ class CommandServer:
             if got is None:
                 return
             self._reply(got)
-            # Only now: a command that a crash cut off is carried out again, and answered.
+            # Not earlier: after a crash the command runs again, and gets its answer.
             self._connection.commit()
 
     def _reply(self, command: Got) -> None:
         descriptor = command.descriptor
         try:
             responses = answer(descriptor, command.body, self._administration_of)
-        except Exception:  # noqa: BLE001 - a defect here must be an answer: the one who asked waits, and the next one too
+        except Exception:  # noqa: BLE001 - a defect here must become an answer, because the sender waits, and so does the next one
             responses = failed(Reason.UNEXPECTED_ERROR)
         if not descriptor.reply_to_queue:
             if responses[-1].header.completion:
@@ -147,14 +147,14 @@ class CommandServer:
         ccsid = self._state.attributes.ccsid
         body = to_bytes(response, encoding=Encoding.NATIVE, ccsid=ccsid)
         descriptor = replace(reply_descriptor(request), format=Format.ADMIN, encoding=Encoding.NATIVE, ccsid=CCSID_Q_MGR)
-        name, queue_manager = request.reply_to_queue, request.reply_to_queue_manager
+        target = ObjectDescriptor(request.reply_to_queue, queue_manager=request.reply_to_queue_manager)
         try:
-            self._connection.put1(name, descriptor, body, _PUT, context=self._handle, queue_manager=queue_manager)
+            self._connection.put1(target, descriptor, body, _PUT, context=self._handle)
         except MQIError as error:
-            self._dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, name)
+            self._dead_letter(replace(descriptor, ccsid=ccsid), body, error.reason, target.name)
 
     def _dead_letter(self, descriptor: MessageDescriptor, body: bytes, reason: int, queue: str) -> None:
-        """Keep what nobody was told; where there is no dead-letter queue, or it refuses, it is gone."""
+        """Put a message that nobody takes on the dead-letter queue. If the queue is missing or refuses, the message is lost."""
         state = self._state
         if not state.attributes.dead_letter_queue:
             return

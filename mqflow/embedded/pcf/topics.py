@@ -1,4 +1,4 @@
-"""The PCF commands about topic objects and subscriptions: what they say becomes an action of MQSC, or rows of attributes.
+"""The PCF commands about topic objects and subscriptions. A command becomes an action of MQSC, or rows of attributes.
 
 Source: IBM, "Change, Copy, and Create Topic", "Delete Topic", "Inquire Topic", "Change, Copy, and Create Subscription", "Delete
 Subscription", "Inquire Subscription"; MQTSCOPE_*, MQRU_*, MQVU_* numbers.
@@ -16,8 +16,8 @@ from mqflow.embedded.mqsc.display import matches
 from mqflow.embedded.mqsc.interpreter import carry_out
 from mqflow.embedded.mqsc.topics import like_subscription
 from mqflow.embedded.pcf.queues import Row
-from mqflow.embedded.pcf.request import Request, stranger
-from mqflow.embedded.pcf.selecting import responses, wanted
+from mqflow.embedded.pcf.request import Request, unexpected
+from mqflow.embedded.pcf.selection import responses, wanted
 from mqflow.embedded.pcf.values import value_from
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.attributes.subscription import SUBSCRIPTION_ATTRIBUTES, row_of
@@ -50,7 +50,7 @@ _SUB_NUMBERS: Final[Mapping[str, int]] = {
     "user_may_vary": 1277, "wildcard_schema": 1288, "durable": 1274, "kind": 1289, "creation_date": 2004, "creation_time": 2005,
     "alteration_date": 2027, "alteration_time": 2028,
 }  # fmt: skip
-# Field: PCF's number -> the table's, where they differ.
+# For each field: PCF's number and the table's number, if they differ.
 _DIFFERENT: Final[Mapping[str, Mapping[int, int]]] = {
     "scope": {1: 4, 2: 0},
     "on_request": {1: 1, 2: 0},
@@ -59,7 +59,7 @@ _DIFFERENT: Final[Mapping[str, Mapping[int, int]]] = {
 
 
 def _in_pcf(spec: AttributeSpec) -> AttributeSpec:
-    """The row of the table with PCF's number, and PCF's numbers for its words."""
+    """Return the row of the table with PCF's number, and with PCF's numbers for its words."""
     different = {of_table: of_pcf for of_pcf, of_table in _DIFFERENT.get(spec.field, {}).items()}
     words = spec.words and {word: different.get(number, number) for word, number in spec.words.items()}
     return replace(spec, selector=_SUB_NUMBERS[spec.field], words=words)
@@ -79,12 +79,13 @@ def create_topic(request: Request, administration: Administration) -> Iterable[R
 
 
 def copy_topic(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_COPY_TOPIC: a topic object like another one, with what the command says of it."""
+    """MQCMD_COPY_TOPIC: a copy of a topic object, changed by the attributes of the command."""
     request.check((_FROM_TOPIC, _TO_TOPIC), None, filters=False)
     source = request.name(_FROM_TOPIC)
     found = next((each for each in administration.publishing.topics() if each.name == source), None)
     if found is None:
         raise PCFError(Reason.UNKNOWN_OBJECT_NAME, detail=f"There is no topic {source}", parameter=_FROM_TOPIC)
+    # getattr: the table names the fields of the record.
     values = {spec.field: getattr(found, spec.field) for spec in _SETTABLE_TOPIC.values()}
     _define("TOPIC", request.name(_TO_TOPIC), request, administration, alters=False, like=lambda given: {**values, **given})
     return ()
@@ -126,7 +127,7 @@ def inquire_topic_names(request: Request, administration: Administration) -> Ite
 
 
 def clear_topic(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_CLEAR_TOPIC_STRING: what is retained there is forgotten."""
+    """MQCMD_CLEAR_TOPIC_STRING: deletes the retained publication of the topic string."""
     request.check((TOPIC_STRING, _CLEAR_TYPE), {_CLEAR_SCOPE}, filters=False)
     request.choice(_CLEAR_TYPE, (_RETAINED,), 0, PCFReason.PARM_VALUE_ERROR)
     carry_out(ClearTopic(request.text(TOPIC_STRING)), administration)
@@ -146,7 +147,7 @@ def create_subscription(request: Request, administration: Administration) -> Ite
 
 
 def copy_subscription(request: Request, administration: Administration) -> Iterable[Row]:
-    """MQCMD_COPY_SUBSCRIPTION: a subscription like another one, with what the command says of it."""
+    """MQCMD_COPY_SUBSCRIPTION: a copy of a subscription, changed by the attributes of the command."""
     request.check((_FROM_SUB, _TO_SUB), None, filters=False)
     source, target = request.text(_FROM_SUB), request.text(_TO_SUB)
     found = next((each for each in administration.publishing.subscriptions() if each.attributes.name == source), None)
@@ -214,7 +215,7 @@ def _define(
 ) -> None:
     replacing = bool(request.choice(_P.REPLACE, (0, 1), 0, PCFReason.REPLACE_VALUE_ERROR))
     own = {_FROM_SUB, _TO_SUB, _FROM_TOPIC, _TO_TOPIC, _P.REPLACE}
-    if like is None or noun == "TOPIC":  # of a copy of a subscription the topic object may be another one
+    if like is None or noun == "TOPIC":  # a copy of a subscription can have another topic object
         own |= {SUB_NAME} if noun == "SUB" else {TOPIC_NAME}
     settable = _SETTABLE_SUB if noun == "SUB" else _SETTABLE_TOPIC
     values: dict[str, Value] = {}
@@ -233,12 +234,13 @@ def _define(
 def _value(settable: Mapping[int, AttributeSpec], parameter: Parameter) -> dict[str, Value]:
     spec = settable.get(parameter.parameter)
     if spec is None:
-        raise stranger(parameter)
+        raise unexpected(parameter)
     value = value_from(spec, parameter)
     different = _DIFFERENT.get(spec.field) if settable is _SETTABLE_SUB else None
     return {spec.field: different.get(int(value), value) if different and isinstance(value, int) else value}
 
 
+# Any: each field has the type that its row of the table says.
 def _pcf_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     different = {field: {theirs: ours for ours, theirs in numbers.items()} for field, numbers in _DIFFERENT.items()}
     return {**row, **{field: numbers.get(row[field], row[field]) for field, numbers in different.items()}}

@@ -1,10 +1,10 @@
-"""One attribute's value, from a PCF parameter to its record and back; the table's row says everything about it."""
+"""The value of one attribute: from a PCF parameter, and back to a parameter, by the attribute's row of the table."""
 
 from typing import Final
 
 from mqflow.embedded.mqsc.commands import Value
 from mqflow.embedded.mqsc.values import accepted, typed
-from mqflow.embedded.pcf.request import stranger
+from mqflow.embedded.pcf.request import unexpected
 from mqflow.embedded.rules.attribute_values import accepts
 from mqflow.mqi.attributes.queue import AttributeSpec
 from mqflow.mqi.names import is_object_name
@@ -14,11 +14,11 @@ from mqflow.mqi.pcf.structures import CFIN, CFIN64, CFSL, CFST, Parameter, PCFEr
 __all__ = ("parameter_of", "value_from")
 
 _PADDED_CHARS_MAX: Final = 264
-"""Longer texts (topic strings, peer names) are sent as long as they are; a connection name is padded."""
+"""A response does not pad longer texts (topic strings, peer names). The longest padded text is a connection name."""
 
 
 def parameter_of(spec: AttributeSpec, value: object) -> Parameter:
-    """Return the value as a response has it: a text is padded with blanks to the length of the attribute."""
+    """Return the parameter of a response. Blanks pad a text to the length of the attribute."""
     match value:
         case str() if spec.chars <= _PADDED_CHARS_MAX:
             return CFST(spec.selector, value.ljust(spec.chars))
@@ -33,18 +33,18 @@ def parameter_of(spec: AttributeSpec, value: object) -> Parameter:
 
 
 def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
-    """Return what the attribute is set to. Refuses what it does not take with 4005, and another type with its reason."""
+    """Return the value of the parameter. Refuses a value that the attribute does not take with 4005, and a wrong structure."""
     if spec.items_max:
         return _list_from(spec, parameter)
     if spec.chars:
         if not isinstance(parameter, CFST):
-            raise stranger(parameter)
+            raise unexpected(parameter)
         text = parameter.value.rstrip(" \0")
         if len(text) > spec.chars or (spec.object_name and text and not is_object_name(text)):
             raise _refused(spec, text)
         return text
     if not isinstance(parameter, CFIN | CFIN64):
-        raise stranger(parameter)
+        raise unexpected(parameter)
     number = parameter.value
     if number in (spec.words or {}).values() or (spec.low < spec.high and spec.low <= number <= spec.high):
         return typed(spec, number)
@@ -52,13 +52,13 @@ def value_from(spec: AttributeSpec, parameter: Parameter) -> Value:
 
 
 def _list_from(spec: AttributeSpec, parameter: Parameter) -> Value:
-    """A single text is a list of one; a blank is no name."""
+    """Return a list of names. A single text is a list of one; a blank is no name."""
     if isinstance(parameter, CFST):
         texts: tuple[str, ...] = (parameter.value,)
     elif isinstance(parameter, CFSL):
         texts = parameter.value
     else:
-        raise stranger(parameter)
+        raise unexpected(parameter)
     names = tuple(stripped for text in texts if (stripped := text.rstrip(" \0")))
     if not accepts(spec, names):
         raise _refused(spec, ", ".join(names))

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from mqflow.embedded.catalogue.kinds import DEFINED_KINDS
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun, object_from
 from mqflow.embedded.state.steady_clock import ClockAnchor
 from mqflow.embedded.storage.store import ObjectDefined, ObjectDeleted, StoredObject
 from mqflow.mqi.attributes.topic import TopicAttributes
@@ -18,7 +18,7 @@ from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import RetainedPublication, SubscriptionAttributes
 
-__all__ = ("KINDS", "Objects", "defined", "deleted", "kind_of", "load_objects")
+__all__ = ("KINDS", "Objects", "defined", "deleted", "kind_of", "load_objects", "word_of")
 
 KINDS: Final[Mapping[str, type[Struct]]] = {
     "topic": TopicAttributes,
@@ -26,11 +26,11 @@ KINDS: Final[Mapping[str, type[Struct]]] = {
     "retained": RetainedPublication,
     "clock": ClockAnchor,
     "authority": AuthorityRecord,
-    **{kind.noun.lower(): kind.record for kind in DEFINED_KINDS.values()},
+    **{noun.lower(): DefinedObject for noun in DEFINED_KINDS},
 }
 """What is stored under which word. A word is for ever: it is in the folders."""
 
-_KIND_OF: Final[Mapping[type[Struct], str]] = {record: kind for kind, record in KINDS.items()}
+_KIND_OF: Final[Mapping[type[Struct], str]] = {record: kind for kind, record in KINDS.items() if record is not DefinedObject}
 _encode = msgspec.msgpack.Encoder().encode
 
 Objects = dict[str, dict[str, Struct]]
@@ -47,20 +47,32 @@ def load_objects(stored: Iterable[StoredObject]) -> Objects:
                 f"The store holds a {found.kind}, which this mqflow does not know. Open it with the newer one that wrote it"
             )
             raise error_for(Reason.OBJECT_TYPE_ERROR, "Opening the queue manager", found.name, detail=detail)
-        objects[found.kind][found.name] = msgspec.msgpack.decode(found.attributes, type=KINDS[found.kind])
+        objects[found.kind][found.name] = _decoded(found)
     return objects
 
 
 def defined(name: str, record: Struct) -> ObjectDefined:
     """Return the change that makes the record durable."""
-    return ObjectDefined(_KIND_OF[type(record)], name, _encode(record))
+    return ObjectDefined(word_of(record), name, _encode(record.fields if isinstance(record, DefinedObject) else record))
 
 
-def deleted(name: str, kind: type[Struct]) -> ObjectDeleted:
+def deleted(name: str, kind: type[Struct] | Noun) -> ObjectDeleted:
     """Return the change that makes the end of a record durable."""
-    return ObjectDeleted(_KIND_OF[kind], name)
+    return ObjectDeleted(kind_of(kind), name)
 
 
-def kind_of(record: type[Struct]) -> str:
+def kind_of(record: type[Struct] | Noun) -> str:
     """Return the word under which such records are stored."""
-    return _KIND_OF[record]
+    return record.lower() if isinstance(record, str) else _KIND_OF[record]
+
+
+def word_of(record: Struct) -> str:
+    """Return the word under which this record is stored."""
+    return kind_of(record.noun if isinstance(record, DefinedObject) else type(record))
+
+
+def _decoded(found: StoredObject) -> Struct:
+    if KINDS[found.kind] is DefinedObject:
+        return object_from(msgspec.msgpack.decode(found.attributes))
+    record: Struct = msgspec.msgpack.decode(found.attributes, type=KINDS[found.kind])
+    return record

@@ -1,4 +1,4 @@
-"""Where a queue manager is kept: the contract between its state machine and a store, the SQLite store, its folder and locks.
+"""The storage of a queue manager: the contract between its state and a store, the SQLite store, its folder and its locks.
 
-Knows changes, rows and files; decides nothing of MQ.
+Knows changes, rows and files. Decides nothing of MQ.
 """

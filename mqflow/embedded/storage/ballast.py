@@ -1,7 +1,8 @@
-"""The disk space a queue manager keeps back, so that a full disk can still be drained.
+"""The disk space that a queue manager keeps back, so that an application can still drain its queues on a full disk.
 
-On a full disk a log cannot note a removal either, so a queue would be stuck exactly when it must be emptied. Two measures: puts
-are refused while there is still some room, and a ballast file is given up when there is none. Knows bytes; knows no message.
+On a full disk the log has no room for a removal either, so a queue would be stuck exactly when it must be emptied. Two measures
+help: the store refuses puts while there is still some room, and deletes a ballast file when the disk is full.
+Knows bytes; knows no message.
 """
 
 import os
@@ -12,11 +13,11 @@ from mqflow.embedded.storage.folder import DataFolder
 __all__ = ("BALLAST_BYTES", "Reserve")
 
 BALLAST_BYTES = 8 * 1024 * 1024
-"""More than a checkpoint of the longest log can make the database grow by."""
+"""More bytes than a checkpoint of the longest log can add to the database."""
 
 
 class Reserve:
-    """Room on the disk of one data folder. `reusable_bytes` says what the database has free within its own file."""
+    """Room on the disk of one data folder. `reusable_bytes` returns the free bytes within the database's own file."""
 
     def __init__(self, folder: DataFolder, free_bytes_min: int, reusable_bytes: Callable[[], int]) -> None:
         self._folder = folder
@@ -25,7 +26,7 @@ class Reserve:
         self._held = folder.ballast.exists() and folder.ballast.stat().st_size == BALLAST_BYTES
 
     def admits(self, needed_bytes: int) -> bool:
-        """Return whether so much may be written. Makes the ballast again first, where it was given up and there is room now."""
+        """Return whether the disk has room for so many bytes. Writes the ballast again first, if it was deleted."""
         free = self._free_bytes()
         if not self._held:
             if free < self._free_bytes_min + BALLAST_BYTES or not self._make():
@@ -35,7 +36,7 @@ class Reserve:
         return free >= wanted or free + self._reusable_bytes() >= wanted
 
     def release(self) -> None:
-        """Give the ballast up: its room is free now."""
+        """Delete the ballast file, so that its room is free."""
         self._folder.ballast.unlink(missing_ok=True)
         self._held = False
 

@@ -1,6 +1,6 @@
-"""The SQLite file of a data folder: how it is opened, what its tables are, and which files are refused.
+"""The SQLite file of a data folder: its settings, its tables, and the checks that refuse other files.
 
-Knows the format; knows no change of a queue and no thread.
+Knows the format. Knows no change of a queue and no thread.
 """
 
 import os
@@ -23,8 +23,8 @@ _VERSION_AT: Final = 60
 _APPLICATION_AT: Final = 68
 _HEADER_BYTES: Final = 72
 
-# One connection, which nobody else may have beside it: SQLite before 3.51.3 can corrupt a write-ahead log that two connections
-# checkpoint at once. No automatic checkpoint, because it hides a failed sync; no mmap, because a failed read would be a signal.
+# The owner has the only connection: SQLite before 3.51.3 can corrupt a write-ahead log that two connections checkpoint at once.
+# No automatic checkpoint, because it hides a failed sync. No mmap, because a failed read would be a signal.
 _SETTINGS: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -39,12 +39,12 @@ _SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
 )
 
-# Whatever has a definition and is no queue: topics, subscriptions and what else there will be.
+# All objects except queues: topics, subscriptions, channels and so on.
 _OBJECTS: Final = """CREATE TABLE object (
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, attributes BLOB NOT NULL, crc INTEGER NOT NULL,
     UNIQUE (kind, name))"""
-# A message is found by its serial only: every other index is the state machine's, in memory, where a random key costs nothing.
-# Its backout count lies apart, so that counting a backout does not write a large body again.
+# The only index of messages is the serial. The queue manager has all others in memory, where a random key costs nothing.
+# The backout count has its own table, so that a backout does not write a large body again.
 _TABLES: Final = (
     "CREATE TABLE state (key TEXT PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE queue (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, attributes BLOB NOT NULL, crc INTEGER NOT NULL)",
@@ -59,24 +59,24 @@ _TABLES: Final = (
 )
 
 _UPGRADES: Final = {
-    # Up to version 1 queues were the only objects. A version of its own, because an mqflow that knows of no subscription would
-    # not deliver to it, and nobody would notice.
+    # Up to version 1 queues were the only objects. The version changed because an mqflow without subscriptions would silently
+    # deliver nothing to them.
     2: (_OBJECTS,),
 }
 
 
 def open_database(folder: DataFolder) -> sqlite3.Connection:
-    """Return the one connection to the folder's file, made where there is none. May be used from any thread, one at a time.
+    """Return the only connection to the folder's file, which it creates if needed. Any thread can use it, one at a time.
 
-    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError`, each before anything was changed, and `MQIError`
-    2192 where there is no room to make one.
+    Raises `ForeignFolderError`, `FolderVersionError` or `DamagedFolderError`, each before it changes anything, and `MQIError`
+    2192 if the disk has no room for a new file.
     """
-    # SQLite would make the file readable by everybody; its log takes the mode of the file.
+    # SQLite would create a file that every user can read. The log takes the mode of the file.
     os.close(os.open(folder.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     database = sqlite3.connect(folder.database, isolation_level=None, check_same_thread=False, cached_statements=64)
-    database.text_factory = bytes  # a damaged text must not fail before its CRC is looked at
+    database.text_factory = bytes  # a damaged text must not fail before its CRC is checked
     try:
-        # Before the first read: the index of the log is then in memory, and not in a file for which a full disk has no room.
+        # Before the first read, so that the index of the log is in memory: a full disk has no room for its file.
         database.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         _recognise(database, folder)
         for setting in _SETTINGS:
@@ -97,9 +97,9 @@ def open_database(folder: DataFolder) -> sqlite3.Connection:
 
 
 def check_version(folder: DataFolder) -> None:
-    """Raise `FolderVersionError` where the file is a newer mqflow's, as far as it says while its owner uses it.
+    """Raise `FolderVersionError` if the header of a file in use has the version of a newer mqflow.
 
-    Its header says so once the owner has copied its log; what is only in the log is found by `open_database`.
+    The header has the version once the owner has copied its log. `open_database` finds a version that is only in the log.
     """
     found = int.from_bytes(_header(folder)[_VERSION_AT : _VERSION_AT + 4])
     if found > FORMAT_VERSION:
@@ -107,7 +107,7 @@ def check_version(folder: DataFolder) -> None:
 
 
 def check_identity(folder: DataFolder) -> None:
-    """Raise `ForeignFolderError` where the file is something else's, as far as its header says while its owner uses it."""
+    """Raise `ForeignFolderError` if the header of a file in use is not that of a queue manager."""
     header = _header(folder)
     if header and not header.startswith(_MAGIC):
         raise ForeignFolderError(folder.database, "it is not an SQLite database")
@@ -117,7 +117,8 @@ def check_identity(folder: DataFolder) -> None:
 
 
 def is_full(error: sqlite3.Error) -> bool:
-    """Return whether SQLite found no room. That is said of a write only, never of a sync, so nothing of it was committed."""
+    """Return whether SQLite found no room. SQLite reports this for a write only, never for a sync, so it committed nothing."""
+    # getattr: an error that the sqlite3 module raises itself has no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_FULL
 
 
@@ -149,13 +150,13 @@ def _of_another(folder: DataFolder, application: int) -> ForeignFolderError:
 
 
 def _upgrade(database: sqlite3.Connection) -> None:
-    """Bring the file to the present format, a version at a time."""
+    """Upgrade the file to the present format, version by version."""
     for version in range(_number(database, "PRAGMA user_version") + 1, FORMAT_VERSION + 1):
         _change(database, (*_UPGRADES[version], f"PRAGMA user_version = {version}"))
 
 
 def _change(database: sqlite3.Connection, statements: Sequence[str]) -> None:
-    database.execute("BEGIN IMMEDIATE")  # identity and version are part of it: a half-made file is an empty one
+    database.execute("BEGIN IMMEDIATE")  # with identity and version in it: a half-made file counts as empty
     for statement in statements:
         database.execute(statement)
     database.execute("COMMIT")

@@ -1,7 +1,8 @@
-"""Whether a data folder is still its owner's: the lock, the epoch written beside it, and the files as the owner left them.
+"""The fence of a data folder: the owner checks before each transaction that the folder is still its own.
 
-A lock alone is not enough: files are moved, copies are restored over them, file systems grant a lock twice. SQLite notices
-none of it, because the owner's connection reads from its own memory. Knows files; knows no SQL and no rule of MQ.
+A lock alone is not enough: people move files and restore copies over them, and some file systems grant a lock twice. SQLite
+does not notice, because the owner's connection reads from its own memory. The fence checks the lock, the epoch in its file, and
+the files as the owner left them. Knows files; knows no SQL and no rule of MQ.
 """
 
 import os
@@ -12,11 +13,11 @@ from mqflow.embedded.storage.owner_lock import OwnerLock
 __all__ = ("Fence",)
 
 FileState = tuple[int, int, int, int]
-"""Device, inode, length and time of the last write, which only a checkpoint of the owner may change."""
+"""Device, inode, length and time of the last write. Only a checkpoint of the owner may change them."""
 
 
 class Fence:
-    """What the owner last knew of its folder. Three looks at files, some microseconds, before each transaction."""
+    """The last known state of the owner's files. A check looks at three files and takes some microseconds."""
 
     def __init__(self, lock: OwnerLock, folder: DataFolder) -> None:
         self._lock = lock
@@ -25,18 +26,18 @@ class Fence:
         self.renew()
 
     def renew(self) -> None:
-        """Take the files as they are now: after a checkpoint, the only time that the owner writes to the database itself."""
+        """Note the files as they are now. Called after a checkpoint, which is the only write to the database file itself."""
         self._database = _state(self._path)
         self._log = _identity(self._log_path)
 
     def broken(self) -> str:
-        """Return what shows that the folder is somebody else's now, or another one; empty where it is still the owner's."""
+        """Return the sign that the folder has another owner or other files; empty if it is still the owner's."""
         if not self._lock.held:
             return "its lock was deleted, replaced, or taken by a later owner"
         if _state(self._path) != self._database:
             return "its database was deleted, replaced, or written to by somebody else"
         log = _identity(self._log_path)
-        if self._log is None:  # SQLite makes it with the first transaction
+        if self._log is None:  # SQLite creates the log with the first transaction
             self._log = log
         return "" if log == self._log else "the log of its database was deleted or replaced"
 
@@ -48,7 +49,7 @@ def _identity(path: str) -> FileIdentity | None:
 
 def _state(path: str) -> FileState | None:
     try:
-        found = os.lstat(path)  # not Path.stat, which takes four times as long: this is once a commit
+        found = os.lstat(path)  # not Path.stat, which takes four times as long: this runs once a commit
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,4 +1,4 @@
-"""The folder of a durable queue manager: which files it has, who may use it, and why it cannot be used.
+"""The folder of a durable queue manager: its files, its permissions, and the errors that say why it is not usable.
 
 Knows paths and modes; knows no SQL, no lock and no rule of MQ.
 """
@@ -23,11 +23,11 @@ __all__ = (
 )
 
 FileIdentity = tuple[int, int]
-"""Device and inode: the same file, whatever it is called now."""
+"""Device and inode, which stay the same if the file gets another name."""
 
 
 class FolderError(Exception):
-    """A data folder cannot be used. The sentence says which, why, and what to do."""
+    """A data folder is not usable. The sentence says which folder, why, and what to do."""
 
 
 class FolderInUseError(FolderError):
@@ -42,13 +42,13 @@ class FolderInUseError(FolderError):
         holder = "another process" if self.pid is None else f"process {self.pid}"
         return (
             f"The data folder {self.path} is in use by {holder}. A queue manager has one owner: stop that process, connect to "
-            f"it instead of opening its folder (embedded+unix:{self.path}/served.sock?qmgr=NAME, where it serves), or choose "
+            f"it instead of opening its folder (embedded+unix:{self.path}/served.sock?qmgr=NAME, if it serves), or choose "
             "another folder."
         )
 
 
 class FolderVersionError(FolderError):
-    """The folder was written by a newer mqflow."""
+    """A newer mqflow wrote the folder."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(path, found, known)
@@ -64,7 +64,7 @@ class FolderVersionError(FolderError):
 
 
 class ForeignFolderError(FolderError):
-    """What lies there is not a queue manager's."""
+    """The folder holds something else than a queue manager."""
 
     def __init__(self, path: Path, found: str) -> None:
         super().__init__(path, found)
@@ -76,7 +76,7 @@ class ForeignFolderError(FolderError):
 
 
 class UnsafeFolderError(FolderError):
-    """Others could change what is in the folder, or the file system cannot keep them out."""
+    """Other users can change the files of the folder, or the file system cannot keep them out."""
 
     def __init__(self, path: Path, found: str, advice: str) -> None:
         super().__init__(path, found, advice)
@@ -89,7 +89,7 @@ class UnsafeFolderError(FolderError):
 
 
 class DamagedFolderError(FolderError):
-    """The file does not hold together, beyond single messages."""
+    """The file is damaged beyond single messages."""
 
     def __init__(self, path: Path, found: str) -> None:
         super().__init__(path, found)
@@ -115,27 +115,27 @@ class DataFolder(Struct, frozen=True):
 
     @property
     def lock(self) -> Path:
-        """Held by the owner; says its process id."""
+        """The file that the owner locks; it has the owner's process id."""
         return self.path / "owner.lock"
 
     @property
     def in_flight(self) -> Path:
-        """Which messages are held by units of work."""
+        """The file that notes which messages units of work hold."""
         return self.path / "in_flight"
 
     @property
     def ballast(self) -> Path:
-        """Space that is given up when the disk is full."""
+        """The file that the store deletes when the disk is full."""
         return self.path / "ballast"
 
 
 def prepare_folder(path: Path, *, create: bool) -> DataFolder:
-    """Return the folder, made with mode 0700 where there was none.
+    """Return the folder, and create it with mode 0700 if it does not exist.
 
-    Raises `ForeignFolderError` where it is no folder, or holds no queue manager and `create` is False, and `UnsafeFolderError`
-    where other users could replace what is in it.
+    Raises `ForeignFolderError` if the path is no folder, or has no queue manager and `create` is False. Raises
+    `UnsafeFolderError` if other users could replace its files.
     """
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link that may be turned later
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link that may change later
     folder = DataFolder(path)
     if not create and not folder.database.exists():
         raise ForeignFolderError(path, f"there is no {folder.database.name} in it")
@@ -146,16 +146,16 @@ def prepare_folder(path: Path, *, create: bool) -> DataFolder:
     found = path.stat()
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnsafeFolderError(path, "other users may write to it", f"chmod go-w {path}")
-    if found.st_uid not in {0, os.geteuid()} and os.geteuid():  # in a container, root may well use what is its user's
+    if found.st_uid not in {0, os.geteuid()} and os.geteuid():  # in a container, root often uses the folder of its user
         raise UnsafeFolderError(path, f"it belongs to another user (number {found.st_uid})", "Choose a folder of your own")
     parent = path.parent.stat().st_mode
     if parent & stat.S_IWOTH and not parent & stat.S_ISVTX:
-        raise UnsafeFolderError(path, f"every user may rename what is in {path.parent}", "Choose a folder elsewhere")
+        raise UnsafeFolderError(path, f"every user may rename the files in {path.parent}", "Choose a folder elsewhere")
     return folder
 
 
 def file_identity(path: Path) -> FileIdentity | None:
-    """Return which file is there now, or None where there is none."""
+    """Return the identity of the file at this path, or None if there is no file."""
     try:
         found = path.stat(follow_symlinks=False)
     except OSError:

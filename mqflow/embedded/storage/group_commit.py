@@ -1,8 +1,8 @@
-"""Which calls of a store share a sync: those that are there, and those that are about to come.
+"""Group commit: the calls of a store that share one sync, which are the calls that are there and those about to arrive.
 
-Who was answered together comes back together, one after the other: without waiting, the first gets a sync of its own, and all
-the others wait for that. Sixteen callers took turns like this, one of them in one sync and fifteen in the next. So the writer
-waits a moment, as long as somebody it has seen is missing and others arrive; where that was in vain, it does so less often.
+Callers that got their answers together return together, one after the other. Without a wait the first caller gets a sync of its
+own, and all others wait for that sync. Sixteen callers took turns like this: one in one sync, fifteen in the next.
+So the writer waits a moment, as long as a known caller is missing and others arrive. After a useless wait it waits less often.
 Knows a mailbox; knows no change and no disk.
 """
 
@@ -12,34 +12,34 @@ from typing import Final
 from mqflow.embedded.storage.requests import Call, Item
 from mqflow.world import Clock, Mailbox
 
-__all__ = ("ITEMS_MAX", "Gathering")
+__all__ = ("ITEMS_MAX", "GroupCommit")
 
 ITEMS_MAX: Final = 1024
-"""What is added to a transaction before it is made, at most."""
-#: How long nobody arrives before it goes on: this part of what the last sync took, and never more than so much.
+"""The most items of one transaction."""
+#: The writer goes on if nobody arrives for this part of the last sync's time, and never waits longer than the maximum.
 _LULL: Final = 0.5
 _LULL_S_MAX: Final = 0.0005
-#: However slowly the clock goes.
+#: The most looks into the mailbox, however slowly the clock goes.
 _LOOKS_MAX: Final = 2_000
 _DISTRUST_MAX: Final = 256
 
 
-class Gathering:
-    """Takes the items of one transaction out of a mailbox. Used by the thread that makes them."""
+class GroupCommit:
+    """Takes the items of one transaction out of a mailbox, on the thread of the writer."""
 
     def __init__(self, mailbox: Mailbox[Item], clock: Clock, give_way: Callable[[], None]) -> None:
         self._mailbox = mailbox
         self._clock = clock
         self._give_way = give_way
-        #: How many callers there are, as far as they have been seen to wait at once.
+        #: The number of callers: the most that waited at once.
         self._crowd = 0
         self._lull_s = 0.0
-        #: How many transactions are made without waiting, and how many that will be when the next wait is in vain.
+        #: The number of transactions without a wait, and that number after the next useless wait.
         self._distrust = 0
         self._lesson = 1
 
     def next(self) -> list[Item]:
-        """Return what there is, waiting for the first."""
+        """Return the items of the next transaction. Waits for the first item."""
         items = [self._mailbox.get()]
         callers = self._take_over(items)
         if callers and callers < self._crowd and not self._distrusted():
@@ -48,12 +48,12 @@ class Gathering:
         return items
 
     def synced(self, calls: int, took_s: float) -> None:
-        """Note that so many calls were made and are about to be answered: who is in the mailbox by now is somebody else."""
+        """Note a sync of so many calls, which get their answers next. Items that are now in the mailbox have other callers."""
         self._crowd = max(calls + self._mailbox.qsize(), self._crowd - 1)
         self._lull_s = min(took_s * _LULL, _LULL_S_MAX)
 
     def _wait(self, items: list[Item], callers: int) -> int:
-        """Have in `items` who comes before a lull; return how many callers these are."""
+        """Add the items that arrive before a lull to `items`, and return the number of their callers."""
         quiet_since = self._clock.monotonic()
         for _ in range(_LOOKS_MAX):
             if callers >= self._crowd or len(items) >= ITEMS_MAX:
@@ -69,7 +69,7 @@ class Gathering:
         return callers
 
     def _take_over(self, items: list[Item], known: int = 0) -> int:
-        """Have in `items` what is in the mailbox; return how many behind the first `known` somebody waits for."""
+        """Add the items of the mailbox to `items`. Return how many callers wait for calls behind the first `known` items."""
         items.extend(self._mailbox.get() for _ in range(min(self._mailbox.qsize(), ITEMS_MAX)))
         return sum(1 for item in items[known:] if isinstance(item, Call) and item.done is not None)
 

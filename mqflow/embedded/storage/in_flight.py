@@ -1,6 +1,7 @@
-"""Which persistent messages are held by units of work, noted so that a killed process can still be told what it held.
+"""Notes of the persistent messages that units of work hold, so that a restart after a kill can count them as backed out.
 
-One file of 16-byte slots, mapped into memory: a note costs a microsecond and survives the process because the page cache does.
+The notes are 16-byte slots of one file that is mapped into memory. A note costs a microsecond, and survives the process because
+the page cache survives it.
 Knows serial numbers and counts; knows no message and no SQL.
 """
 
@@ -28,7 +29,7 @@ _EMPTY_PAGE = bytes(_PAGE_BYTES)
 
 
 class InFlightMarks:
-    """The notes of one queue manager. `mark` and `release` may be called from different threads."""
+    """The notes of one queue manager. Different threads can call `mark` and `release`."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -39,9 +40,9 @@ class InFlightMarks:
             self._map_next_chunk()
 
     def recorded(self) -> dict[int, int]:
-        """Return the serials that were held when the process ended, with the highest BackoutCount each was delivered with.
+        """Return the serials in units of work when the process ended, each with the highest BackoutCount of its deliveries.
 
-        A slot that was half written is left out: the get it belongs to never returned.
+        Leaves out a half-written slot: its get never returned.
         """
         found: dict[int, int] = {}
         for serial, count, check in self._slots():
@@ -50,7 +51,7 @@ class InFlightMarks:
         return found
 
     def clear(self) -> None:
-        """Forget every note, and have room for new ones. Called once what the old ones say is durable elsewhere."""
+        """Forget every note, and make room for new notes. Called when the backout counts of the old notes are durable."""
         for chunk, start in self._used_pages():
             chunk[start : start + _PAGE_BYTES] = _EMPTY_PAGE
         self._free = deque(range(len(self._chunks) * _SLOTS_PER_CHUNK))
@@ -60,8 +61,8 @@ class InFlightMarks:
     def mark(self, serial: int, backout_count: int, *, harden: bool) -> int:
         """Note that a unit of work holds this message; return the mark. With `harden` the note is on the disk.
 
-        Raises `MQIError` 2192 where all slots are taken and the disk has no room for more, and 2208 where the note could not be
-        synced. Then it is not noted.
+        Raises `MQIError` 2192 if all slots are taken and the disk has no room for more, and 2208 if the sync of the note fails.
+        Then there is no note.
         """
         mark = self._take()
         check = zlib.crc32(_NOTE.pack(serial, backout_count))
@@ -72,7 +73,7 @@ class InFlightMarks:
                 os.fsync(self._descriptor)  # writes the dirty pages of the mapping too, and lets other threads run meanwhile
             except OSError as error:
                 self.release((mark,))
-                detail = f"What HARDENBO asks for could not be synced: {error}"
+                detail = f"The sync that HARDENBO asks for failed: {error}"
                 raise error_for(Reason.FILE_SYSTEM_ERROR, "MQGET", detail=detail) from error
         return mark
 
@@ -95,7 +96,7 @@ class InFlightMarks:
             yield from _SLOT.iter_unpack(chunk[start : start + _PAGE_BYTES])
 
     def _used_pages(self) -> Iterator[tuple[mmap.mmap, int]]:
-        """Give the pages that say something: few of them do, and a standby that takes over is in a hurry."""
+        """Yield the pages with notes. They are few, and a standby that takes over is in a hurry."""
         for chunk in self._chunks:
             for start in range(0, _CHUNK_BYTES, _PAGE_BYTES):
                 if chunk[start : start + _PAGE_BYTES] != _EMPTY_PAGE:
@@ -114,7 +115,7 @@ class InFlightMarks:
                 return
             first = len(self._chunks) * _SLOTS_PER_CHUNK
             try:
-                # Written, not only made longer: a store into a hole of a full disk would end the process with SIGBUS.
+                # Written and not only extended: on a full disk a write into a hole of the mapping ends the process with SIGBUS.
                 os.pwrite(self._descriptor, bytes(_CHUNK_BYTES), len(self._chunks) * _CHUNK_BYTES)
                 os.fsync(self._descriptor)
             except OSError as error:

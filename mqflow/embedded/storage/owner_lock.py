@@ -1,6 +1,6 @@
-"""The lock that makes one process the owner of a data folder, and everybody else not.
+"""The lock that makes one process the only owner of a data folder.
 
-An advisory `flock` on a file of its own. Knows nothing of what is in the folder.
+The lock is an advisory `flock` on a file of its own. Knows nothing of the other files in the folder.
 """
 
 import contextlib
@@ -17,16 +17,16 @@ from mqflow.embedded.storage.folder import DataFolder, FolderInUseError, UnsafeF
 __all__ = ("OwnerLock", "take_ownership")
 
 _ATTEMPTS = 8
-# Whoever only looks who the owner is holds the lock for that long: some microseconds, more on a busy machine.
+# A process that only asks for the owner holds the lock for so long: some microseconds, more on a busy machine.
 _LOOKS = 20
 _LOOK_S = 0.001
-# The file says the owner's process id, and then its epoch.
+# The file has the owner's process id, and then its epoch.
 _FIELD_BYTES = 20
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class OwnerLock:
-    """Ownership of a folder, from `take_ownership` until `release`, the end of the process, or a fork (in the child)."""
+    """The ownership of a folder, from `take_ownership` until `release`, the end of the process, or a fork (in the child)."""
 
     def __init__(self, path: Path, descriptor: int, on_fork: Callable[[], None]) -> None:
         self._path = path
@@ -34,22 +34,22 @@ class OwnerLock:
         self._identity = file_identity(path)
         self._record = self._read()
         self._on_fork = on_fork
-        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # cannot be taken back: holds nothing
+        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # for ever, hence the weak reference
 
     @property
     def held(self) -> bool:
-        """Whether the lock file is still the one that was locked, and says nothing of a later owner.
+        """Whether the lock file is still the file that was locked, and has no epoch of a later owner.
 
-        A later one can only be where the file system grants the lock twice: its epoch is another, whoever it is.
+        There can be a later owner only if the file system grants the lock twice. A later owner has another epoch.
         """
         try:
-            found = os.lstat(self._path)  # not Path.stat, which takes four times as long: this is once a commit
+            found = os.lstat(self._path)  # not Path.stat, which takes four times as long: this runs once a commit
         except OSError:
             return False
         return (found.st_dev, found.st_ino) == self._identity and self._descriptor >= 0 and self._read() == self._record
 
     def claim(self, epoch: int) -> None:
-        """Say in the file which owner in the life of the folder this one is, for earlier ones to find."""
+        """Write this owner's epoch into the file, so that an earlier owner finds it."""
         with contextlib.suppress(OSError):  # a full disk
             os.pwrite(self._descriptor, f"{epoch:<{_FIELD_BYTES - 1}}\n".encode(), _FIELD_BYTES)
         self._record = self._read()
@@ -64,9 +64,10 @@ class OwnerLock:
         return os.pread(self._descriptor, 2 * _FIELD_BYTES, 0)
 
     def disown(self) -> None:
-        """Own nothing, as the forked child of an owner. flock belongs to the open file, which a child shares.
+        """Give the lock up in a forked child of the owner. flock belongs to the open file, which a child shares.
 
-        Without this, a standby would wait for a dead owner's children. Closed, not unlocked: that would free the parent's lock.
+        Without this, a standby would wait for a dead owner's children. The child closes the file and does not unlock it: an
+        unlock would free the parent's lock.
         """
         self.release()
         self._on_fork()
@@ -77,10 +78,10 @@ def _a_moment() -> None:
 
 
 def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Callable[[], None] = _a_moment) -> OwnerLock:
-    """Return the lock on this folder; `on_fork` is called in every forked child, which owns nothing.
+    """Return the lock on this folder. Every forked child calls `on_fork`, and owns nothing.
 
-    Raises `FolderInUseError` with the owner's process id, and `UnsafeFolderError` where locks keep nobody out. `pause` is
-    between two attempts: the lock may be held for a moment by somebody who only looks who owns the folder.
+    Raises `FolderInUseError` with the owner's process id, and `UnsafeFolderError` if locks keep nobody out. `pause` runs
+    between two attempts, because a process that only asks for the owner can hold the lock for a moment.
     """
     for _ in range(_ATTEMPTS):
         descriptor = os.open(folder.lock, _FLAGS, 0o600)
@@ -90,13 +91,13 @@ def take_ownership(folder: DataFolder, on_fork: Callable[[], None], *, pause: Ca
             raise FolderInUseError(folder.path, owner)
         if _same_file(descriptor, folder.lock):
             break
-        os.close(descriptor)  # the file was deleted between open and lock: what was locked is nobody's
+        os.close(descriptor)  # the file was deleted between open and lock, so this lock protects nothing
     else:
-        raise UnsafeFolderError(folder.path, f"{folder.lock.name} is being deleted by others", "Find out who does it")
+        raise UnsafeFolderError(folder.path, f"{folder.lock.name} is being deleted by others", "Find the process that does it")
     if not _keeps_out(folder.lock):
         os.close(descriptor)
         raise UnsafeFolderError(folder.path, "locks do not work on this file system", "Use a local disk")
-    with contextlib.suppress(OSError):  # a full disk: who holds it will not be said, and it is held all the same
+    with contextlib.suppress(OSError):  # a full disk: the file does not name the owner, but the lock holds
         os.pwrite(descriptor, f"{os.getpid():<{_FIELD_BYTES - 1}}\n".encode(), 0)
     return OwnerLock(folder.lock, descriptor, on_fork)
 
@@ -117,7 +118,7 @@ def _same_file(descriptor: int, path: Path) -> bool:
 
 
 def _keeps_out(path: Path) -> bool:
-    """Whether a second open file of ours is refused: flock belongs to the open file, so no second process is needed to see."""
+    """Return whether a second open file of this process cannot lock. flock belongs to the open file, so this is a test."""
     second = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,7 +133,7 @@ def _keeps_out(path: Path) -> bool:
 def _owner(descriptor: int) -> int | None:
     with contextlib.suppress(OSError, ValueError):
         return int(os.pread(descriptor, _FIELD_BYTES, 0))
-    return None  # it was taken a moment ago and does not say yet by whom
+    return None  # the owner took the lock a moment ago and has not yet written its process id
 
 
 def _disown(lock: "weakref.ref[OwnerLock]") -> None:

@@ -1,6 +1,6 @@
-"""Which queue manager a folder is of, and how much it holds, for who only looks: nothing is owned, locked or changed.
+"""A look at a data folder without owning it: the queue manager's name and the number of messages. Locks and changes nothing.
 
-Knows the file's header, the row that says the name, and that there is a table of messages.
+Knows the file's header, the row with the name, and the table of messages.
 """
 
 import sqlite3
@@ -17,9 +17,9 @@ __all__ = ("messages_in", "name_in")
 
 
 def name_in(folder: DataFolder) -> str:
-    """Return the name of the queue manager; empty where the file does not say it yet: what is in its log only is not read.
+    """Return the queue manager's name; empty if the name is only in the log, which this function does not read.
 
-    For a folder that nobody owns. Raises `ForeignFolderError` where the file is no queue manager's.
+    For a folder that nobody owns. Raises `ForeignFolderError` if the file is not that of a queue manager.
     """
     check_identity(folder)
     try:
@@ -28,12 +28,12 @@ def name_in(folder: DataFolder) -> str:
             state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
         known = state.get("queue_manager")
         return "" if known is None else msgspec.msgpack.decode(known, type=QueueManagerAttributes).name
-    except (sqlite3.Error, rows.DamagedRowError, msgspec.MsgspecError):  # who opens it says what is wrong with it
+    except (sqlite3.Error, rows.DamagedRowError, msgspec.MsgspecError):  # the store that opens the file reports the damage
         return ""
 
 
 def messages_in(folder: DataFolder) -> int:
-    """Return about how many messages the folder holds, 0 where that cannot be said: what is in the log only is not counted."""
+    """Return about how many messages the folder holds, without those that are only in the log; 0 for an unreadable file."""
     try:
         with closing(_opened(folder)) as database:
             return int(database.execute("SELECT count(*) FROM message").fetchone()[0])
@@ -42,5 +42,5 @@ def messages_in(folder: DataFolder) -> int:
 
 
 def _opened(folder: DataFolder) -> sqlite3.Connection:
-    # Immutable: without a lock, and without the log, which a second connection must not touch.
+    # Immutable: SQLite takes no lock, and leaves the log alone, which a second connection must not touch.
     return sqlite3.connect(f"{folder.database.as_uri()}?mode=ro&immutable=1", uri=True)

@@ -1,6 +1,6 @@
-"""What a store's writer thread is asked for, and what each call weighs.
+"""The requests to the writer thread of a store, and the size of each call.
 
-Records only; what is done about them is the store's.
+Records only. The store carries them out.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,13 +23,13 @@ from mqflow.embedded.storage.store import (
 
 __all__ = ("Call", "Close", "Done", "Item", "Quarantine", "Release", "Subject")
 
-# What a change is taken to need in the log beside its body.
+# The estimated bytes of a change in the log beside its body.
 _CHANGE_BYTES: Final = 1024
 
 Done = Callable[[Exception | None], None]
 
 Subject = tuple[str, str]
-"""A kind of object, empty for a queue, and a name."""
+"""A kind of object (empty for a queue) and a name."""
 
 
 class Call(Struct, frozen=True, gc=False, eq=False):
@@ -40,42 +40,42 @@ class Call(Struct, frozen=True, gc=False, eq=False):
 
     @property
     def added_bytes(self) -> int:
-        """What the database may grow by; 0 for a call that only takes away."""
+        """The most bytes that the call adds to the database; 0 for a call that only removes."""
         return sum(_added_bytes(change) for change in self.changes)
 
     @property
     def log_bytes(self) -> int:
-        """What the log may grow by."""
+        """The most bytes that the call adds to the log."""
         return self.added_bytes + _CHANGE_BYTES * len(self.changes)
 
     @property
     def subjects(self) -> frozenset[Subject]:
-        """What it defines, deletes or adds to: changes to one of these are made in their order."""
+        """The objects that the call defines, deletes or adds to. The store makes changes to one object in order."""
         return frozenset(filter(None, map(_subject, self.changes)))
 
     @property
     def counts_backouts(self) -> bool:
-        """Whether it changes the backout count of a message."""
+        """Whether the call changes the backout count of a message."""
         return any(isinstance(change, BackoutCounted) for change in self.changes)
 
 
 class Release(Struct, frozen=True, gc=False):
-    """In-flight marks to forget after what came before."""
+    """In-flight marks to forget after every earlier call."""
 
     marks: Sequence[int]
 
 
 class Quarantine(Struct, frozen=True, gc=False):
-    """A message whose body turned out to be damaged."""
+    """A message with a damaged body."""
 
     serial: int
     why: str
 
 
 class Close(Struct, frozen=True, gc=False):
-    """Nothing comes after this."""
+    """The last request."""
 
-    #: False where the file could not be loaded: what is in it stays as it is.
+    #: False if the load failed: the file stays as it is.
     write: bool
 
 

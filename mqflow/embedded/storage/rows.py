@@ -1,7 +1,7 @@
-"""Changes as SQL, and rows as messages: the only place that knows which column holds what.
+"""Changes as SQL, and rows as messages: the only module that knows the columns.
 
-Every row carries a CRC over all that is read from it, because SQLite does not notice a flipped bit. Executes nothing; knows no
-thread and no sync.
+Every row carries a CRC over all its columns, because SQLite does not notice a flipped bit. Executes nothing; knows no thread
+and no sync.
 """
 
 import struct
@@ -48,10 +48,10 @@ __all__ = (
 )
 
 SERIALS_RESERVED: Final = 1 << 20
-"""How far ahead of use serial numbers are noted as given, so that not every put needs to note its own."""
+"""The number of serials that one note reserves, so that most puts need no note."""
 
 SET_STATE: Final = "INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)"
-# A count only grows: one that had to wait for room must not take back a later one.
+# A count only grows: a count that waited for room must not replace a later count.
 COUNT: Final = (
     "INSERT INTO backout (serial, count, crc) VALUES (?, ?, ?) "
     "ON CONFLICT (serial) DO UPDATE SET count = excluded.count, crc = excluded.crc WHERE excluded.count > count"
@@ -67,7 +67,7 @@ _DEFINE: Final = "INSERT OR REPLACE INTO queue (id, name, attributes, crc) VALUE
 _CLEAR: Final = "DELETE FROM message WHERE queue = ?"
 _CLEAR_DAMAGED: Final = "DELETE FROM message WHERE serial IN (SELECT serial FROM quarantine) AND queue = ?"
 _DELETE: Final = "DELETE FROM queue WHERE id = ?"
-# Not "OR REPLACE", which would move it behind all others.
+# Not "OR REPLACE", which would move the row behind all others.
 _DEFINE_OBJECT: Final = (
     "INSERT INTO object (kind, name, attributes, crc) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (kind, name) DO UPDATE SET attributes = excluded.attributes, crc = excluded.crc"
@@ -79,31 +79,32 @@ _PAIR: Final = struct.Struct("<qq")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_descriptor = msgspec.msgpack.Decoder(MessageDescriptor).decode
 
-Statement = tuple[str, list[tuple[Any, ...]]]
-"""SQL, and the parameters of each of its executions."""
+_Row = tuple[Any, ...]  # Any: each column has a type of its own
+Statement = tuple[str, list[_Row]]
+"""SQL, and the parameters of each execution."""
 
 
 _Definition = QueueDefined | QueueDeleted | QueueCleared | QueueManagerDefined | ObjectDefined | ObjectDeleted
 
 
 class DamagedRowError(Exception):
-    """A row does not say what was written to it."""
+    """A row does not hold what was written to it."""
 
 
 class Catalogue(Struct):
-    """What the translation of changes has to remember: as the file says it, and as the transaction under way will make it."""
+    """The state that the translation of changes needs: that of the file, with the changes of the transaction under way."""
 
-    #: Queue names by the short number that stands for them in a message's row.
+    #: For each queue name the short number that stands for it in a message's row.
     queue_ids: dict[str, int]
-    #: Serials that may have a row in `backout`.
+    #: Serials that can have a row in `backout`.
     counted: set[int]
-    #: Serials below this are noted as given.
+    #: The reserved serials are below this number.
     serials_noted: int
 
     def statements(self, changes: Iterable[Change]) -> Iterator[Statement]:
-        """Return what makes the changes, like statements together.
+        """Yield the statements of the changes, with equal statements together.
 
-        Among changes to messages the order is adds, counts, removals: a serial is never added again, so nothing differs.
+        Changes to messages come in the order adds, counts, removals. No serial is added twice, so the result is the same.
         """
         run = _Run()
         for change in changes:
@@ -158,13 +159,13 @@ class Catalogue(Struct):
 
 
 class _Run:
-    """Changes to messages that may be made in any order but this one's."""
+    """Changes to messages between two other changes. They are made in the order of `statements`."""
 
     def __init__(self) -> None:
-        self.added: list[tuple[Any, ...]] = []
-        self.counted: list[tuple[Any, ...]] = []
-        self.removed: list[tuple[Any, ...]] = []
-        self.forgotten: list[tuple[Any, ...]] = []
+        self.added: list[_Row] = []
+        self.counted: list[_Row] = []
+        self.removed: list[_Row] = []
+        self.forgotten: list[_Row] = []
 
     def statements(self) -> Iterator[Statement]:
         kinds = ((_ADD, self.added), (COUNT, self.counted), (_REMOVE, self.removed), (_FORGET_COUNT, self.forgotten))
@@ -172,9 +173,9 @@ class _Run:
 
 
 def _emptied(number: int | None, serials: tuple[int, ...] | None) -> Iterator[Statement]:
-    """Return what takes all messages off this queue; nothing for one that was never written (a temporary dynamic queue).
+    """Yield the statements that remove all messages of this queue; none for a queue without a row (a temporary dynamic queue).
 
-    Of known ones each is found by its serial, and what is set aside among those that are: no other message is looked at.
+    With known serials SQLite finds each message by its serial, and the damaged ones by `quarantine`; it reads no other message.
     """
     if number is None:
         return
@@ -187,12 +188,12 @@ def _emptied(number: int | None, serials: tuple[int, ...] | None) -> Iterator[St
 
 
 def count_row(serial: int, backout_count: int) -> tuple[int, int, int]:
-    """Return the row that says how often a message was backed out."""
+    """Return the row with the backout count of a message."""
     return serial, backout_count, zlib.crc32(_PAIR.pack(serial, backout_count))
 
 
 def count_of(row: tuple[int, int, int]) -> int:
-    """Return the count a row says. Raises `DamagedRowError`."""
+    """Return the count of a row. Raises `DamagedRowError`."""
     if count_row(row[0], row[1]) != row:
         raise DamagedRowError("its backout count is damaged")
     return row[1]
@@ -209,7 +210,7 @@ def state_of(rows: Iterable[tuple[bytes, bytes, int]]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for key, value, check in rows:
         if zlib.crc32(value, zlib.crc32(key)) != check:
-            raise DamagedRowError("what it says of the queue manager is damaged")
+            raise DamagedRowError("the attributes of the queue manager are damaged")
         found[key.decode()] = value
     return found
 
@@ -231,19 +232,19 @@ def object_of(row: tuple[bytes, bytes, bytes, int]) -> StoredObject:
 
 
 def _object_crc(kind: bytes, name: bytes, value: bytes) -> int:
-    # The lengths keep what is cut at one place from being taken for what is cut at another.
+    # With the lengths, a kind and a name cannot have the CRC of another cut of the same text.
     return zlib.crc32(value, zlib.crc32(name, zlib.crc32(kind + _PAIR.pack(len(kind), len(name)))))
 
 
-def message_of(row: tuple[Any, ...], queues: dict[int, str], backout_count: int) -> StoredMessage:
+def message_of(row: _Row, queues: dict[int, str], backout_count: int) -> StoredMessage:
     """Return the message of a row (serial, queue, order_priority, expires_at, put_at, crc, body_crc, descriptor, bytes, body).
 
-    The body may be None: left on the disk. Raises `DamagedRowError` where anything in the row was altered.
+    The body is None if it stays on the disk. Raises `DamagedRowError` if anything in the row has changed.
     """
     serial, queue, order_priority, expires_at, put_at, check, body_check, encoded, body_bytes, body = row
     try:
         found = _head_crc(serial, queue, order_priority, expires_at, put_at, body_bytes, body_check, encoded)
-    except (struct.error, TypeError):  # a column has become one of another type
+    except (struct.error, TypeError):  # a column has another type now
         found = None
     if found != check:
         raise DamagedRowError("its descriptor is damaged")
@@ -267,14 +268,14 @@ def message_of(row: tuple[Any, ...], queues: dict[int, str], backout_count: int)
 
 
 def body_of(body: object, check: int) -> bytes:
-    """Return the body. Raises `DamagedRowError` where it was altered."""
+    """Return the body. Raises `DamagedRowError` if it has changed."""
     if not isinstance(body, bytes) or zlib.crc32(body) != check:
         raise DamagedRowError("its body is damaged")
     return body
 
 
-def _message_row(message: StoredMessage, queue: int) -> tuple[Any, ...]:
-    assert message.body is not None, "a message is added whole"  # noqa: S101 - the state machine's promise, not a user's
+def _message_row(message: StoredMessage, queue: int) -> _Row:
+    assert message.body is not None, "a message is added whole"  # noqa: S101 - the queue manager's promise, not a user's
     encoded = _encode(message.descriptor)
     body_check = zlib.crc32(message.body)
     head = (message.serial, queue, message.order_priority, message.expires_at, message.put_at)

@@ -1,7 +1,7 @@
-"""Storage that survives: one SQLite file, one connection, one writer thread, many units of work to a sync.
+"""The durable store: one SQLite file, one connection, one writer thread, and many units of work in one sync.
 
-Implements `store.Store`. Decides when to sync, what to do when the disk is full, and when to stop for good; how a change
-becomes SQL is `rows`, how the file is opened is `database`, what it held is `loading`. Knows no rule of MQ.
+Implements `store.Store`. Decides when to sync, what to do on a full disk, and when to stop for good. `rows` turns a change into
+SQL, `database` opens the file, and `load` reads it. Knows no rule of MQ.
 """
 
 import sqlite3
@@ -15,9 +15,9 @@ from mqflow.embedded.storage.ballast import Reserve
 from mqflow.embedded.storage.database import PAGE_BYTES, is_full, open_database
 from mqflow.embedded.storage.fence import Fence
 from mqflow.embedded.storage.folder import DamagedFolderError, UnsafeFolderError, prepare_folder
-from mqflow.embedded.storage.group_commit import Gathering
+from mqflow.embedded.storage.group_commit import GroupCommit
 from mqflow.embedded.storage.in_flight import InFlightMarks
-from mqflow.embedded.storage.loading import load_snapshot, read_catalogue, read_epoch
+from mqflow.embedded.storage.load import load_snapshot, read_catalogue, read_epoch
 from mqflow.embedded.storage.owner_lock import take_ownership
 from mqflow.embedded.storage.requests import Call, Close, Done, Item, Quarantine, Release, Subject
 from mqflow.embedded.storage.store import Change, Snapshot
@@ -28,19 +28,19 @@ from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Mailbox, Runner, give_way
 __all__ = ("FREE_BYTES_MIN", "SqliteStore")
 
 FREE_BYTES_MIN: Final = 16 * 1024 * 1024
-"""Below so much free space on the disk no message is added."""
+"""The store adds no message if the disk has less free space."""
 
-# The log may get this long before it is copied into the database: the ballast has to cover what the database grows by then.
+# The most pages of the log before a checkpoint. The ballast must cover the growth of the database in such a checkpoint.
 _LOG_PAGES_MAX: Final = 1000
-# What a commit needs there beside its changes.
+# The pages of a commit in the log beside its changes.
 _COMMIT_PAGES: Final = 2
 
 
 class SqliteStore:
     """The storage of a queue manager in a folder, owned by this process from construction to `close`.
 
-    `free_bytes_min`: below so much free space messages are refused with 2192, while removals go on. Raises a `FolderError`
-    where the folder is another process's, a newer version's, or something else's.
+    `free_bytes_min`: with less free space the store refuses messages with 2192, while removals go on. Raises a `FolderError`
+    if another process owns the folder, a newer mqflow wrote it, or it is not that of a queue manager.
     """
 
     durable = True
@@ -56,16 +56,16 @@ class SqliteStore:
     ) -> None:
         self._folder = prepare_folder(folder, create=create)
         self._clock = clock
-        #: None while calls are taken; then what every later one is answered.
+        #: None while the store takes calls, then the answer to every later call.
         self._ended: MQIError | None = None
-        #: Held to look at `_ended` and post, or to set it: nothing is posted that nobody would answer.
+        #: Held to set `_ended`, or to read it and post, so that no call is posted that would get no answer.
         self._runner = runner
         self._gate = runner.lock()
         self._mailbox: Mailbox[Item] = runner.mailbox()
-        self._gathering = Gathering(self._mailbox, clock, give_way)
+        self._group_commit = GroupCommit(self._mailbox, clock, give_way)
         self._lock = take_ownership(self._folder, self._disown)
         try:
-            #: Held while the connection is used.
+            #: Held while a thread uses the connection.
             self._connection = runner.lock()
             self._database = open_database(self._folder)
             try:
@@ -79,13 +79,13 @@ class SqliteStore:
             raise
         self._reserve = Reserve(self._folder, free_bytes_min, self._reusable_bytes)
         self._catalogue = rows.Catalogue({}, set(), 0)
-        #: Calls of the group under way that have no answer yet, in order.
+        #: Calls of the present group without an answer, in order.
         self._unanswered: dict[Call, None] = {}
-        #: Calls nobody waits for that found the disk full, in order: tried again before the next group.
+        #: Calls without a waiting caller that found the disk full, in order. The writer retries them before the next group.
         self._owed: list[Call] = []
-        #: What those are about.
+        #: The objects of those calls.
         self._owed_subjects: frozenset[Subject] = frozenset()
-        #: In-flight marks that are to be forgotten once nothing is owed: they stand for the counts that may be.
+        #: In-flight marks to forget once no call is owed: they stand for backout counts that can be among the owed calls.
         self._outlived: list[int] = []
         self._log_pages = 0
         #: Set when the writer has closed everything, or has stopped for good.
@@ -93,10 +93,10 @@ class SqliteStore:
         runner.start(self._write_until_closed, f"mqflow-writer-{self._folder.path.name}")
 
     def load(self) -> Snapshot:
-        """Return what is there; deliveries that a crash cut off are counted as backed out, durably.
+        """Return the contents, after durably counting the deliveries that a crash cut off as backed out.
 
-        Raises `DamagedFolderError` where more than single messages is damaged, and `MQIError` 2192 where the disk is too full
-        to note those deliveries. Either way the folder is let go.
+        Raises `DamagedFolderError` if more than single messages is damaged, and `MQIError` 2192 if the disk is too full to
+        count those deliveries. In both cases the store releases the folder.
         """
         try:
             with self._connection:
@@ -110,23 +110,23 @@ class SqliteStore:
         return snapshot
 
     def write(self, changes: Sequence[Change], done: Done | None) -> None:
-        """Have the changes made, all or nothing, after every earlier call's; see `Store.write` for what `done` is told.
+        """Make the changes, all or nothing, after every earlier call's. `Store.write` says how the store calls `done`.
 
-        Once the store has ended, `done` is told so at once, from within this call.
+        Once the store has ended, this call itself calls `done` with the error.
         """
         if not self._post(Call(changes, done)) and done is not None:
             done(self._ended)
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Note that a unit of work holds this message; return the mark. With `harden` it is synced when this returns."""
+        """Note that a unit of work holds this message; return the mark. With `harden` the note is synced on return."""
         return self._marks.mark(serial, backout_count, harden=harden)
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
-        """Have these marks forgotten, after every earlier `write` is written."""
+        """Forget these marks, after every earlier `write` is written."""
         self._post(Release(marks))
 
     def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
-        """Return the bodies of these messages; None where one is damaged (it is quarantined). From any thread.
+        """Return the bodies of these messages; None for a damaged body, whose message is quarantined. Any thread can call it.
 
         Raises `MQIError` 2549 after `close`, and after the store has stopped.
         """
@@ -143,14 +143,14 @@ class SqliteStore:
         return found
 
     def backup(self, folder: Path) -> None:
-        """Copy what is durable now into a new folder, which a queue manager can be opened on. Writers wait meanwhile.
+        """Copy the durable contents into a new folder, on which a queue manager can be opened. Writers wait meanwhile.
 
-        Raises `FileExistsError` where something is there, `MQIError` 2192 or 2208 where it cannot be written, and 2549 after
-        `close`.
+        Raises `FileExistsError` if the folder has a queue manager, `MQIError` 2192 or 2208 if the write fails, and 2549
+        after `close`.
         """
         target = prepare_folder(folder, create=True)
         if target.database.exists():
-            raise FileExistsError(17, "There is a queue manager already", str(folder))
+            raise FileExistsError(17, "There is already a queue manager", str(folder))
         with self._connection:
             if self._ended is not None:
                 raise self._ended
@@ -158,16 +158,16 @@ class SqliteStore:
             try:
                 self._database.backup(copy)
             except sqlite3.Error as error:
-                target.database.unlink(missing_ok=True)  # the half of a copy is none, and would be in the way of the next
+                target.database.unlink(missing_ok=True)  # half a copy is useless, and would be in the way of the next copy
                 reason = Reason.STORAGE_MEDIUM_FULL if is_full(error) else Reason.FILE_SYSTEM_ERROR
                 raise error_for(reason, "Copying", str(folder), detail=str(error)) from error
             finally:
                 copy.close()
 
     def close(self) -> None:
-        """Write and sync what is outstanding, and let go of the folder.
+        """Write and sync the outstanding changes, and release the folder.
 
-        Raises `MQIError` 2549 where that failed. After any failure the folder stays held until the process ends.
+        Raises `MQIError` 2549 if that fails. After any failure the store holds the folder until the process ends.
         """
         self._end(Close(write=True))
 
@@ -188,7 +188,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             if not is_full(error):
                 raise
-            # A queue on a full disk must not become impossible to drain because its owner was started again.
+            # A restart of the owner must not make it impossible to drain a queue on a full disk.
             self._roll_back()
             self._reserve.release()
             return load_snapshot(self._database, held, now)
@@ -201,7 +201,7 @@ class SqliteStore:
         return DamagedFolderError(self._folder.database, str(error))
 
     def _roll_back(self) -> None:
-        if self._database.in_transaction:  # SQLite may have done it itself
+        if self._database.in_transaction:  # SQLite may have rolled back itself
             self._database.execute("ROLLBACK")
 
     def _read_body(self, serial: int) -> bytes:
@@ -218,7 +218,7 @@ class SqliteStore:
             return True
 
     def _disown(self) -> None:
-        """Take part in nothing: this is a forked child, without the writer's thread and without the lock."""
+        """End the store in a forked child, which has neither the writer's thread nor the lock."""
         self._gate = self._runner.lock()
         self._ended = self._interrupted("this process was forked from the owner and has no part in its folder")
 
@@ -226,13 +226,13 @@ class SqliteStore:
 
     def _write_until_closed(self) -> None:
         try:
-            while self._work(self._gathering.next()):
+            while self._work(self._group_commit.next()):
                 pass
-        except Exception as error:  # noqa: BLE001 - whatever it was, callers wait: each gets the one answer that is true
+        except Exception as error:  # noqa: BLE001 - after any error callers wait, and each must get an answer
             self._stop_for_good(error)
 
     def _work(self, items: Sequence[Item]) -> bool:
-        """Do one mailbox-full: one transaction, one sync, then the answers. Return whether there is more to come."""
+        """Carry out one group: one transaction, one sync, then the answers. Return whether more groups can follow."""
         damaged: list[Quarantine] = []
         closing: Close | None = None
         for item in items:
@@ -266,7 +266,7 @@ class SqliteStore:
             self._outlived.clear()
 
     def _make_all(self) -> None:
-        """Make and answer the calls of the group: together, or one by one where the disk is full."""
+        """Make and answer the calls of the group: together, or one by one if the disk is full."""
         admitted = self._admitted(self._unanswered)
         try:
             self._make(admitted)
@@ -278,7 +278,7 @@ class SqliteStore:
                 self._make_alone(call)
 
     def _make_alone(self, call: Call) -> None:
-        if self._is_held_up(call):  # an earlier one of the group is owed by now
+        if self._is_held_up(call):  # an earlier call of the group is owed by now
             self._refuse(call)
             return
         try:
@@ -289,7 +289,7 @@ class SqliteStore:
             self._refuse(call)
 
     def _make_owed(self) -> None:
-        """Make what is owed, in order, while there is room: first one call, to see, then ever more at once."""
+        """Make the owed calls in order while there is room: first one call as a test, then more and more at once."""
         at_once = 1
         while self._owed:
             calls = self._owed[:at_once]
@@ -304,19 +304,19 @@ class SqliteStore:
             at_once *= 2
 
     def _is_held_up(self, call: Call) -> bool:
-        """Whether it has to wait for what is owed: changes to one object are made in order, and a message needs its queue.
+        """Return whether the call must wait for owed calls: changes to one object stay in order, and a message needs its queue.
 
-        Counts and removals wait for nothing: a queue can be drained whatever is owed.
+        Counts and removals wait for nothing, so that an application can always drain a queue.
         """
         return not call.subjects.isdisjoint(self._owed_subjects)
 
     def _make(self, calls: Sequence[Call]) -> None:
-        """Make these calls in one transaction, and answer them. Raises what SQLite raises, with nothing made."""
+        """Make these calls in one transaction, and answer them. Raises the error of SQLite if nothing was made."""
         if not calls:
             return
         began = self._clock.monotonic()
         self._make_together(calls)
-        self._gathering.synced(len(calls), self._clock.monotonic() - began)
+        self._group_commit.synced(len(calls), self._clock.monotonic() - began)
         for call in calls:
             self._answer(call, None)
 
@@ -341,10 +341,10 @@ class SqliteStore:
 
     def _check_fence(self) -> None:
         if broken := self._fence.broken():
-            raise UnsafeFolderError(self._folder.path, f"{broken} while it was in use", "Find out who did it")
+            raise UnsafeFolderError(self._folder.path, f"{broken} while it was in use", "Find the process that did it")
 
     def _admitted(self, calls: Iterable[Call]) -> list[Call]:
-        """Return the calls there is room for, and refuse the others: those that only take away always fit."""
+        """Return the calls that the disk has room for, and refuse the others. A call that only removes always fits."""
         calls = list(calls)
         total = sum(call.added_bytes for call in calls)
         if not self._owed and (not total or self._has_room_for(total)):
@@ -359,7 +359,7 @@ class SqliteStore:
         return admitted
 
     def _has_room_for(self, added_bytes: int) -> bool:
-        # It is written twice, into the log and into the database, which has not got yet what else is in the log.
+        # A change needs room twice: in the log, and in the database, which does not yet have the rest of the log.
         return self._reserve.admits(2 * added_bytes + self._log_pages * PAGE_BYTES)
 
     def _reusable_bytes(self) -> int:
@@ -372,7 +372,7 @@ class SqliteStore:
         self._checkpoint("TRUNCATE")
 
     def _checkpoint(self, mode: str) -> None:
-        """Copy the log into the database, so that it may start again. A full disk puts that off; any other failure is final."""
+        """Copy the log into the database, so that the log starts again. A full disk delays this; any other failure is final."""
         with self._connection:
             try:
                 self._database.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
@@ -392,7 +392,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             if not is_full(error):
                 raise
-            # Not noted: the damage is still there to be found again.
+            # No room for the note: the next load finds the damage again.
 
     def _answer(self, call: Call, error: MQIError | None) -> None:
         del self._unanswered[call]
@@ -415,11 +415,11 @@ class SqliteStore:
         self._over.set()
 
     def _stop_for_good(self, error: Exception) -> None:
-        """Answer everybody that the outcome is unknown, now and from now on, and never touch the files again.
+        """Answer this and every later call that the outcome is unknown, and never touch the files again.
 
-        After a failed sync the kernel may have dropped what it could not write, and a second sync would report success
-        (PostgreSQL's finding of 2018); after a restart the unit of work is there or not. Even closing the connection would
-        write, so this thread keeps it, and with it the folder, until the process ends.
+        After a failed sync the kernel may have dropped the unwritten pages, and a second sync would report success
+        (PostgreSQL's finding of 2018). After a restart the unit of work is there or not. Even a close of the connection
+        would write, so this thread keeps the connection, and with it the folder, until the process ends.
         """
         with self._gate:
             self._ended = self._interrupted(f"{type(error).__name__}: {error}")
@@ -443,5 +443,5 @@ class SqliteStore:
 
 
 def _needs_sync(call: Call) -> bool:
-    """Whether somebody waits for it, or it counts a backout: nobody waits for that, but a power cut should not undo it."""
+    """Return whether a caller waits, or the call counts a backout, which a power cut must not undo."""
     return call.done is not None or call.counts_backouts

@@ -1,7 +1,7 @@
-"""Who else is ready to own a folder: who stands by waits for its turn, and then for the owner's lock.
+"""Standby processes of a data folder: each waits for its turn, and then for the owner's lock.
 
-A lock that is waited for is given in the moment its holder lets go of it or dies: nobody looks again and again. Knows locks and
-files; knows no queue manager.
+The system grants the lock in the moment that its holder releases it or dies, so no process polls. Knows locks and files; knows
+no queue manager.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class LockWait:
-    """A lock on a file, being waited for or held, until `release`, the end of the process, or a fork (in the child).
+    """A lock that this process waits for or holds, until `release`, the end of the process, or a fork (in the child).
 
-    A wait for flock cannot be called off, so it has a thread of its own, and what comes after `release` is let go at once.
+    A wait for flock cannot be cancelled, so it has a thread of its own. A lock that comes after `release` is released at once.
     """
 
     def __init__(self, path: Path, runner: Runner, changed: Callable[[], None], *, signed: bool = False) -> None:
@@ -37,25 +37,25 @@ class LockWait:
         self._wanted = True
         self._held = False
         self._failure: UnsafeFolderError | None = None
-        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # cannot be taken back: holds nothing
+        os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))  # for ever, hence the weak reference
         runner.start(self._wait, f"mqflow-standby-{path.parent.name}")
 
     @property
     def held(self) -> bool:
-        """Whether it is this process's. Raises `UnsafeFolderError` where the file system cannot wait for it."""
+        """Whether this process holds the lock. Raises `UnsafeFolderError` if the file system cannot wait for a lock."""
         if self._failure is not None:
             raise self._failure
         return self._held
 
     def release(self) -> None:
-        """Let go of it, now or as soon as it comes."""
+        """Release the lock now, or as soon as it comes."""
         with self._guard:
             self._wanted = False
             if self._held:
                 self._let_go()
 
     def disown(self) -> None:
-        """Hold nothing, as a forked child, which shares the lock: closed, not unlocked, which would free the parent's."""
+        """Give the lock up in a forked child. The child closes the file, because an unlock would free the parent's lock."""
         self._guard = threading.Lock()
         self._wanted = False
         self._let_go()
@@ -70,9 +70,7 @@ class LockWait:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         except OSError as error:
-            self._failure = UnsafeFolderError(
-                self._folder, f"a lock cannot be waited for: {error.strerror}", "Use a local disk"
-            )
+            self._failure = UnsafeFolderError(self._folder, f"it cannot wait for a lock: {error.strerror}", "Use a local disk")
         self._comes()
         self._changed()
 
@@ -83,7 +81,7 @@ class LockWait:
                 self._let_go()
                 return
             if self._signed:
-                with contextlib.suppress(OSError):  # a full disk: nobody will be told who it is
+                with contextlib.suppress(OSError):  # a full disk: the file does not name the standby
                     os.pwrite(self._descriptor, f"{os.getpid():<19}\n".encode(), 0)
 
     def _let_go(self) -> None:
@@ -94,22 +92,22 @@ class LockWait:
 
 
 def first_in_line(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
-    """Wait to be the one that stands by; `changed` is called, on another thread, once it is."""
+    """Wait until this process is the first standby. Another thread then calls `changed`."""
     return LockWait(_path(folder), runner, changed, signed=True)
 
 
 def until_free(folder: DataFolder, runner: Runner, changed: Callable[[], None]) -> LockWait:
-    """Wait for the owner to be gone; `changed` is called, on another thread, once it is. Release it, and open the store."""
+    """Wait until the owner is gone. Another thread then calls `changed`. Release the lock, and open the store."""
     return LockWait(folder.lock, runner, changed)
 
 
 def standby_pid(folder: DataFolder) -> int | None:
-    """Return the process that stands by, the first where there are several, and None where none does."""
+    """Return the process id of the first standby, or None if no process stands by."""
     return _holder(_path(folder))
 
 
 def owner_pid(folder: DataFolder) -> int | None:
-    """Return the process that owns the folder, None where none does."""
+    """Return the process id of the owner, or None if the folder has no owner."""
     return _holder(folder.lock)
 
 
@@ -124,7 +122,7 @@ def _disown(wait: "weakref.ref[LockWait]") -> None:
 
 
 def _holder(path: Path) -> int | None:
-    """Return the process that holds the lock on the file, as it says itself."""
+    """Return the process id that the holder of the lock wrote into the file."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -133,8 +131,8 @@ def _holder(path: Path) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         with contextlib.suppress(ValueError):
-            return int(os.pread(descriptor, 20, 0))  # an owner's epoch may follow
-        return 0  # it took the lock a moment ago
+            return int(os.pread(descriptor, 20, 0))  # an owner's epoch can follow
+        return 0  # the process took the lock a moment ago
     else:
         return None
     finally:

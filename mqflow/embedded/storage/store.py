@@ -1,7 +1,7 @@
-"""Where the embedded queue manager keeps what must survive: the contract between its state machine and its storage.
+"""The contract between the state of the embedded queue manager and its storage.
 
-The state machine says what changed; a store makes a list of changes durable, all of it or nothing, in the order given. Knows no
-rule of MQ. `MemoryStore` forgets everything (tests); `sqlite_store` keeps it.
+The queue manager reports changes. A store makes a list of changes durable, all or nothing, in the given order. Knows no rule of
+MQ. `MemoryStore` keeps nothing; `sqlite_store` keeps everything.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,16 +34,16 @@ __all__ = (
 class StoredMessage(Struct, frozen=True, kw_only=True, gc=False):
     """A committed message as it lies in storage."""
 
-    #: Serial number: arrival order over the whole queue manager, never used twice.
+    #: Serial number: the order of arrival over the whole queue manager. No number is used twice.
     serial: int
     queue: str
-    #: The priority it is ordered by (not always the descriptor's: MSGDLVSQ(FIFO) orders all alike).
+    #: The priority that orders the message. MSGDLVSQ(FIFO) ignores the descriptor's priority.
     order_priority: int
     descriptor: MessageDescriptor
-    #: Wall clock at which it expires, in seconds since 1970; None for never.
+    #: The wall clock time of its expiry, in seconds since 1970; None for never.
     expires_at: float | None = None
     put_at: float = 0.0
-    #: None where a store leaves large bodies on disk until `read_bodies`.
+    #: None for a large body that the store leaves on the disk until `read_bodies`.
     body: bytes | None
     body_bytes: int
 
@@ -61,7 +61,7 @@ class MessageRemoved(Struct, frozen=True, gc=False):
 
 
 class BackoutCounted(Struct, frozen=True, gc=False):
-    """A unit of work that got it was backed out."""
+    """A unit of work that got the message was backed out."""
 
     serial: int
     backout_count: int
@@ -77,7 +77,7 @@ class QueueDeleted(Struct, frozen=True):
     """A queue and everything on it is gone."""
 
     name: str
-    #: What is on it, where that is known: otherwise it has to be looked for among the messages of all queues.
+    #: The messages on the queue, if known. If not, the store searches the messages of all queues.
     serials: tuple[int, ...] | None = None
 
 
@@ -85,7 +85,7 @@ class QueueCleared(Struct, frozen=True):
     """Every message of a queue is gone."""
 
     name: str
-    #: As for one that is deleted.
+    #: As in `QueueDeleted`.
     serials: tuple[int, ...] | None = None
 
 
@@ -96,18 +96,18 @@ class QueueManagerDefined(Struct, frozen=True):
 
 
 class ObjectDefined(Struct, frozen=True):
-    """An object that is no queue (a topic, a subscription ...) was defined or altered."""
+    """An object other than a queue (a topic, a subscription ...) was defined or altered."""
 
-    #: What it is, in one word; which words there are is `objects`' business.
+    #: The kind of object, in one word of `state.stored_objects.KINDS`.
     kind: str
     #: Unique within its kind.
     name: str
-    #: All there is to know about it, encoded.
+    #: The encoded record of the object.
     attributes: bytes
 
 
 class ObjectDeleted(Struct, frozen=True):
-    """An object that is no queue is gone."""
+    """An object other than a queue is gone."""
 
     kind: str
     name: str
@@ -127,7 +127,7 @@ Change = (
 
 
 class StoredObject(Struct, frozen=True):
-    """An object that is no queue, as it lies in storage."""
+    """An object other than a queue, as it lies in storage."""
 
     kind: str
     name: str
@@ -135,18 +135,18 @@ class StoredObject(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """What a store held when it was opened."""
+    """The contents of a store when it was opened."""
 
-    #: None in a store that was never used.
+    #: None in a new store.
     queue_manager: QueueManagerAttributes | None
     queues: tuple[QueueAttributes, ...]
-    #: In order of serial. BackoutCount already counts units of work that a crash cut off.
+    #: In order of serial. BackoutCount includes the units of work that a crash cut off.
     messages: Iterable[StoredMessage]
     #: The highest serial ever given, plus one.
     next_serial: int
-    #: Messages that were damaged and set aside: serial and why.
+    #: Damaged messages in quarantine: the serial and the reason.
     quarantined: tuple[tuple[int, str], ...] = ()
-    #: In the order in which they were first defined.
+    #: In the order of their first definition.
     objects: tuple[StoredObject, ...] = ()
 
 
@@ -155,25 +155,25 @@ class Store(Protocol):
 
     @property
     def durable(self) -> bool:
-        """Whether anything outlives the process. False lets the state machine skip what nobody would read."""
+        """Whether the changes outlive the process. If not, the queue manager skips writes that nobody reads."""
         ...
 
     def load(self) -> Snapshot:
-        """Return what is there. Called once, before the first write."""
+        """Return the contents. Called once, before the first write."""
         ...
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
         """Make the changes, all or nothing, after every earlier call's.
 
-        With `done`: it is called once from the writer's thread when they are synced to the disk (None), when they were
-        certainly not made (`MQIError` 2192, disk full: refused cleanly), or when that is unknown (`MQIError` 2549; the store
-        has stopped for good and so must the queue manager). Without `done`: written soon, and synced only where a backout is
-        counted. Never blocks for the disk.
+        The writer's thread calls `done` once, with None when the changes are synced to the disk. `MQIError` 2192 (disk full)
+        says that they were certainly not made, `MQIError` 2549 that the outcome is unknown. After 2549 the store has stopped
+        for good, and the queue manager must stop too. Without `done` the store writes the changes soon, and syncs only a
+        count of backouts. The call never blocks for the disk.
         """
         ...
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """Note, surviving a crash of the process, that a unit of work holds this message; return the mark.
+        """Note that a unit of work holds this message, and return the mark. The note survives a crash of the process.
 
         `harden` makes the note survive a power cut as well. After a crash `load` counts such a delivery as backed out:
         BackoutCount becomes at least `backout_count + 1`.
@@ -181,20 +181,20 @@ class Store(Protocol):
         ...
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
-        """Forget these marks, after every earlier `write` is written; one that counts a backout is synced by then."""
+        """Forget these marks, after every earlier `write` is written and every count of backouts is synced."""
         ...
 
     def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
-        """Return the bodies of these messages; None where one is damaged (it is quarantined)."""
+        """Return the bodies of these messages; None for a damaged body, whose message is quarantined."""
         ...
 
     def close(self) -> None:
-        """Write and sync what is outstanding, and let go of the folder."""
+        """Write and sync the outstanding changes, and release the folder."""
         ...
 
 
 class MemoryStore:
-    """Keeps nothing: for tests, and for a queue manager that was asked for in memory."""
+    """A store that keeps nothing: for tests, and for a queue manager in memory."""
 
     durable = False
 
@@ -203,20 +203,20 @@ class MemoryStore:
         return Snapshot(queue_manager=None, queues=(), messages=(), next_serial=1)
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
-        """Call `done` at once: what is in memory is as durable as it will be."""
+        """Call `done` at once: nothing is more durable than memory here."""
         if done is not None:
             done(None)
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
-        """No mark: nothing survives a crash here."""
+        """Return no mark: nothing survives a crash here."""
         return 0
 
     def release_in_flight(self, marks: Sequence[int]) -> None:
-        """No marks to release."""
+        """Do nothing: there are no marks."""
 
     def read_bodies(self, serials: Sequence[int]) -> Mapping[int, bytes | None]:
-        """Never asked: every body is in memory."""
+        """Return no body. The queue manager never asks, because every body is in memory."""
         return dict.fromkeys(serials)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no folder."""

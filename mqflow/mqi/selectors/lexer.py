@@ -3,18 +3,19 @@
 Knows literals, operators and identifiers; knows no grammar. Source: IBM q023010, message selector syntax.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final
 
 from msgspec import Struct
 
+from mqflow.mqi.lexer import STRING, Continued, Scanner, Token, TokenKind
+
 __all__ = ("SelectorError", "Word", "WordKind", "words_of")
 
 
 class SelectorError(ValueError):
-    """A selector that makes no sense, and from which character on (counted from 1)."""
+    """A selector makes no sense from `position` on, a character counted from 1."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message, position)
@@ -26,7 +27,7 @@ class SelectorError(ValueError):
 
 
 class WordKind(Enum):
-    """What a word is."""
+    """The kinds of word."""
 
     LITERAL = "a value"
     NAME = "the name of a property"
@@ -36,7 +37,7 @@ class WordKind(Enum):
 
 
 class Word(Struct, frozen=True):
-    """A word. Of a literal `value` is what it stands for; keywords are in capitals."""
+    """A word with its place. A literal has a value. Keywords are in capitals."""
 
     kind: WordKind
     text: str
@@ -45,50 +46,46 @@ class Word(Struct, frozen=True):
 
 
 KEYWORDS: Final = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"))
-_WORD: Final = re.compile(
-    r"""\s*(?:
-    (?P<bytes>0[xX]"(?:[0-9A-Fa-f]{2})+")
-    | (?P<string>'(?:[^']|'')*')
-    | (?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|\d+[eE][+-]?\d+[dDfF]?|\d+[dDfF])
-    | (?P<integer>0[xX][0-9A-Fa-f]{1,16}[lL]?|\d{1,19}[lL]?)
-    | (?P<name>[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)
-    | (?P<symbol><>|<=|>=|[=<>()+\-*/,])
-    | (?P<end>$)
-    )""",
-    re.VERBOSE,
+_SCANNER: Final = Scanner(
+    {
+        TokenKind.BLANK: r"\s+",
+        TokenKind.BYTES: r'0[xX]"(?:[0-9A-Fa-f]{2})+"',
+        TokenKind.STRING: STRING,
+        TokenKind.QUOTE: "'",
+        TokenKind.FLOAT: r"(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|\d+[eE][+-]?\d+[dDfF]?|\d+[dDfF]",
+        TokenKind.INTEGER: r"0[xX][0-9A-Fa-f]{1,16}[lL]?|\d{1,19}[lL]?",
+        TokenKind.WORD: r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*",
+        TokenKind.SYMBOL: r"<>|<=|>=|[=<>()+\-*/,]",
+    }
 )
-_VALUES: Final[Mapping[str, Callable[[str], str | bytes | int | float]]] = {
-    "bytes": lambda text: bytes.fromhex(text[3:-1]),
-    "string": lambda text: text[1:-1].replace("''", "'"),
-    "float": lambda text: float(text.rstrip("dDfF")),
-    "integer": lambda text: int(text.rstrip("lL"), 16 if text[:2] in {"0x", "0X"} else 10),
+_VALUES: Final[Mapping[TokenKind, Callable[[str], str | bytes | int | float]]] = {
+    TokenKind.BYTES: lambda text: bytes.fromhex(text[3:-1]),
+    TokenKind.STRING: str,
+    TokenKind.FLOAT: lambda text: float(text.rstrip("dDfF")),
+    TokenKind.INTEGER: lambda text: int(text.rstrip("lL"), 16 if text[:2] in {"0x", "0X"} else 10),
 }
-_KINDS: Final = {"name": WordKind.NAME, "symbol": WordKind.SYMBOL, "end": WordKind.END}
 _SHOWN_CHARS: Final = 20
 
 
 def words_of(text: str) -> list[Word]:
-    """Return the words; the last is the end. Raises `SelectorError` where a character belongs to none."""
-    words: list[Word] = []
-    position = 0
-    while not words or words[-1].kind is not WordKind.END:
-        found = _WORD.match(text, position)
-        if found is None:
-            start = position + len(text[position:]) - len(text[position:].lstrip())
-            raise SelectorError(f"{text[start : start + _SHOWN_CHARS]!r} is no part of a selector", start + 1)
-        words.append(_word(found))
-        position = found.end()
-    return words
+    """Return the words. The last word is the end. Raises `SelectorError` for a character that belongs to no word."""
+    words = [_word(token, text[start:end]) for token, start, end in _SCANNER.tokens(Continued.of(text))]
+    return [*words, Word(WordKind.END, "", len(text) + 1)]
 
 
-def _word(found: re.Match[str]) -> Word:
-    group = found.lastgroup or "end"
-    text, position = found[group], found.start(group) + 1
-    if group in _VALUES:
-        return Word(WordKind.LITERAL, text, position, _VALUES[group](text))
-    keyword = text.upper()
-    if group != "name" or keyword not in KEYWORDS:
-        return Word(_KINDS[group], text, position)
+def _word(token: Token, written: str) -> Word:
+    position = token.column
+    if token.kind is TokenKind.QUOTE:
+        raise SelectorError("the quote is never closed; a quote inside a string is written twice: 'it''s'", position)
+    if token.kind is TokenKind.UNKNOWN:
+        raise SelectorError(f"{written[:_SHOWN_CHARS]!r} is no part of a selector", position)
+    if token.kind in _VALUES:
+        return Word(WordKind.LITERAL, written, position, _VALUES[token.kind](token.text))
+    if token.kind is TokenKind.SYMBOL:
+        return Word(WordKind.SYMBOL, written, position)
+    keyword = written.upper()
+    if keyword not in KEYWORDS:
+        return Word(WordKind.NAME, written, position)
     if keyword in {"TRUE", "FALSE"}:
         return Word(WordKind.LITERAL, keyword, position, keyword == "TRUE")
     return Word(WordKind.KEYWORD, keyword, position)

@@ -26,7 +26,7 @@ from mqflow.policy.dead_letters.original_message import restored
 from mqflow.policy.poison import disposition_record
 from mqflow.policy.poison.disposition_record import DispositionRecord, RecordOutcome, put_time_us
 from mqflow.policy.reconnect.reconnection import Class, classify
-from mqflow.verbs import Connection, GetOptions, ObjectHandle
+from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ class TableRedriver(Struct, kw_only=True):
             return f"{where}: {NO_ORIGIN}."
         handle = self._targets.get(target)
         if handle is None:
-            handle = self._targets[target] = open_to_put(self.connection, target[0], _TARGET, queue_manager=target[1])
+            described = ObjectDescriptor(target[0], queue_manager=target[1])
+            handle = self._targets[target] = open_to_put(self.connection, described, _TARGET)
         self.connection.put(handle, before.descriptor, before.data, _PUT)
         if self.records:
             record = self._record(before.descriptor, target, f"{row['lane']}/{row['segment']}/{row['ordinal']}")

@@ -8,9 +8,10 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from mqflow.mqi.lexer import source_lines
 from mqflow.policy.dead_letters.actions import like
 from mqflow.policy.dead_letters.rules import REPLY_QUEUE, Action, Condition, Rule, RulesTable
-from mqflow.policy.dead_letters.rules.lexer import LINE_CHARS_PORTABLE, source_lines
+from mqflow.policy.dead_letters.rules.lexer import LINE_CHARS_PORTABLE
 from mqflow.policy.dead_letters.rules.vocabulary import Field
 
 __all__ = ("Finding", "lint")

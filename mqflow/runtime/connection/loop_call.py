@@ -1,7 +1,7 @@
-"""How another thread hands something to the event loop: one function and one small event, for asyncio and trio alike.
+"""Calls from other threads into the event loop: a function, and an event with a value, for asyncio and trio.
 
-Knows the loop's token, nothing of sessions. `anyio.from_thread` blocks its caller; a writer that
-wakes sixteen sessions must not.
+Does not use `anyio.from_thread`, which blocks its caller: a writer that wakes sixteen sessions must not block. Knows nothing of
+sessions.
 """
 
 import threading
@@ -11,45 +11,45 @@ from typing import Any, Final
 import anyio
 from anyio.lowlevel import current_token
 
-__all__ = ("Handover", "OneShot")
+__all__ = ("LoopCaller", "OneShot")
 
 
-class Handover:
-    """Runs small functions on the loop it was made on, from whichever thread; never blocks."""
+class LoopCaller:
+    """Runs small functions on the loop that it was created on, called from any thread; never blocks."""
 
     __slots__ = ("_soon", "_thread")
 
     def __init__(self) -> None:
-        token: Any = current_token().native_token  # the asyncio loop, or trio's token: opaque to anyio's types
+        token: Any = current_token().native_token  # the asyncio loop, or trio's token: anyio has no type for them
         self._soon: Final[Callable[[Callable[[], object]], object]] = (
             token.call_soon_threadsafe if hasattr(token, "call_soon_threadsafe") else token.run_sync_soon
         )
         self._thread: Final = threading.get_ident()
 
     def __call__(self, function: Callable[[], object]) -> None:
-        """Run it at once where the caller is on the loop's thread, else soon."""
+        """Run the function now if the caller is on the loop's thread, else soon."""
         if threading.get_ident() == self._thread:
             function()
             return
         try:
             self._soon(function)
-        except RuntimeError:  # the loop has ended: nobody waits any more
+        except RuntimeError:  # the loop has ended, and no task waits any more
             return
 
 
 class OneShot:
-    """A one-shot event that carries a value from any thread to the one task that waits for it."""
+    """Carries one value from any thread to the one task that waits for it."""
 
-    __slots__ = ("_event", "_handover", "_value")
+    __slots__ = ("_event", "_loop_caller", "_value")
 
-    def __init__(self, handover: Handover) -> None:
-        self._handover = handover
+    def __init__(self, loop_caller: LoopCaller) -> None:
+        self._loop_caller = loop_caller
         self._event = anyio.Event()
         self._value: Any = None
 
     def pass_on(self, value: object = None) -> None:
-        """Give the value; the first one counts."""
-        self._handover(lambda: self._take(value))
+        """Pass the value; later values are ignored."""
+        self._loop_caller(lambda: self._take(value))
 
     def _take(self, value: object) -> None:
         if not self._event.is_set():
@@ -58,10 +58,10 @@ class OneShot:
 
     @property
     def has_come(self) -> bool:
-        """Whether the value is there."""
+        """Whether the value has come."""
         return self._event.is_set()
 
     async def wait(self) -> Any:
-        """Return the value once it is there."""
+        """Return the value once it has come."""
         await self._event.wait()
         return self._value

@@ -1,8 +1,8 @@
-"""What is open on one connection, and how the next connection comes to have it open too.
+"""Keeps the objects of one connection open, and opens them again on the next connection.
 
-`policy.reconnect.ledger` decides what is opened again, in which order and with which options; here it is done, with the verbs
-of the connection, on whatever thread they are for. Whoever asks for an object by the same words gets its handle, on this
-connection or the next: the words are what stays valid. Knows no event loop and no outage.
+`policy.reconnect.ledger` decides which objects are opened again, in which order and with which options; this module calls the
+verbs, on the thread of the connection. A caller that asks with the same parameters gets the handle of the same object, on this
+connection or the next. Knows no event loop and no outage.
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mqflow.many_verbs import model_refused
+from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
-from mqflow.mqi.options import CloseOption, ObjectType, OpenOption
+from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption
 from mqflow.mqi.subscription import SubscriptionDescriptor
 from mqflow.policy.reconnect.ledger import (
     Ledger,
@@ -33,10 +34,13 @@ from mqflow.policy.reconnect.ledger import (
     opened,
     replay,
 )
-from mqflow.verbs import Connection, ObjectHandle, Subscribed
+from mqflow.policy.reconnect.reason_classes import Class, classify
+from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle, Put, Subscribed
 
-__all__ = ("Openings", "TakenOver", "name_of")
+__all__ = ("INPUT", "OpenObjects", "TakenOver", "name_of")
 
+INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
+"""How a queue is opened whose messages may be moved to another queue with all their context."""
 _DEFINITION_TYPE: Final = 7
 _TEMPORARY: Final = 3
 """MQIA_DEFINITION_TYPE, and MQQDT_TEMPORARY_DYNAMIC."""
@@ -44,33 +48,33 @@ _DYNAMIC_NAME: Final = "AMQ.*"
 
 
 class TakenOver(Struct, frozen=True):
-    """What came of opening everything again."""
+    """The result of opening all objects again."""
 
-    #: What is open again, in the order of first opening.
+    #: The objects that are open again, in the order of first opening.
     objects: tuple[Opened, ...] = ()
-    #: What is not, and why; who asks for it tries again.
+    #: The objects that are not, with the reason; the next request for such an object tries again.
     refused: tuple[Refused, ...] = ()
 
 
-class Openings:
+class OpenObjects:
     """The objects and subscriptions that one connection keeps open for its user. One thread at a time."""
 
     def __init__(self, connection: Connection, owner: str = "", numbers: Iterator[int] | None = None) -> None:
-        """Take a connection, and for whom it is; `numbers` count what is opened, over all connections whose order matters."""
+        """Take a connection and its owner; `numbers` count the opens of all connections whose order matters."""
         self._connection: Final = connection
         self.owner: Final = owner
         self._numbers: Final = count(1) if numbers is None else numbers
         self._ledger = Ledger()
-        #: The entry's number, by the words it was asked for with.
+        #: The number of an entry, by the parameters that it was requested with.
         self._known: dict[object, int] = {}
         self._handles: dict[int, ObjectHandle] = {}
         self._subscribed: dict[int, Subscribed] = {}
-        #: What is asked for with each put.
+        #: The handles for puts, by queue and options.
         self._outputs: dict[tuple[str, OpenOption], ObjectHandle] = {}
 
     @property
     def ledger(self) -> Ledger:
-        """What is, or ought to be, open."""
+        """The objects that are open, or must be opened again."""
         return self._ledger
 
     def output(self, name: str, options: OpenOption) -> ObjectHandle:
@@ -79,20 +83,34 @@ class Openings:
         if handle is None:
             handle = self.hold(name, options | OpenOption.FAIL_IF_QUIESCING)
             if handle.name != name:
-                self._let_go(handle, CloseOption.DELETE)
+                self._drop(handle, CloseOption.DELETE)
                 raise model_refused(name, self._connection.queue_manager_name)
             self._outputs[name, options] = handle
         return handle
 
     def output_again(self, name: str, options: OpenOption) -> ObjectHandle:
-        """Return the handle of that queue, opened anew: the one there was is of no use any more (2041, 2052)."""
+        """Return a new handle of that queue: the old handle is useless (2041, 2052)."""
         stale = self._outputs.pop((name, options), None)
         if stale is not None:
-            self._let_go(stale)  # there is nothing behind it to close
+            self._drop(stale)  # no object is behind the handle any more
         return self.output(name, options)
 
-    def _let_go(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
-        """Close a handle that is no use, and forget it; one that the next connection has not got is closed already."""
+    def put(self, name: str, descriptor: MessageDescriptor, body: bytes, options: PutOption) -> Put:
+        """Put the message on a queue that stays open for output.
+
+        If the handle is useless (2041, 2052), the put had no effect: the queue is opened again, and the put is repeated once.
+        Raises `MQIError`, 2085 if the queue is gone.
+        """
+        put, handle = self._connection.put, self.output(name, OpenOption.OUTPUT)
+        try:
+            return put(handle, descriptor, body, options)
+        except MQIError as error:
+            if classify(int(error.reason)) is not Class.REOPEN:
+                raise
+        return put(self.output_again(name, OpenOption.OUTPUT), descriptor, body, options)
+
+    def _drop(self, handle: ObjectHandle, options: CloseOption = CloseOption.NONE) -> None:
+        """Close a useless handle, and forget it; a handle that this connection does not have is closed already."""
         number = self._number_of(handle)
         if number is None:
             return
@@ -113,7 +131,7 @@ class Openings:
         alternate_user: str = "",
         selection: str = "",
     ) -> ObjectHandle:
-        """Return the handle of an object that stays open: the one there is, or a new one. Raises what MQOPEN raises."""
+        """Return the handle of an object that stays open, opened now if necessary. Raises what MQOPEN raises."""
         entry = Object(
             session=self.owner,
             owner=self.owner,
@@ -138,9 +156,9 @@ class Openings:
         return handle
 
     def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
-        """Return a subscription that stays: the one made with this descriptor, or a new one. Raises what MQSUB raises.
+        """Return the subscription with this descriptor, made now if necessary. Raises what MQSUB raises.
 
-        One that is not managed goes to a queue that is held here.
+        A subscription that is not managed has a queue that is held here.
         """
         known = (descriptor, None if queue is None else self._number_of(queue))
         number = self._known.get(known)
@@ -154,12 +172,12 @@ class Openings:
         self._subscribed[number] = subscribed
         return subscribed
 
-    def take_over(self, before: "Openings") -> TakenOver:
-        """Open what another connection of the same user had open. Raises `MQIError` where this connection is lost as well.
+    def take_over(self, before: "OpenObjects") -> TakenOver:
+        """Open the objects of another connection of the same owner. Raises `MQIError` if this connection is lost too.
 
-        What cannot be opened is left out, and tried again when it is asked for: nobody else has to do without.
+        An object that cannot be opened is left out, and tried again at its next request; all others are opened.
         """
-        self._ledger, self._known = before.ledger, dict(before._known)  # noqa: SLF001 - another of this class
+        self._ledger, self._known = before.ledger, dict(before._known)  # noqa: SLF001 - another object of this class
         objects: list[Opened] = []
         refused: list[Refused] = []
         for step in replay(self._ledger, self.owner):
@@ -200,7 +218,7 @@ class Openings:
         self._subscribed[step.entry.number] = self._connection.subscribe(step.descriptor, handle)
 
     def _open_again(self, number: int) -> ObjectHandle:
-        """Open what could not be opened when this connection took over; it may work by now."""
+        """Open an object that could not be opened when this connection took over; it may succeed now."""
         [step] = [each for each in replay(self._ledger, self.owner) if each.entry.number == number]
         match step:
             case Refused():
@@ -209,24 +227,24 @@ class Openings:
                 self._handles[number] = handle = self._open_step(step)
                 return handle
             case Subscribe():
-                raise AssertionError("a subscription is no object")
+                raise AssertionError("a subscription is not an object")
             case _:
                 assert_never(step)
 
     def _open(self, entry: Object, name: str, dynamic_name: str) -> ObjectHandle:
-        return self._connection.open(
+        target = ObjectDescriptor(
             name,
-            entry.options,
-            object_type=entry.object_type,
+            entry.object_type,
             queue_manager=entry.queue_manager,
             dynamic_name=dynamic_name,
             alternate_user=entry.alternate_user,
             selection=entry.selection,
             object_string=entry.object_string,
         )
+        return self._connection.open(target, entry.options)
 
     def _is_temporary(self, handle: ObjectHandle, asked: str) -> bool:
-        """Whether the open made a temporary queue; where the handle cannot be asked, a dynamic one is taken for temporary."""
+        """Return whether the open made a temporary queue; a dynamic queue that cannot be inquired counts as temporary."""
         if handle.name == asked or not asked:
             return False
         if not handle.options & OpenOption.INQUIRE:
@@ -242,7 +260,7 @@ class Openings:
 
 
 def name_of(entry: Opened) -> str:
-    """Return what to call an entry towards a person: the queue, the topic, the subscription."""
+    """Return the name of an entry for a person: that of the queue, the topic or the subscription."""
     match entry:
         case Object():
             return entry.opened_name or entry.name or entry.object_string

@@ -1,6 +1,6 @@
-"""The queues that messages of one queue are moved to, open while there is work: an MQPUT1 for each opens and closes one each.
+"""Keeps the target queues of moved messages open while there is work: an MQPUT1 would open and close a queue for each message.
 
-Of the DLQ handler and of a redrive. Knows a connection and where to put; decides nothing.
+Used by the DLQ handler and the redriver. Knows a connection; decides nothing.
 """
 
 from contextlib import suppress
@@ -13,17 +13,17 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Redirect
 from mqflow.policy.reconnect.reason_classes import Class, classify
-from mqflow.verbs import Connection, ObjectHandle
+from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle
 
-__all__ = ("Targets",)
+__all__ = ("OutputHandles",)
 
 _TARGET: Final = OpenOption.OUTPUT | OpenOption.PASS_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 _PUT: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL_IF_QUIESCING
 _TARGETS_MAX: Final = 32
 
 
-class Targets:
-    """Of one queue, on one connection."""
+class OutputHandles:
+    """The target queues of the messages of one queue, on one connection."""
 
     def __init__(self, connection: Connection, source: ObjectHandle) -> None:
         self._connection = connection
@@ -31,11 +31,11 @@ class Targets:
         self._handles: dict[tuple[str, str, str | None], ObjectHandle] = {}
 
     def put(self, to: Redirect, descriptor: MessageDescriptor, data: bytes) -> None:
-        """Put the message there, in the open unit of work, with all the context of what was got last.
+        """Put the message on the target, in the open unit of work, with all the context of the message that was got last.
 
-        A handle that is of no use any more (2041, 2052) is got anew, once: such a put has had no effect, and the name may lead
-        somewhere again. Raises what `open_to_put` and `put_somewhere` raise, and 2522 (MQRC_INVALID_DESTINATION) where the
-        name leads back to the queue that the messages come from: they would come round for ever.
+        A useless handle (2041, 2052) is replaced once: such a put had no effect, and the name may lead to a queue again.
+        Raises what `open_to_put` and `put_somewhere` raise, and 2522 (MQRC_INVALID_DESTINATION) if the name leads back to the
+        queue of the messages: they would go round for ever.
         """
         try:
             put_somewhere(self._connection, self._open(to), descriptor, data, _PUT, context=self._source)
@@ -56,11 +56,12 @@ class Targets:
         if to.alternate_user is not None:
             options |= OpenOption.ALTERNATE_USER_AUTHORITY
         user = to.alternate_user or ""
-        handle = open_to_put(connection, to.queue, options, queue_manager=to.queue_manager, alternate_user=user)
+        target = ObjectDescriptor(to.queue, queue_manager=to.queue_manager, alternate_user=user)
+        handle = open_to_put(connection, target, options)
         if leads_back(handle, self._source):
             self._close(handle)
-            said = "The name leads back to the queue that the message is on"
-            raise error_for(Reason.INVALID_DESTINATION, "MQPUT", to.queue, connection.queue_manager_name, said)
+            detail = "The name leads back to the queue that the message is on"
+            raise error_for(Reason.INVALID_DESTINATION, "MQPUT", to.queue, connection.queue_manager_name, detail)
         self._handles[key] = handle
         return handle
 
@@ -70,7 +71,7 @@ class Targets:
             self._close(handle)
 
     def close(self) -> None:
-        """Close them all: an open queue cannot be altered or deleted by those who administer it."""
+        """Close all handles: an administrator cannot alter or delete an open queue."""
         handles, self._handles = list(self._handles.values()), {}
         for handle in handles:
             self._close(handle)

@@ -1,6 +1,7 @@
-"""Whether everything an application wants open is open: what a load balancer or an orchestrator asks.
+"""Whether all objects that an application needs are open: the question of a load balancer or an orchestrator.
 
-Whoever needs an object says when it is missing and when it is there; every change of the answer is told. Decides nothing else.
+A listener or a service notes when its object is missing and when it is open; the hooks receive every change. Decides nothing
+else.
 """
 
 from typing import Final
@@ -14,7 +15,7 @@ __all__ = ("Readiness",)
 
 
 class Readiness:
-    """Of one application. Not ready before it has started, nor once it stops."""
+    """The readiness of one application. It is not ready before it has started, or once it stops."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast: Final = broadcast
@@ -24,40 +25,40 @@ class Readiness:
 
     @property
     def ready(self) -> bool:
-        """Whether everything is open."""
+        """Whether all objects are open."""
         return self._event.is_set()
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What is not open, each name once."""
+        """The names of the missing objects, each name once."""
         return tuple(dict.fromkeys(self._missing.values()))
 
     async def wait(self) -> None:
-        """Return when everything is open."""
+        """Return when all objects are open."""
         while not self._event.is_set():
             await self._event.wait()
 
     def started(self) -> None:
-        """Note that everything there is to open was asked for."""
+        """Note that every listener and service has tried its objects."""
         self._started = True
-        self._look()
+        self._report_change()
 
     def stopped(self) -> None:
         """Note that the application stops: it takes no more work."""
         self._started = False
-        self._look()
+        self._report_change()
 
     def lacks(self, key: object, name: str) -> None:
-        """Note that somebody does without this object."""
+        """Note that the owner `key` lacks this object."""
         self._missing[key] = name
-        self._look()
+        self._report_change()
 
     def has(self, key: object) -> None:
-        """Note that somebody has what it needs, or needs it no more."""
+        """Note that the owner `key` has its object, or needs it no more."""
         self._missing.pop(key, None)
-        self._look()
+        self._report_change()
 
-    def _look(self) -> None:
+    def _report_change(self) -> None:
         ready = self._started and not self._missing
         if ready == self._event.is_set():
             return

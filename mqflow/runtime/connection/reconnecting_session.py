@@ -1,37 +1,61 @@
-"""A session that is there when it is asked for, over all outages: each connection takes over what the one before had open.
+"""A session over all outages: each new connection takes over the open objects of the last one.
 
-For who works now and then, and need not be back at the moment when a connection can be had again. Knows no message.
+For code that needs a session now and then, and not at the moment when an outage ends. Also knows whether its caller runs inside
+a delivery. Knows no message.
 """
 
-from typing import Final
+from contextvars import ContextVar
+from typing import Final, Protocol
 
 import anyio
 
 from mqflow.mqi.errors import MQIError
 from mqflow.policy.reconnect.reconnection import Class, classify
-from mqflow.runtime.connection.in_delivery import in_delivery
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 
-__all__ = ("ReconnectingSession",)
+__all__ = ("HoldsUnitOfWork", "ReconnectingSession", "delivers", "in_delivery")
+
+
+class HoldsUnitOfWork(Protocol):
+    """A worker."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the worker holds a unit of work now."""
+        ...
+
+
+_WORKER: Final[ContextVar[tuple[object, HoldsUnitOfWork] | None]] = ContextVar("mqflow_worker", default=None)
+
+
+def delivers(application: object, worker: HoldsUnitOfWork) -> None:
+    """Mark this task, and each task that it starts from now on, as the work of this worker of the application."""
+    _WORKER.set((application, worker))
+
+
+def in_delivery(application: object) -> bool:
+    """Return whether the caller runs inside the unit of work of a delivery of this application, not of another one."""
+    current = _WORKER.get()
+    return current is not None and current[0] is application and current[1].under_way
 
 
 class ReconnectingSession:
-    """Of one user, one task at a time."""
+    """The session of one owner, used by one task at a time."""
 
     def __init__(self, supervisor: Supervisor, owner: str) -> None:
         self._supervisor: Final = supervisor
         self._owner: Final = owner
         self._session: Session | None = None
-        #: What the next one takes over.
+        #: The session whose objects the next session takes over.
         self._lost: Session | None = None
 
     async def get(self, *, of_now: bool = False, at_once: bool = False) -> Session:
-        """Return the session; `of_now` where one from before the last outage shall not be used.
+        """Return the session; with `of_now`, a session from before the last outage is replaced.
 
-        Ask for `of_now` between units of work only, and `at_once` where another session is held meanwhile. Raises what
-        `Supervisor.connect` raises, or with `at_once` what `connect_now` does; in the midst of a
-        delivery it is asked for at once too, and without a pause: see `delivering`.
+        Use `of_now` only between units of work, and `at_once` if the caller holds another session. Raises what
+        `Supervisor.connect` raises, or with `at_once` what `connect_now` raises. Inside a delivery the session is connected at
+        once too, and without a pause: see `in_delivery`.
         """
         session = self._session
         if session is not None and of_now and session.generation != self._supervisor.generation:
@@ -51,11 +75,11 @@ class ReconnectingSession:
 
     @property
     def queue_manager_name(self) -> str:
-        """The name of the queue manager that it is connected to; empty where it is not."""
+        """The name of the connected queue manager; empty without a connection."""
         return "" if self._session is None else self._session.connection.queue_manager_name
 
     async def lose(self, error: MQIError) -> bool:
-        """Let go of the session where the error says that it is lost; return whether it does."""
+        """Close the session if the error says that it is lost; return whether it does."""
         if classify(int(error.reason)) is not Class.RECONNECT:
             return False
         self._supervisor.lost(error, self._session)
@@ -63,16 +87,16 @@ class ReconnectingSession:
         return True
 
     async def close(self) -> None:
-        """Let go of the session, and of what was open on it."""
+        """Close the session, and forget its open objects."""
         session, self._session, self._lost = self._session, None, None
         if session is not None:
             with anyio.CancelScope(shield=True):
                 await session.close()
 
     async def let_go(self) -> None:
-        """Let go of the session, if there is one; the next takes over what was open on it."""
+        """Close the session, if there is one; the next session takes over its open objects."""
         session = self._session
         if session is not None:
             await self.close()
             self._lost = session
-            self._supervisor.release(session)  # another one is had when it is asked for: nobody waits for that
+            self._supervisor.release(session)  # the next session is connected at its next use: no outage waits for that

@@ -1,8 +1,8 @@
-"""Gives sessions, and gives them back after an outage: one gate for all, the ladder of delays, a generation for every return.
+"""Connects sessions, and reconnects them after an outage: one gate for all callers, and one ladder of delays.
 
-Knows which reasons mean "try again" from `policy.reconnect.reconnection`, and what may be reconnected to from
-`policy.reconnect.ledger`; knows nothing of listeners. Who comes back with the session that it lost gets another one on which
-the same is open; handles and cached attributes belong to one generation.
+`supervisor_states` says in which state the connection is; `policy.reconnect` says which reasons mean "try again", how long to
+wait, and which queue manager will do. Knows nothing of listeners. A caller that comes back with its lost session gets another
+session with the same objects open. Handles and cached attributes belong to one generation.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,77 +10,77 @@ from itertools import count
 from typing import Final
 
 import anyio
+from msgspec import Struct
 
 from mqflow.events import ConnectionTried, Reconnecting, ReopenRefused
 from mqflow.many_verbs import inquire_queue_manager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.policy.reconnect import reconnection
 from mqflow.policy.reconnect.delays import Ladder, next_delay_s
 from mqflow.policy.reconnect.ledger import Reached, admit
 from mqflow.policy.reconnect.mode import ReconnectMode
+from mqflow.policy.reconnect.reconnection import LADDER, Class, classify
 from mqflow.runtime.connection.open_objects import name_of
 from mqflow.runtime.connection.outage import Outage
 from mqflow.runtime.connection.readiness import Readiness
 from mqflow.runtime.connection.session import Session, open_session
+from mqflow.runtime.connection.supervisor_states import Event, State, SupervisorStates
 from mqflow.runtime.hooks import Broadcast
 from mqflow.verbs import InlineQueueManager, QueueManager
-from mqflow.world import Clock, Random, Runner
+from mqflow.world import World
 
-__all__ = ("Supervisor",)
-
+__all__ = ("Reconnection", "Supervisor")
 
 _QUIESCING: Final = frozenset({Reason.Q_MGR_QUIESCING, Reason.CONNECTION_QUIESCING})
 
 
-def _the_same() -> ReconnectMode:
+def _same_queue_manager() -> ReconnectMode:
     return ReconnectMode.Q_MGR
 
 
+class Reconnection(Struct, frozen=True):
+    """How an application gets a lost connection back."""
+
+    delays: Ladder = LADDER
+    #: Seconds after the loss at which the application gives up; None for never.
+    limit_s: float | None = None
+    #: Returns the mode as far as it is known by now: it can depend on the channel that was reached.
+    mode: Callable[[], ReconnectMode] = _same_queue_manager
+
+
+_DEFAULT: Final = Reconnection()
+
+
 class Supervisor:
-    """Connects, for everybody, one at a time."""
+    """Connects and reconnects the sessions of one application, one at a time."""
 
     def __init__(
         self,
         queue_manager: QueueManager,
         *,
         broadcast: Broadcast,
-        clock: Clock,
-        random: Random,
-        runner: Runner,
+        world: World,
         name: str = "mqflow",
-        delays: Ladder = reconnection.LADDER,
-        limit_s: float | None = None,
-        mode: Callable[[], ReconnectMode] = _the_same,
+        reconnection: Reconnection = _DEFAULT,
     ) -> None:
-        """Take a queue manager, and how long to wait for it: the ladder goes on for ever, or until `limit_s` after the loss.
-
-        `mode` is asked when a connection is lost, for it may depend on the channel that was reached.
-        """
+        """Take a queue manager, the name of the application, and how to get a lost connection back."""
         self.queue_manager: Final = queue_manager
         self.readiness: Final = Readiness(broadcast)
         self._broadcast = broadcast
-        self._clock = clock
-        self._random = random
-        self._runner = runner
+        self._world = world
         self._name = name
-        self._delays = delays
-        self._limit_s = limit_s
-        self._mode = mode
+        self._reconnection = reconnection
         self._gate = anyio.Lock()
-        self._outage = Outage(broadcast, clock)
+        self._states: Final = SupervisorStates()
+        self._outage = Outage(world.clock)
         self._numbers = count(1)
-        self._reached = False
         self._trying = (0, 0.0)
         self._first: Reached | None = None
-        #: Whether the queue manager was found quiescing, and nobody was asked yet to let go.
-        self._quiesces = False
-        self._resting: list[Callable[[], Awaitable[None]]] = []
-        #: Whether somebody goes through the delays while others wait at the gate; and who does not wait there for that.
-        self._walking = False
+        self._idle: list[Callable[[], Awaitable[None]]] = []
+        #: The callers that do not wait at the gate while another caller reconnects.
         self._impatient: dict[anyio.CancelScope, None] = {}
         self._stopping = anyio.Event()
-        #: Counts the outages after which a connection was had again; cached attributes belong to one generation.
+        #: Counts the outages after which the connection was made again; cached attributes belong to one generation.
         self.generation = 0
 
     @property
@@ -89,16 +89,17 @@ class Supervisor:
         return self.queue_manager.name
 
     async def connect(self, user: str = "", *, owner: str = "", before: Session | None = None) -> Session:
-        """Return a new session; `user` is whose, where it is not the application's own, `owner` for whom, in words.
+        """Return a new session for `owner`, a name in words; `user` if the session is not the application's own.
 
-        What the session `before`, which was lost, had open is open on it, except what is refused and told. During an outage
-        everybody waits here, and one of them walks the ladder.
+        `before` is a lost session. Its objects are open on the new session, except those that `ReopenRefused` reports. During
+        an outage all callers wait here, and one of them goes up the ladder of delays.
 
-        A connection was had once MQCONNX was answered: what breaks after that, be it the question for the QMID, is an outage.
+        Once MQCONNX was answered, the queue manager was reached: a failure after that, even of the inquiry for the QMID, is an
+        outage.
 
-        Raises `MQIError` when nothing was ever reached, when the reason is one that no retry can change, when an embedded queue
-        manager has stopped for good, the reason of the loss where reconnecting is switched off, 2546 where another queue
-        manager answers, 2556 when the time limit is over, and 2202 when the application stops meanwhile.
+        Raises `MQIError` if no queue manager was ever reached, if no retry can change the reason, or if an embedded queue
+        manager has stopped for good. It is the reason of the loss if reconnecting is switched off, 2546 if another queue
+        manager answers, 2556 if the time limit is over, and 2202 if the application stops meanwhile.
         """
         return await self._connect(user, owner, before, None)
 
@@ -106,103 +107,122 @@ class Supervisor:
         self, user: str, owner: str, before: Session | None, impatient: anyio.CancelScope | None, *, pauses: bool = True
     ) -> Session:
         async with self._gate:
-            if not self._outage.lasts:
+            if not self.away:
                 try:
                     session = await self._try(user, owner, before)
                 except MQIError as error:
-                    # Reached before, so this is an outage like any other: another one began before this caller was back.
-                    if not self._was_reached or reconnection.classify(int(error.reason)) is not reconnection.Class.RECONNECT:
+                    # If the queue manager was reached before, this is an outage that begins before the caller is back.
+                    if not self._was_reached or classify(int(error.reason)) is not Class.RECONNECT:
                         raise
                     self.lost(error)
                 else:
-                    self._outage.back(before, self.queue_manager_name, self.generation)
+                    self.release(before)
                     return session
             for scope in self._impatient:
                 if scope is not impatient:
                     scope.cancel()
-            self._walking = True
+            self._states.note(Event.STARTED)
             try:
-                return await self._reconnect(user, owner, before, patient=impatient is None, pauses=pauses)
-            finally:
-                self._walking = False
+                session, attempts = await self._reconnect(user, owner, before, patient=impatient is None, pauses=pauses)
+            except BaseException:
+                self._states.note(Event.GAVE_UP)
+                raise
+            self.generation = session.generation
+            self._states.note(Event.RECONNECTED)
+            self._outage.count(attempts)
+            self.release(before)
+            return session
 
     async def connect_now(self, *, owner: str = "", before: Session | None = None, pauses: bool = True) -> Session:
-        """As `connect`, but raise where one attempt after the first delay fails, or somebody else is attempting already.
+        """As `connect`, but raise if one attempt after the first delay fails, or if another caller reconnects already.
 
-        For who holds another session meanwhile: a queue manager that quiesces waits for that one, and both would for ever.
-        Unless it `pauses`, the attempt is made at once: for who would have lost a unit of work with the connection.
+        For a caller that holds another session meanwhile: a queue manager that quiesces waits for that session, and both would
+        wait for ever. With `pauses=False` the attempt is made without a delay: the caller would lose a unit of work with its
+        connection.
         """
-        if not self._walking:
+        if self._states.connection is not State.RECONNECTING:
             with anyio.CancelScope() as scope:
                 self._impatient[scope] = None
                 try:
                     return await self._connect("", owner, before, scope, pauses=pauses)
                 finally:
                     del self._impatient[scope]
-        said = "The connection is being got back, and this cannot wait for that"
+        detail = "Another caller is getting the connection back, and this caller cannot wait for that"
         if not pauses:
-            said += ": a unit of work goes with its connection, and what was delivered in it comes again"
-        raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
+            detail += ": its unit of work goes with its connection, and the messages of that unit are delivered again"
+        raise error_for(Reason.CONNECTION_BROKEN, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
     def lost(self, error: MQIError, session: Session | None = None) -> None:
         """Note that a connection broke: the next `connect` is a reconnect.
 
-        Who loses a session of an earlier generation comes late: another connection has been had since, and is had at once.
+        A session of an earlier generation is no new loss: another connection was made since, and its owner connects again
+        without a delay.
         """
         if session is not None:
-            self._outage.waits(session)
+            self._outage.expect(session)
             if session.generation < self.generation:
                 return
         self._note_quiescing(error)
-        if self._outage.begins(error) and self.mode is not ReconnectMode.NO and not self._gone_for_good:
+        before = self._states.connection
+        is_known = self.away
+        self._states.note(Event.BROKE)
+        if is_known:
+            return
+        self._outage.begin(error, goes_on=before is State.RETURNING)
+        if self.mode is not ReconnectMode.NO and not self._gone_for_good:
             self._broadcast(
                 Reconnecting(queue_manager=self.queue_manager_name, attempt=0, reason=int(error.reason), delay_s=0.0)
             )
 
-    def rests(self, let_go: Callable[[], Awaitable[None]]) -> None:
-        """Note who holds a session between two uses of it, and how it is asked to let go: while the queue manager quiesces.
+    def let_go_when_quiescing(self, let_go: Callable[[], Awaitable[None]]) -> None:
+        """Note how the owner of an idle session is asked to close it while the queue manager quiesces.
 
-        A queue manager that quiesces ends when the last connection has, and a connection that is not used does not notice.
+        A queue manager that quiesces ends after its last connection, and an idle connection does not notice the quiescing.
         """
-        self._resting.append(let_go)
+        self._idle.append(let_go)
 
-    def expects(self, session: Session) -> None:
-        """Note that this session may be lost as well: the outage is not over before its owner is back, or releases it."""
-        self._outage.waits(session)
+    def expect(self, session: Session) -> None:
+        """Note that this session may be lost too: the outage lasts until its owner is back, or releases the session."""
+        self._outage.expect(session)
 
     def release(self, session: Session | None) -> None:
-        """Note that nobody comes back with this session."""
-        self._outage.back(session, self.queue_manager_name, self.generation)
+        """Note that the owner of this lost session has another one, or wants none; report an outage that is over."""
+        if session is not None:
+            self._outage.expect_no_more(session)
+        if self._states.connection is State.RETURNING and self._outage.all_back:
+            self._states.note(Event.ALL_BACK)
+            self._broadcast(self._outage.end(self.queue_manager_name, self.generation))
 
     def stop(self) -> None:
-        """Wait for no queue manager any more: who waits for one is told 2202."""
+        """Stop waiting for a queue manager: callers that wait get 2202."""
         self._stopping.set()
         self.readiness.stopped()
 
     @property
     def away(self) -> bool:
-        """Whether the connection is lost, and no other was had since."""
-        return self._outage.lasts
+        """Whether the connection is lost, and no other was made since."""
+        return self._states.away
 
     @property
     def ended(self) -> bool:
-        """Whether the connection is lost and is not to be got again."""
-        return self._outage.lasts and self.mode is ReconnectMode.NO
+        """Whether the connection is lost, and the mode forbids to get it back."""
+        return self.away and self.mode is ReconnectMode.NO
 
     @property
     def mode(self) -> ReconnectMode:
-        """What is done when a connection is lost, as far as is known by now."""
-        return self._mode()
+        """What the application does after a lost connection, as far as it is known by now."""
+        return self._reconnection.mode()
 
     @property
     def trying(self) -> tuple[int, float]:
-        """Which attempt is under way, 0 outside of outages, and how long was waited before it."""
+        """The number of the current attempt, 0 outside of outages, and the delay before it in seconds."""
         return self._trying
 
     @property
     def _was_reached(self) -> bool:
-        """Whether a connection was ever had: MQCONNX was answered, even if what came next found it broken."""
-        return self._reached or getattr(self.queue_manager, "reached", False)
+        """Whether MQCONNX was ever answered, even if the next verb found the connection broken."""
+        # Only a queue manager behind a channel table has `reached`: it answers MQCONNX without a session.
+        return self._states.connection is not State.UNREACHED or getattr(self.queue_manager, "reached", False)
 
     @property
     def _gone_for_good(self) -> bool:
@@ -211,39 +231,42 @@ class Supervisor:
     async def _pause(self, delay_s: float) -> None:
         with anyio.move_on_after(delay_s):
             await self._stopping.wait()
-            said = "The application is stopping, and waits for no queue manager any more"
-            raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
+            detail = "The application is stopping, and waits for no queue manager any more"
+            raise error_for(Reason.CONNECTION_QUIESCING, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
     def _next_delay_s(self, attempt: int, lost_at: float) -> float | None:
-        """Return how long to wait before this attempt; None where the time limit is over."""
-        lost_for_s = self._clock.monotonic() - lost_at
-        random = self._random.random()
-        return next_delay_s(attempt, random, ladder=self._delays, lost_for_s=lost_for_s, limit_s=self._limit_s)
+        """Return how long to wait before this attempt; None if the time limit is over."""
+        lost_for_s = self._world.clock.monotonic() - lost_at
+        random, how = self._world.random.random(), self._reconnection
+        return next_delay_s(attempt, random, ladder=how.delays, lost_for_s=lost_for_s, limit_s=how.limit_s)
 
     def _timed_out(self, lost_at: float) -> MQIError:
-        lost_for_s = self._clock.monotonic() - lost_at
-        said = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {self._limit_s:g} s"
-        return error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
+        lost_for_s, limit_s = self._world.clock.monotonic() - lost_at, self._reconnection.limit_s
+        detail = f"The connection was lost {lost_for_s:.0f} s ago, and the limit for getting it back is {limit_s:g} s"
+        return error_for(Reason.RECONNECT_TIMED_OUT, "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
 
-    async def _reconnect(self, user: str, owner: str, before: Session | None, *, patient: bool, pauses: bool) -> Session:
+    async def _reconnect(
+        self, user: str, owner: str, before: Session | None, *, patient: bool, pauses: bool
+    ) -> tuple[Session, int]:
+        """Return the first session of a new generation, and the number of attempts that it took."""
         lost_at, error = self._outage.began
         if self.mode is ReconnectMode.NO:
             where = f"{error.verb} on {error.object_name}" if error.object_name else error.verb
-            said = f"{where} found the connection lost, and it is not to be got again (reconnect.mode, or DefRecon, says so)"
-            raise error_for(int(error.reason), "MQCONNX", queue_manager=self.queue_manager_name, detail=said)
+            detail = f"{where} found the connection lost, and reconnect.mode, or DefRecon, forbids to get it back"
+            raise error_for(int(error.reason), "MQCONNX", queue_manager=self.queue_manager_name, detail=detail)
         attempt, delay_s = 0, self._next_delay_s(1, lost_at) if pauses else 0.0
         while delay_s is not None:
             attempt += 1
-            if self._quiesces:
-                self._quiesces = False
-                for let_go in self._resting:
+            if self._states.queue_manager is State.QUIESCING:
+                self._states.note(Event.LET_GO)
+                for let_go in self._idle:
                     await let_go()
             if pauses and not self._gone_for_good:
                 await self._pause(delay_s)
             try:
-                session = await self._try(user, owner, before, attempt, delay_s)
+                return await self._try(user, owner, before, attempt, delay_s), attempt
             except MQIError as error:
-                if self._gone_for_good or reconnection.classify(int(error.reason)) is reconnection.Class.CONFIGURATION:
+                if self._gone_for_good or classify(int(error.reason)) is Class.CONFIGURATION:
                     raise
                 self._note_quiescing(error)
                 following_s = self._next_delay_s(attempt + 1, lost_at) if patient else None
@@ -253,36 +276,33 @@ class Supervisor:
                         attempt=attempt,
                         reason=int(error.reason),
                         delay_s=delay_s,
-                        lost_for_s=self._clock.monotonic() - lost_at,
+                        lost_for_s=self._world.clock.monotonic() - lost_at,
                         next_in_s=following_s or 0.0,
                     )
                 )
                 if not patient:
                     raise
                 delay_s = following_s
-                continue
-            self.generation = session.generation
-            self._outage.connected(attempt)
-            self._outage.back(before, self.queue_manager_name, self.generation)
-            return session
         raise self._timed_out(lost_at)
 
     def _note_quiescing(self, error: MQIError) -> None:
-        self._quiesces = self._quiesces or error.reason in _QUIESCING
+        if error.reason in _QUIESCING:
+            self._states.note(Event.QUIESCED)
 
     async def _try(self, user: str, owner: str, before: Session | None, attempt: int = 0, delay_s: float = 0.0) -> Session:
-        """As `_connect_once`, and tell how it went; an `attempt` above 0 makes a new generation."""
+        """As `_connect_once`, and report the result; an `attempt` above 0 makes a new generation."""
         self._trying = (attempt, delay_s)
         try:
             session = await self._connect_once(user, owner, before, again=attempt > 0)
         except MQIError as error:
-            self._tried(error)
+            self._report_attempt(error)
             raise
-        self._tried(None)
+        self._report_attempt(None)
         return session
 
-    def _tried(self, error: MQIError | None) -> None:
-        if hasattr(self.queue_manager, "tell") or not self._broadcast.wanted(ConnectionTried):  # a table tells by entry
+    def _report_attempt(self, error: MQIError | None) -> None:
+        # Only a queue manager behind a channel table has `notify`: it reports each entry of its table by itself.
+        if hasattr(self.queue_manager, "notify") or not self._broadcast.wanted(ConnectionTried):
             return
         attempt, delay_s = self._trying
         self._broadcast(
@@ -296,9 +316,11 @@ class Supervisor:
         )
 
     async def _connect_once(self, user: str, owner: str, before: Session | None, *, again: bool) -> Session:
-        """Return a session with what the one before had open; `again` where it is the first of a new generation."""
-        session = await open_session(self.queue_manager, self._runner, self._name, user, owner=owner, numbers=self._numbers)
-        self._reached = True
+        """Return a session with the objects of the lost one open; `again` for the first session of a new generation."""
+        runner = self._world.runner
+        session = await open_session(self.queue_manager, runner, self._name, user, owner=owner, numbers=self._numbers)
+        if self._states.connection is State.UNREACHED:
+            self._states.note(Event.ANSWERED)
         session.generation = self.generation + again
         try:
             await self._check(session, again=again)
@@ -311,7 +333,7 @@ class Supervisor:
         return session
 
     async def _take_over(self, session: Session, before: Session) -> None:
-        taken = await session.call(session.openings.take_over, before.openings)
+        taken = await session.call(session.open_objects.take_over, before.open_objects)
         self._outage.reopened(taken.objects)
         for each in taken.refused:
             self._broadcast(
@@ -325,12 +347,13 @@ class Supervisor:
             )
 
     async def _check(self, session: Session, *, again: bool) -> None:
-        """Raise 2546 where another queue manager than the first answers, and only that one will do.
+        """Raise 2546 if another queue manager than the first answers, and the mode accepts only the first.
 
-        The QMID is asked for once in a generation: later connections go by the name, which costs nothing.
+        The QMID is inquired once in a generation; later connections are compared by the queue manager's name, without a call.
         """
+        # Only a queue manager behind a channel table has `default_reconnect`: it checks the QMID itself, entry by entry.
         keeps_to_one = isinstance(self.queue_manager, InlineQueueManager) or hasattr(self.queue_manager, "default_reconnect")
-        if keeps_to_one or self.mode is not ReconnectMode.Q_MGR:  # a channel table looks at the QMID itself, entry by entry
+        if keeps_to_one or self.mode is not ReconnectMode.Q_MGR:
             return
         asked = again or self._first is None
         now = Reached(session.connection.queue_manager_name, await _identifier(session) if asked else "")
@@ -342,10 +365,10 @@ class Supervisor:
 
 
 async def _identifier(session: Session) -> str:
-    """Return the QMID; nothing where this user may not inquire it: the name has to do then."""
+    """Return the QMID, or "" if this user may not inquire it: then only the names are compared."""
     try:
         return (await session.call(inquire_queue_manager, session.connection)).identifier
     except MQIError as error:
-        if reconnection.classify(int(error.reason)) is reconnection.Class.RECONNECT:
+        if classify(int(error.reason)) is Class.RECONNECT:
             raise
         return ""

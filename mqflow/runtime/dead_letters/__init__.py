@@ -1,1 +1,1 @@
-"""The DLQ handler at work, and redrive."""
+"""The DLQ handler, its service in an application, and redrive."""

@@ -1,9 +1,9 @@
-"""Carries out a rules table on a dead-letter queue: browse with a lock, get, put, and settle, a unit of work for each message.
+"""Carries out a rules table on a dead-letter queue: browse with a lock, get, put and settle, in one unit of work a message.
 
-Where the table takes everything, the last message was dealt with and none has stayed, the browse is left out.
+The browse is left out if the table takes every message, the last action succeeded, and no message has stayed.
 
-Decides nothing: where to look is said by `policy.dead_letters.scan`, what to do by `policy.dead_letters.actions`. Whoever
-drives it waits and settles: `run_to_end` here for a thread of its own, `runtime.dead_letters.service` for an event loop.
+Decides nothing: `policy.dead_letters.scan` says where to look, `policy.dead_letters.actions` what to do. The caller waits and
+settles: `run_to_end` here on a thread of its own, `runtime.dead_letters.service` on an event loop.
 Source: IBM, "Processing the DLQ rules table"; facts 1.6.
 """
 
@@ -37,13 +37,13 @@ from mqflow.policy.dead_letters.rules import Control
 from mqflow.policy.dead_letters.scan import HISTORY_MAX, History, Look, Scan
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.reconnect import reconnection
-from mqflow.runtime.connection.output_handles import Targets
-from mqflow.runtime.dead_letters.dead_letter_records import DeadLetterRecords
+from mqflow.runtime.connection.output_handles import OutputHandles
+from mqflow.runtime.dead_letters.records import DeadLetterRecords
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "Rules", "Telling", "run_to_end")
+__all__ = ("DLQ_OPTIONS", "DeadLetterHandler", "EventSink", "Rules", "run_to_end")
 
 DLQ_OPTIONS: Final = OpenOption.BROWSE | OpenOption.INPUT_AS_Q_DEF | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 # A message that is moved keeps its properties, whatever PROPCTL hides.
@@ -51,35 +51,35 @@ _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRF
 _LOOK: Final = GetOption.LOCK | GetOption.ACCEPT_TRUNCATED_MSG | GetOption.NO_SYNCPOINT | _AS_IT_IS
 _TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
 _TAKE_NEXT: Final = GetOptions(options=GetOption.SYNCPOINT | _AS_IT_IS)
-_WHATEVER_IS_NEXT: Final = Look()
+_NEXT_MESSAGE: Final = Look()
 _UNLOCK: Final = GetOptions(options=GetOption.UNLOCK | GetOption.NO_SYNCPOINT)
 _IDENTITY_BYTES: Final = 24
 
 
-class Telling(Protocol):
-    """Whom the handler tells what it did: a `Broadcast`, or what keeps it for one."""
+class EventSink(Protocol):
+    """Receives the events of a handler: a `Broadcast`, or a buffer in front of one."""
 
     @property
     def wanted(self) -> Callable[[type], bool]:
-        """Says whether anybody wants this class of event."""
+        """Returns whether a hook wants this class of event."""
         ...
 
     def __call__(self, event: Event) -> None:
-        """Take note."""
+        """Receive the event."""
         ...
 
 
 class Rules(Struct, frozen=True):
-    """What a handler goes by."""
+    """The rules of a handler."""
 
     control: Control
     matchers: Sequence[Matcher]
-    #: Whether a rule looks at more of a message than the descriptor and the MQDLH.
+    #: Whether a rule reads more of a message than its descriptor and MQDLH.
     whole: bool = False
 
 
 class _Open(Struct):
-    """A message that an action was carried out on, in a unit of work that is not settled."""
+    """A message whose action was carried out, in a unit of work that is not settled yet."""
 
     identity: bytes
     letter: DeadLetter
@@ -89,9 +89,9 @@ class _Open(Struct):
 
 
 class DeadLetterHandler:
-    """Handles one dead-letter queue on one connection. Call `look`, get with `options`, `act`, settle, `settled`; again.
+    """Handles one dead-letter queue on one connection. Call in a loop: `look`, get with `options`, `act`, settle, `settled`.
 
-    Several of them may work on one queue: the lock of the browse keeps each message to one.
+    Several handlers can work on one queue: the lock of the browse gives each message to one handler.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class DeadLetterHandler:
         queue: str,
         *,
         clock: Clock,
-        broadcast: Telling,
+        broadcast: EventSink,
         history_max: int = HISTORY_MAX,
         records: ConnectionRecorder | None = None,
     ) -> None:
@@ -108,38 +108,38 @@ class DeadLetterHandler:
         self._rules = rules
         self._clock = clock
         self._broadcast = broadcast
-        #: Puts a record of each action, in its unit of work; None for none.
+        #: Puts a record of each action, in its unit of work; None for no records.
         self._records = None if records is None else DeadLetterRecords(records, queue)
         if records is not None:
-            records.tell = broadcast
+            records.notify = broadcast
         self._history = History(history_max)
         self._scan = self._new_scan()
         self._connection: Connection | None = None
-        self._opened: Targets | None = None
+        self._opened: OutputHandles | None = None
         self._handle: ObjectHandle | None = None
         self._open: _Open | None = None
         self._strays = 0
         self._first_stray = b""
-        # Whether the message looked at last is locked, and was left where it is.
+        # Whether the message that was browsed last is locked, and stays.
         self._holding = False
-        self._told_overflow = False
-        #: The rules whose functions have raised.
-        self._stumbled: set[str] = set()
+        self._overflow_reported = False
+        #: The rules whose functions have raised an exception.
+        self._broken_rules: set[str] = set()
         self._options: dict[Look, GetOptions] = {}
         self._takes_everything = takes_everything(rules.matchers)
-        #: Whether the last message was a dead letter, and was dealt with: what is next probably is as well.
+        #: Whether the last message was a dead letter, and its action succeeded: the next one probably is the same.
         self._flows = False
-        #: Whether the next message is taken without a look at it first.
+        #: Whether the next message is got without a browse.
         self._at_once = False
-        #: Messages were taken from the head since the cursor was placed: browse from there.
+        #: Whether messages were got from the head since the cursor was placed: the next browse starts at the head.
         self._behind = False
-        #: The message that stayed when it was taken: it is met again, and its time has not come.
+        #: The message that stayed after it was got: it is browsed again before its retry interval is over.
         self._stayed = b""
 
     @property
     def connection(self) -> Connection:
-        """What it works on; `open` comes first."""
-        assert self._connection is not None  # noqa: S101 - the order of the calls is this module's
+        """The connection of the handler; call `open` first."""
+        assert self._connection is not None  # noqa: S101 - this module calls `open` first
         return self._connection
 
     @property
@@ -149,36 +149,36 @@ class DeadLetterHandler:
         return self._handle
 
     @property
-    def _targets(self) -> Targets:
+    def _targets(self) -> OutputHandles:
         assert self._opened is not None  # noqa: S101 - as above
         return self._opened
 
     def open(self, connection: Connection, hold: Callable[[str, OpenOption], ObjectHandle] | None = None) -> None:
         """Open the dead-letter queue on a connection, the first one or the next after an outage. Raises what MQOPEN raises.
 
-        `hold` opens what the next connection is to have open too.
+        `hold` opens a queue that the next connection opens too.
         """
         self._handle = (hold or connection.open)(self.queue, DLQ_OPTIONS)
         self._connection = connection
-        self._opened = Targets(connection, self._handle)
+        self._opened = OutputHandles(connection, self._handle)
         self._open = None
         self._holding = False
         self._scan = self._new_scan()  # the cursor of a new handle is at the head
 
     def reload(self, rules: Rules) -> None:
-        """Go by other rules from the next message on, from the head of the queue. What was attempted so far still counts."""
+        """Use other rules from the next message on, from the head of the queue. Earlier attempts still count."""
         self._rules = rules
         self._takes_everything = takes_everything(rules.matchers)
         self._options.clear()
         self._scan = self._new_scan()
 
     def look(self) -> Look | None:
-        """Return where to look next, or None where the handler has done."""
+        """Return where to look next, or None at the end of the handler's work."""
         self._at_once = self._flows and self._takes_everything and not self._history
-        return _WHATEVER_IS_NEXT if self._at_once else self._scan.next(self._clock.monotonic())
+        return _NEXT_MESSAGE if self._at_once else self._scan.next(self._clock.monotonic())
 
     def options(self, look: Look) -> GetOptions:
-        """Return how to get what the look is for: browsing with a lock, or at once; and waiting where the look says so."""
+        """Return the options of the get: a browse with a lock, or a get; with a wait if the look asks for it."""
         if self._at_once:
             return _TAKE_NEXT
         if self._behind and not look.identity:
@@ -186,20 +186,20 @@ class DeadLetterHandler:
         found = self._options.get(look)
         if found is None:
             found = self._look_options(look)
-            if not look.wait_s and not look.identity:  # the few that come again for every message
+            if not look.wait_s and not look.identity:  # these few are the same for every message
                 self._options[look] = found
         return found
 
     def act(self, look: Look, got: Got | None) -> Settlement | None:
-        """Do what is to be done with what the look found; None where there is nothing to settle.
+        """Carry out the action for the message that was found; return None if there is nothing to settle.
 
-        Raises `MQIError` where the connection is lost, or the dead-letter queue refuses; a target that refuses is an attempt
-        that failed.
+        Raises `MQIError` if the connection is lost, or the dead-letter queue refuses. If the target refuses, the attempt has
+        failed.
         """
         if self._at_once:
-            return self._taken(got)
+            return self._act_without_browse(got)
         if got is None:
-            self._nothing(look)
+            self._note_empty(look)
             return None
         self._scan.found()
         self._holding = True
@@ -212,19 +212,19 @@ class DeadLetterHandler:
             return None
         letter = dead_letter(got.descriptor, got.body)
         if letter is None:
-            self._stray(identity, known=known)
+            self._note_stray(identity, known=known)
             return None
         attempts = self._history.attempts(identity)
         chosen = self._chosen(letter, attempts)
         if isinstance(chosen.intent, Ignore):
-            self._ignored(identity, letter, chosen, attempts, known=known)
+            self._leave(identity, letter, chosen, attempts, known=known)
             return None
         return self._carry_out(identity, chosen, attempts + 1, letter)
 
     def settled(self, error: MQIError | None = None) -> None:
-        """Note how the unit of work that `act` wanted settled has ended; an error is one that backed it out (2003)."""
+        """Note how the unit of work of `act` has ended; `error` is 2003 (MQRC_BACKED_OUT), which backed it out."""
         done, self._open = self._open, None
-        if done is None:  # a message that no rule is for: it is back in its place
+        if done is None:  # no rule matches the message: it is back in its place
             return
         now = self._clock.monotonic()
         failure = done.failure or error
@@ -235,35 +235,35 @@ class DeadLetterHandler:
         else:
             self._scan.failed(done.identity, now)
             if not self._history.keep(done.identity, done.attempt):
-                self._tell_overflow()
-        self._tell(done.letter, done.chosen, done.attempt, failure)
+                self._report_overflow()
+        self._report(done.letter, done.chosen, done.attempt, failure)
         if failure is not None:
             if self._records is not None:
                 self._records.stays(done.letter, done.chosen, failure)
-            self._tell_given_up(done)
+            self._report_given_up(done)
 
     @property
     def owes_records(self) -> bool:
-        """Whether messages stay of which that is not recorded yet: call `record_left`, between units of work."""
+        """Whether a message stays without a record yet: call `record_left` between units of work."""
         return self._records is not None and self._records.owes
 
     def record_left(self) -> None:
-        """Have a record of each message that stays: in a unit of work of its own, since that of its action was backed out."""
+        """Record each message that stays, in a unit of work of its own: the unit of its action was backed out."""
         if self._records is not None:
             self._records.put_left(self.connection)
 
     def rest(self) -> None:
-        """Let others have the message that was looked at last, whose lock would stay, and the queues that are open."""
+        """Unlock the message that was browsed last, and close the target queues: other programs can use them."""
         self._targets.close()
         if self._holding:
             self._holding = False
-            with suppress(MQIError):  # 2209, where it is gone meanwhile
+            with suppress(MQIError):  # 2209 if the message is gone meanwhile
                 self.connection.get(self.handle, _UNLOCK)
 
     # -- one message
 
-    def _taken(self, got: Got | None) -> Settlement | None:
-        """Act on a message that was got without a look: there is a rule for whatever begins with an MQDLH."""
+    def _act_without_browse(self, got: Got | None) -> Settlement | None:
+        """Act on a message that was got without a browse: a rule matches every message with an MQDLH."""
         if got is None:
             self._flows = False
             return None
@@ -274,13 +274,13 @@ class DeadLetterHandler:
         if letter is None:
             self._stayed = identity
             self._flows = False
-            self._stray(identity, known=False)
+            self._note_stray(identity, known=False)
             return Settlement.BACKOUT
         chosen = self._chosen(letter, 0)
-        if isinstance(chosen.intent, Ignore):  # a function stumbled over it
+        if isinstance(chosen.intent, Ignore):  # a function of a rule has raised an exception
             self._stayed = identity
             self._flows = False
-            self._ignored(identity, letter, chosen, 0, known=False)
+            self._leave(identity, letter, chosen, 0, known=False)
             return Settlement.BACKOUT
         settlement = self._act_on(identity, chosen, 1, letter)
         if settlement is Settlement.BACKOUT:
@@ -288,24 +288,24 @@ class DeadLetterHandler:
         return settlement
 
     def _chosen(self, letter: DeadLetter, attempts: int) -> Chosen:
-        """Return what the rules say; a message that a function stumbles over stays: the rules behind it may be for others."""
+        """Return the decision of the rules. If a function of a rule raises an exception, the message stays."""
         try:
             return choose(self._rules.matchers, letter, attempts)
         except UnjudgedError as error:
-            if error.rule not in self._stumbled:
-                self._stumbled.add(error.rule)
+            if error.rule not in self._broken_rules:
+                self._broken_rules.add(error.rule)
                 first = letter.descriptor.message_id.hex()
-                text = (
-                    f"A message stays on {self.queue}, because a rule cannot say whether it is for it: {error}. It is {first}."
+                text = f"A message stays on {self.queue}, because a rule cannot decide about it: {error}. Its MsgId is {first}."
+                self._broadcast(
+                    Warned(text=f"{text} This warning comes once.", queue=self.queue, details={"message_id": first})
                 )
-                self._broadcast(Warned(text=f"{text} Said once.", queue=self.queue, details={"message_id": first}))
             return Chosen(Ignore())
 
     def _carry_out(self, identity: bytes, chosen: Chosen, attempt: int, seen: DeadLetter) -> Settlement | None:
         try:
             got = self.connection.get(self.handle, _TAKE)
         except MQIError as error:
-            if error.reason == Reason.NO_MSG_UNDER_CURSOR:  # it expired since it was looked at
+            if error.reason == Reason.NO_MSG_UNDER_CURSOR:  # it has expired since the browse
                 return None
             raise
         if got is None:
@@ -314,7 +314,7 @@ class DeadLetterHandler:
         return self._act_on(identity, chosen, attempt, DeadLetter(got.descriptor, seen.header, got.body))
 
     def _act_on(self, identity: bytes, chosen: Chosen, attempt: int, letter: DeadLetter) -> Settlement:
-        """Do what was chosen with a message that is held."""
+        """Carry out the chosen action on a message that is held."""
         self._open = _Open(identity, letter, chosen, attempt)
         try:
             self._do(chosen.intent, letter)
@@ -336,16 +336,16 @@ class DeadLetterHandler:
             case _:
                 assert_never(intent)
 
-    def _ignored(self, identity: bytes, letter: DeadLetter, chosen: Chosen, attempts: int, *, known: bool) -> None:
+    def _leave(self, identity: bytes, letter: DeadLetter, chosen: Chosen, attempts: int, *, known: bool) -> None:
         if known:
             return
         if self._history.keep(identity, attempts):
             self._scan.worked(self._clock.monotonic())
-            self._tell(letter, chosen, attempts, None)
+            self._report(letter, chosen, attempts, None)
             if self._records is not None:
                 self._records.stays(letter, chosen)
-        else:  # it may have been met before, so it does not put the end off
-            self._tell_overflow()
+        else:  # it may be an old message, so it does not postpone the end
+            self._report_overflow()
 
     # -- the way through the queue
 
@@ -365,7 +365,7 @@ class DeadLetterHandler:
             buffer_bytes_max=None if self._rules.whole else DLH_BYTES,
         )
 
-    def _nothing(self, look: Look) -> None:
+    def _note_empty(self, look: Look) -> None:
         before = self._scan.rounds
         self._flows = False
         self._scan.found_nothing(self._clock.monotonic())
@@ -376,10 +376,10 @@ class DeadLetterHandler:
             self._history.scanned()
         strays, self._strays = self._strays, 0
         if strays:
-            self._tell_strays(strays)
+            self._report_strays(strays)
 
-    def _stray(self, identity: bytes, *, known: bool) -> None:
-        """Count a message without an MQDLH: when it is first seen, and each time the whole queue is looked through."""
+    def _note_stray(self, identity: bytes, *, known: bool) -> None:
+        """Count a message without an MQDLH: at its first browse, and in each pass through the whole queue."""
         self._history.attempts(identity)
         if known and not self._scan.in_round:
             return
@@ -389,9 +389,9 @@ class DeadLetterHandler:
             self._first_stray = identity[:_IDENTITY_BYTES]
         self._strays += 1
 
-    # -- telling
+    # -- reporting
 
-    def _tell(self, letter: DeadLetter, chosen: Chosen, attempt: int, failure: MQIError | None) -> None:
+    def _report(self, letter: DeadLetter, chosen: Chosen, attempt: int, failure: MQIError | None) -> None:
         if not self._broadcast.wanted(DeadLetterActed):
             return
         self._broadcast(
@@ -407,28 +407,28 @@ class DeadLetterHandler:
             )
         )
 
-    def _tell_given_up(self, failed: _Open) -> None:
-        """Tell that the message stays from now on, where its last attempt has failed."""
+    def _report_given_up(self, failed: _Open) -> None:
+        """Report that the message stays from now on, if its last attempt has failed."""
         left = self._chosen(failed.letter, failed.attempt)
         if isinstance(left.intent, Ignore):
-            self._tell(failed.letter, left, failed.attempt, None)
+            self._report(failed.letter, left, failed.attempt, None)
 
-    def _tell_strays(self, count: int) -> None:
-        said = (
+    def _report_strays(self, count: int) -> None:
+        text = (
             f"{count} messages on {self.queue} do not begin with an MQDLH and stay there"
             if count > 1
             else f"A message on {self.queue} does not begin with an MQDLH and stays there"
         )
         first = self._first_stray.hex()
-        self._broadcast(Warned(text=f"{said}; the first is {first}.", queue=self.queue, details={"message_id": first}))
+        self._broadcast(Warned(text=f"{text}; the first is {first}.", queue=self.queue, details={"message_id": first}))
 
-    def _tell_overflow(self) -> None:
-        if self._told_overflow:
+    def _report_overflow(self) -> None:
+        if self._overflow_reported:
             return
-        self._told_overflow = True
+        self._overflow_reported = True
         text = (
-            f"More messages stay on {self.queue} than the {len(self._history):,} that are remembered: a rule may be attempted "
-            f"on the others more often than its RETRY says. A last rule that forwards everything ends that."
+            f"More messages stay on {self.queue} than the {len(self._history):,} that the handler remembers: on the other "
+            f"messages it can attempt a rule more often than its RETRY says. A last rule that forwards every message ends that."
         )
         self._broadcast(Warned(text=text, queue=self.queue))
 
@@ -440,9 +440,9 @@ def run_to_end(
     stopping: Callable[[], bool] = lambda: False,
     wait_ms_max: int = 1_000,
 ) -> None:
-    """Handle messages until WAIT says it is the end, or until it is to stop; waits are cut so that a stop is soon noticed.
+    """Handle messages until WAIT ends the handler, or `stopping` returns True; waits are cut so that a stop is soon noticed.
 
-    Raises `MQIError` where the connection is lost or the dead-letter queue refuses; its unit of work is backed out then.
+    Raises `MQIError` if the connection is lost or the dead-letter queue refuses; its unit of work is backed out then.
     """
     while not stopping():
         look = handler.look()
@@ -458,7 +458,7 @@ def run_to_end(
 
 
 def _settle(connection: Connection, settlement: Settlement) -> MQIError | None:
-    """End the unit of work; return 2003, with which a commit says that it is backed out."""
+    """End the unit of work; return the error 2003 if the commit ended in a backout."""
     try:
         if settlement is Settlement.COMMIT:
             connection.commit()
@@ -476,6 +476,6 @@ def _lost(error: MQIError) -> bool:
 
 
 def _says_header(letter: DeadLetter, intent: Intent, reason: int) -> bool:
-    """Whether the MQDLH names this queue and this reason already."""
+    """Return whether the MQDLH names this queue and this reason already."""
     header = letter.header
     return isinstance(intent, Redirect) and (intent.queue, reason) == (header.destination_queue, header.reason)

@@ -1,7 +1,7 @@
-"""Puts messages back where they came from: browse with a lock, get, put, commit, a unit of work for each.
+"""Puts messages back on the queue that they came from: browse with a lock, get, put, commit, one unit of work a message.
 
-What a message was before it was moved is said by `policy.dead_letters.original_message`; which messages, and where to, by
-whoever asks. Stopped or killed at any point, it goes on by being started again: what is moved is not there any more.
+`policy.dead_letters.original_message` restores a message as it was before its move; the caller chooses messages and target. If
+the redriver is stopped or killed, start it again: the messages that it has moved are not on the queue any more.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from mqflow.policy.dead_letters.actions import Redirect
 from mqflow.policy.dead_letters.original_message import Restored, restored
 from mqflow.policy.poison.disposition_record import RecordOutcome
 from mqflow.policy.reconnect import reconnection
-from mqflow.runtime.connection.output_handles import Targets
+from mqflow.runtime.connection.output_handles import OutputHandles
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
@@ -34,7 +34,7 @@ _TAKE: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOI
 
 
 class Target(Struct, frozen=True):
-    """Where a message goes."""
+    """The queue that a message is put on."""
 
     queue: str
     queue_manager: str = ""
@@ -44,13 +44,13 @@ class Target(Struct, frozen=True):
 
 
 class Moved(Struct, frozen=True, kw_only=True):
-    """What became of one message."""
+    """The result of the redrive of one message."""
 
     message_id: bytes
     identity: int
-    #: None where the message does not say where it came from.
+    #: None if the message does not name the queue that it came from.
     target: Target | None
-    #: Why it stayed; empty where it was moved, or would be.
+    #: Why the message stays; empty if it was moved, or a dry run would have moved it.
     why_not: str = ""
     reason: int = 0
 
@@ -60,36 +60,36 @@ class Redriver(Struct, kw_only=True):
 
     connection: Connection
     queue: str
-    #: Which messages; asked with each as it lies there.
+    #: Returns whether to move a message; called with each message on the queue.
     wanted: Callable[[Got], bool]
-    #: Where to, whatever a message says; None for where each came from.
+    #: The target of all messages; None for the queue that each message came from.
     to: Target | None = None
-    #: Messages a second at most; 0 for as fast as it goes.
+    #: The most messages a second; 0 for no limit.
     rate: float = 0.0
     clock: Clock
-    #: Lets so many seconds pass.
+    #: Waits for so many seconds.
     pause: Callable[[float], None]
     dry_run: bool = False
-    #: How often each message was moved already, by `identity_of`; one that is back again stays.
+    #: The moves of each message so far, by `identity_of`; a message that has come back stays.
     moved_before: Counter[int] = field(default_factory=Counter[int])
     times_max: int = 1
-    #: Puts a record of each message that is moved, in the unit of work of the move; None for none.
+    #: Puts a record of each moved message, in the unit of work of the move; None for no records.
     records: ConnectionRecorder | None = None
     #: Names this redrive in the records.
     redrive_id: str = ""
     _refused: dict[Target, MQIError] = field(default_factory=dict[Target, MQIError])
 
     def run(self) -> Generator[Moved, None, None]:
-        """Yield what became of each message that is wanted, after it is settled: once through the queue from its head.
+        """Yield the result of each wanted message after its settlement, in one pass through the queue from its head.
 
-        A target that refuses for a reason of its own (full, inhibited, missing) is not tried again; one that was altered
-        (2041) is opened anew. Raises `MQIError` where the
-        connection is lost or the queue refuses; the message under way is on its queue then, unless the commit got no answer.
+        A target that refuses for a reason of its own (full, inhibited, missing) is not tried again; an altered target (2041) is
+        opened again. Raises `MQIError` if the connection is lost or the queue refuses. The current message is on its queue
+        then, unless the commit got no answer.
         """
         handle = self.connection.open(self.queue, OpenOption.BROWSE if self.dry_run else _SOURCE)
         look = _DRY if self.dry_run else _LOOK
         due = self.clock.monotonic()
-        targets = Targets(self.connection, handle)
+        targets = OutputHandles(self.connection, handle)
         try:
             while (seen := self.connection.get(handle, look)) is not None:
                 if not self.wanted(seen):
@@ -103,7 +103,7 @@ class Redriver(Struct, kw_only=True):
             with suppress(MQIError):  # gone with its connection
                 self.connection.close(handle)
 
-    def _redrive(self, handle: ObjectHandle, targets: Targets, seen: Got) -> Moved:
+    def _redrive(self, handle: ObjectHandle, targets: OutputHandles, seen: Got) -> Moved:
         identity = identity_of(seen)
         message_id = seen.descriptor.message_id
         target = self.to or _origin(restored(seen.descriptor, seen.body))
@@ -118,19 +118,19 @@ class Redriver(Struct, kw_only=True):
 
     def _why_not(self, identity: int, target: Target | None, seen: Got) -> str:
         if target is None:
-            return "It does not say where it came from: --to QUEUE says where to."
+            return "The message does not name the queue that it came from: give the target with --to QUEUE."
         if self.moved_before[identity] >= self.times_max:
-            return "It was put back before, and came again."
+            return "The message was put back before, and has come back."
         if target.queue in {self.queue, seen.resolved_queue} and target.queue_manager in {
             "",
             self.connection.queue_manager_name,
         }:
-            return "It is there already."
+            return "The message is on that queue already."
         refused = self._refused.get(target)
-        return "" if refused is None else f"As the one before: {refused}"
+        return "" if refused is None else f"As for an earlier message: {refused}"
 
-    def _move(self, handle: ObjectHandle, targets: Targets, target: Target) -> MQIError | None:
-        """Move the message under the cursor; return why it could not be, when it is back on its queue."""
+    def _move(self, handle: ObjectHandle, targets: OutputHandles, target: Target) -> MQIError | None:
+        """Move the message under the cursor; return the error if the message is back on its queue."""
         try:
             got = self.connection.get(handle, _TAKE)
             if got is None:
@@ -150,7 +150,7 @@ class Redriver(Struct, kw_only=True):
         return None
 
     def _record(self, target: Target, before: Restored) -> None:
-        """Say that the message was put back: by its MsgId and put time, which it keeps, its next deliveries are known."""
+        """Record that the message was put back. It keeps MsgId and put time, so its next deliveries are recognized."""
         if self.records is not None:
             self.records.put(
                 self.connection,
@@ -165,8 +165,8 @@ class Redriver(Struct, kw_only=True):
 
 
 def identity_of(got: Got) -> int:
-    """Return a number that tells messages apart, the same in every process: of MsgId and CorrelId, which a move keeps."""
-    from hashlib import blake2b  # noqa: PLC0415 - only who redrives pays
+    """Return a hash of MsgId and CorrelId, which a move keeps: the same number in every process."""
+    from hashlib import blake2b  # noqa: PLC0415 - only a redrive needs it
 
     both = got.descriptor.message_id + got.descriptor.correlation_id
     return int.from_bytes(blake2b(both, digest_size=8).digest())

@@ -1,6 +1,6 @@
-"""A DLQ handler inside an application: on a session of its own, over outages, until its WAIT or the application ends it.
+"""Runs a DLQ handler inside an application, on a session of its own, until its WAIT or the application ends it.
 
-What is done with a message is `dead_letter_handler`'s business; this waits, settles and connects again.
+Waits, settles and reconnects. Knows nothing of single messages: `handler` acts on them.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ from mqflow.world import Clock
 __all__ = ("DeadLetterService",)
 
 _PAUSE_S: Final = 5.0
-"""How long to wait before a dead-letter queue that refuses is tried again."""
+"""Seconds before a dead-letter queue that refused is tried again."""
 _POLL_S: Final = 1.0
 
 
 class DeadLetterService:
-    """One handler on one queue."""
+    """Runs one handler on one queue."""
 
     def __init__(
         self,
@@ -47,38 +47,38 @@ class DeadLetterService:
         records: ConnectionRecorder | None = None,
     ) -> None:
         self._rules = rules
-        #: Empty for DEADQ of the queue manager.
+        #: The queue; empty for DEADQ of the queue manager.
         self._queue = queue
         self._supervisor = supervisor
         self._broadcast = broadcast
-        self._told = _Told(broadcast)
+        self._events = _EventBuffer(broadcast)
         self._clock = clock
-        #: Asked once a second for new rules; None where they never change.
+        #: Called once a second for new rules; None if the rules never change.
         self._changed = changed
         self._records = records
         self._polled_at = clock.monotonic()
         self._stopping = anyio.Event()
         self._session: Session | None = None
-        #: What the next session takes over.
+        #: The session whose objects the next session takes over.
         self._lost: Session | None = None
         self._handler: DeadLetterHandler | None = None
-        self._complained = 0
+        self._warned_of = 0
 
     @property
     def name(self) -> str:
-        """What it is, and of which queue."""
+        """The service and its queue in words."""
         return f"DLQ handler of {self._queue or 'the dead-letter queue'}"
 
     def stop(self) -> None:
-        """Look at no more messages; the unit of work under way is settled. `run` returns when it is."""
+        """Browse no more messages. The open unit of work is settled; then `run` returns."""
         self._stopping.set()
         if self._session is not None:
             self._session.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when WAIT ended the handler, or `stop`; started once it has tried its queue.
+        """Return when WAIT or `stop` ends the handler. The service is started once it has tried its queue.
 
-        Raises the `MQIError` of a queue that cannot be had at the start, and of a connection that cannot be had again.
+        Raises the `MQIError` of a queue that cannot be opened at the start, and of a connection that cannot be got back.
         """
         started = False
         while not self._stopping.is_set():
@@ -87,7 +87,7 @@ class DeadLetterService:
             except MQIError as error:
                 if not started or self._lost is not None or self._supervisor.away:
                     raise
-                await self._complain(error)
+                await self._warn(error)
                 continue
             if session is None:
                 break
@@ -107,17 +107,17 @@ class DeadLetterService:
                     await session.close()
             break
         self._supervisor.release(self._lost)
-        self._supervisor.readiness.has(self)  # it has done, or the application stops
+        self._supervisor.readiness.has(self)  # the handler has ended, or the application stops
         if not started:
             task_status.started()
 
     @property
     def _named(self) -> str:
-        """The queue; empty as long as the queue manager has not said which is its own."""
+        """The queue; empty until the queue manager has named its dead-letter queue."""
         return self._queue if self._handler is None else self._handler.queue
 
     async def _connect(self) -> Session | None:
-        """Return a session, or None where the application stops while there is none to be had."""
+        """Return a session, or None if the application stops before there is one."""
         try:
             return await self._supervisor.connect(owner="DLQ handler", before=self._lost)
         except MQIError:
@@ -129,15 +129,15 @@ class DeadLetterService:
         handler = self._handler
         if handler is None:
             queue = self._queue or await session.call(_dead_letter_queue, session)
-            handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._told, records=self._records)
+            handler = DeadLetterHandler(self._rules, queue, clock=self._clock, broadcast=self._events, records=self._records)
             self._handler = handler
-        await session.call(handler.open, session.connection, session.openings.hold)
-        if not self._complained:
+        await session.call(handler.open, session.connection, session.open_objects.hold)
+        if not self._warned_of:
             self._supervisor.readiness.has(self)
         return handler
 
     async def _handle(self, session: Session, handler: DeadLetterHandler) -> None:
-        """Handle messages until the end, or until it is to stop."""
+        """Handle messages until the handler ends, or is stopped."""
         while not self._stopping.is_set():
             self._poll(handler)
             look = handler.look()
@@ -149,13 +149,13 @@ class DeadLetterService:
                 handler.settled(await self._settle(session, settlement, got))
             if handler.owes_records:
                 await session.call(handler.record_left)
-            self._told.pass_on()
+            self._events.pass_on()
         await session.call(handler.rest)
 
     async def _look(self, session: Session, handler: DeadLetterHandler, look: Look) -> Got | None:
-        if self._complained:  # is it still refused? Whoever waits for a message would not learn it
+        if self._warned_of:  # a get with a wait would not show soon whether the queue still refuses
             got = await self._get(session, handler, replace(look, wait_s=0))
-            self._complained = 0
+            self._warned_of = 0
             self._supervisor.readiness.has(self)
             if got is not None:
                 return got
@@ -170,7 +170,7 @@ class DeadLetterService:
         return exchange.unit[0] if exchange.unit else None
 
     async def _settle(self, session: Session, settlement: Settlement, got: Got) -> MQIError | None:
-        """End the unit of work; return 2003, with which a commit says that it is backed out."""
+        """End the unit of work; return the error 2003 if the commit ended in a backout."""
         try:
             await session.settle(settlement)
         except MQIError as error:
@@ -194,7 +194,7 @@ class DeadLetterService:
             handler.reload(rules)
 
     async def _goes_on_after(self, error: MQIError, session: Session, *, started: bool) -> bool:
-        """Whether to go on, once what is in the way may be gone; says what it is, once."""
+        """Return whether to go on after this error, once its cause may be gone; reports the cause once."""
         self._supervisor.readiness.lacks(self, self._named or "the dead-letter queue")
         match classify(int(error.reason)):
             case Class.RECONNECT:
@@ -206,20 +206,20 @@ class DeadLetterService:
             case _:
                 if not started and self._handler is None:
                     raise error
-        await self._complain(error)
+        await self._warn(error)
         return True
 
-    async def _complain(self, error: MQIError) -> None:
-        """Say once what is in the way, and wait until it may be gone, or the application stops."""
-        if self._complained != error.reason:
-            self._complained = int(error.reason)
+    async def _warn(self, error: MQIError) -> None:
+        """Report the cause of a refusal once, and wait before the next attempt, or until the application stops."""
+        if self._warned_of != error.reason:
+            self._warned_of = int(error.reason)
             self._broadcast(Warned(text=f"The DLQ handler waits. {error}", queue=self._named))
         with anyio.move_on_after(_PAUSE_S):
             await self._stopping.wait()
 
 
-class _Told:
-    """Events that wait until the event loop passes them on: the handler may have told them on the session's thread."""
+class _EventBuffer:
+    """Keeps events until the event loop passes them on: the handler can report them on the session's thread."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
@@ -230,7 +230,7 @@ class _Told:
         self._events.append(event)
 
     def pass_on(self) -> None:
-        """Tell the hooks."""
+        """Pass the events on to the hooks."""
         events, self._events = self._events, []
         for event in events:
             self._broadcast(event)
@@ -240,6 +240,6 @@ def _dead_letter_queue(session: Session) -> str:
     connection = session.connection
     queue = inquire_queue_manager(connection).dead_letter_queue
     if not queue:
-        said = "It has no dead-letter queue: ALTER QMGR DEADQ('...'), or name the queue"
-        raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQINQ", "", connection.queue_manager_name, said)
+        detail = "It has no dead-letter queue: ALTER QMGR DEADQ('...'), or name the queue"
+        raise error_for(Reason.UNKNOWN_OBJECT_NAME, "MQINQ", "", connection.queue_manager_name, detail)
     return queue

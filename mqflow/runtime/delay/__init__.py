@@ -1,1 +1,1 @@
-"""Delayed messages: staging, and delivery when the delay is over."""
+"""Stages delayed messages, and delivers them when their delay is over."""

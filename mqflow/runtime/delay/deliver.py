@@ -1,7 +1,7 @@
-"""Moves one staged message to where it is for, inside the unit of work that gets it; settles nothing and tells nobody.
+"""Moves one staged message to its target, inside the unit of work that gets it. Settles nothing and calls no hook.
 
-The verbs of one move, in one go, so that a session with a thread hands over once. Which way is taken is said by
-`policy.delivery_delay`; what happened is returned as events, true once the unit of work has ended as `Moved` says.
+Makes all calls of one move in one function, so that a session with a thread needs one request. `policy.delivery_delay` decides
+the target. The result has events, which are true once the unit of work has ended as `Moved` says.
 Source: IBM, "JMS 2.0 delivery delay", "Failure to put to target queue" and "Report messages".
 """
 
@@ -39,7 +39,7 @@ from mqflow.policy.poison.report import ReportMessage, exception_report, report
 from mqflow.policy.reconnect.reconnection import Class, classify
 from mqflow.runtime.decision_records import ConnectionRecorder
 from mqflow.runtime.delay.stage import moment
-from mqflow.verbs import Connection, GetOptions, ObjectHandle
+from mqflow.verbs import Connection, GetOptions, ObjectDescriptor, ObjectHandle
 from mqflow.world import Clock
 
 __all__ = ("DelayedMove", "Moved")
@@ -50,15 +50,15 @@ _GONE: Final = frozenset({Reason.UNKNOWN_OBJECT_NAME, Reason.Q_DELETED, Reason.N
 
 
 class Moved(Struct, frozen=True):
-    """How the unit of work is to end, and what has happened then."""
+    """The settlement that the unit of work needs, and the events that are true after it."""
 
     settlement: Settlement
     events: tuple[Event, ...] = ()
-    #: How much was put, for who bounds a unit of work.
+    #: The size of the put body: the caller limits the bytes of a unit of work.
     body_bytes: int = 0
-    #: Why its queue refused the message, where it did.
+    #: Why the target refused the message; 0 if it did not.
     reason: int = 0
-    #: To be put before the unit of work is committed.
+    #: The caller puts this record before it commits the unit of work.
     record: DispositionRecord | None = None
 
 
@@ -66,7 +66,7 @@ _NOT_TOGETHER: Final = Moved(Settlement.BACKOUT)
 
 
 class DelayedMove(Struct, frozen=True):
-    """The verbs of one message's move."""
+    """Moves messages from one staging queue, on one connection."""
 
     connection: Connection
     #: Open for input with SAVE_ALL_CONTEXT.
@@ -74,15 +74,15 @@ class DelayedMove(Struct, frozen=True):
     staging_queue: str
     clock: Clock
     application_name: str
-    #: Makes a record of what becomes of each message, for the unit of work of its move; None for none.
+    #: Makes a record of the outcome of each message, for the unit of work of its move; None for no records.
     records: ConnectionRecorder | None = None
 
-    def deliver(self, message_id: bytes, *, alone: bool = True) -> Moved | None:
-        """Get the message and put it where it goes; None where it is gone: another processor has moved it.
+    def deliver(self, message_id: bytes, *, own_unit: bool = True) -> Moved | None:
+        """Get the message and put it on its target; None if it is gone: another processor has moved it.
 
-        BACKOUT means that nothing took it: `postpone` it. Where it is not `alone` in its unit of work, nothing is done about a
-        refusal, which may be one of the unit (2024): BACKOUT means then that each is to be moved alone. Raises `MQIError` of
-        the get, or of a connection that is lost.
+        BACKOUT means that no queue took the message: `postpone` it. Without `own_unit`, other messages are in the unit of work,
+        and a refusal can come from the unit (2024): BACKOUT then means that each message must be moved in a unit of its own.
+        Raises the `MQIError` of the get, or of a lost connection.
         """
         got = self.connection.get(self.handle, _exactly(message_id))
         if got is None:
@@ -92,22 +92,21 @@ class DelayedMove(Struct, frozen=True):
         descriptor, body = restored(got.descriptor, header, got.body, now)
         if has_expired(header, now):
             owed = report(descriptor, body, mask=Report.EXPIRATION_MASK, feedback=Feedback.EXPIRATION)
-            expired = self._with_report((), descriptor, owed, header, alone=alone)
+            expired = self._with_report((), descriptor, owed, header, own_unit=own_unit)
             return replace(expired, record=self._record(RecordOutcome.EXPIRED, header, descriptor, body))
         put, data = descriptor, body
         if header.subscription_id != NO_ID:
-            # The queue manager knows whether the subscription is still there.
+            # Only the queue manager knows whether the subscription still exists.
             put, data = got.descriptor, got.body
         elif header.backout_count:
             put, data = with_count(descriptor, body, header.backout_count)
         try:
-            done = self.connection.put1(
-                header.target, put, data, _PASS, context=self.handle, queue_manager=header.target_queue_manager
-            )
+            target = ObjectDescriptor(header.target, queue_manager=header.target_queue_manager)
+            done = self.connection.put1(target, put, data, _PASS, context=self.handle)
         except MQIError as error:
             _raise_if_lost(error)
-            return self._refused(header, descriptor, body, error) if alone else _NOT_TOGETHER
-        # A publication has its MsgId from the queue manager, when it is put.
+            return self._refused(header, descriptor, body, error) if own_unit else _NOT_TOGETHER
+        # The queue manager gives a publication its MsgId at the put.
         there = descriptor if header.subscription_id == NO_ID else done.descriptor
         record = self._record(RecordOutcome.RELEASED, header, there, body, now=now)
         late_ms = max(0, -due_in_ms(header, now))
@@ -117,9 +116,9 @@ class DelayedMove(Struct, frozen=True):
         return Moved(Settlement.COMMIT, (delivered,), len(body), record=record)
 
     def postpone(self, message_id: bytes, *, reason: int = 0) -> bool:
-        """Put it back on the staging queue, due again later; False where it is gone. To be committed.
+        """Put the message back on the staging queue, due again later; return False if it is gone. The caller must commit.
 
-        `reason` is why its queue refused it.
+        `reason` says why its target refused the message.
         """
         got = self.connection.get(self.handle, _exactly(message_id))
         if got is None:
@@ -135,7 +134,7 @@ class DelayedMove(Struct, frozen=True):
         return True
 
     def _refused(self, header: DelayHeader, descriptor: MessageDescriptor, body: bytes, error: MQIError) -> Moved:
-        """Deal with a message that its queue refused, as its report options say."""
+        """Dispose of a message that its target refused, as its report options say."""
         reason = int(error.reason)
         plan = on_refused(
             header,
@@ -143,14 +142,14 @@ class DelayedMove(Struct, frozen=True):
             dead_letter_queue=inquire_queue_manager(self.connection).dead_letter_queue,
             subscriber_gone=header.subscription_id != NO_ID and error.reason in _GONE,
         )
-        done = self._carried_out(plan, header, descriptor, body)
-        told = DelayedRefused(
+        done = self._carry_out(plan, header, descriptor, body)
+        refused = DelayedRefused(
             queue=header.target, message_id=descriptor.message_id, disposition=done, reason=reason, detail=str(error)
         )
         if isinstance(done, Return) or not owes_exception_report(done):
-            return Moved(Settlement.BACKOUT, (told,), reason=reason)
+            return Moved(Settlement.BACKOUT, (refused,), reason=reason)
         owed = exception_report(descriptor, body, feedback=reason)
-        ended = self._with_report((told,), descriptor, owed, header)
+        ended = self._with_report((refused,), descriptor, owed, header)
         outcome, queue = RecordOutcome.DISCARDED, None
         if isinstance(done, DeadLetter):
             outcome, queue = RecordOutcome.DEAD_LETTERED, done.queue
@@ -167,12 +166,12 @@ class DelayedMove(Struct, frozen=True):
         now: Moment | None = None,
         **more: Any,
     ) -> DispositionRecord | None:
-        """Return the record of a message on the queue that it is for; at `now`, where when it was due counts."""
+        """Return the record of a message for its target; with `now`, the record has the time at which the message was due."""
         if self.records is None:
             return None
         at_us = self.records.now_us() if now is None else now.wall_ms * 1_000
         if now is not None:
-            # By how much it is later than its sender asked for, whatever it was refused meanwhile.
+            # The lateness counts from the time that the sender asked for, however often the target refused meanwhile.
             more["due_ts"] = at_us + (due_in_ms(header, now) - header.retry_ms) * 1_000
         return self.records.make(
             self.connection,
@@ -186,7 +185,7 @@ class DelayedMove(Struct, frozen=True):
             **more,
         )
 
-    def _carried_out(
+    def _carry_out(
         self, plan: Plan, header: DelayHeader, descriptor: MessageDescriptor, body: bytes
     ) -> DeadLetter | Discard | Return:
         *puts, last = plan
@@ -208,7 +207,7 @@ class DelayedMove(Struct, frozen=True):
         options: PutOption,
         context: ObjectHandle | None,
     ) -> None:
-        assert isinstance(to, DeadLetter)  # noqa: S101 - every step of a plan but the last is one
+        assert isinstance(to, DeadLetter)  # noqa: S101 - every step of a plan except the last is a DeadLetter
         dead, data = moved_message.to_dead_letter_queue(
             descriptor,
             body,
@@ -227,25 +226,25 @@ class DelayedMove(Struct, frozen=True):
         owed: ReportMessage | None,
         header: DelayHeader,
         *,
-        alone: bool = True,
+        own_unit: bool = True,
     ) -> Moved:
-        """Put the report that is owed, or dead-letter it; one nobody takes undoes the move of a persistent message."""
+        """Put the report that is owed, or dead-letter it. If no queue takes it, the move of a persistent message is undone."""
         if owed is None:
             return Moved(Settlement.COMMIT, events)
         reason = int(Reason.NONE)
         try:
-            manager = owed.reply_to_queue_manager
-            self.connection.put1(owed.reply_to_queue, owed.descriptor, owed.body, _PUT, queue_manager=manager)
+            target = ObjectDescriptor(owed.reply_to_queue, queue_manager=owed.reply_to_queue_manager)
+            self.connection.put1(target, owed.descriptor, owed.body, _PUT)
         except MQIError as error:
             _raise_if_lost(error)
-            if not alone:
+            if not own_unit:
                 return _NOT_TOGETHER
             reason = int(error.reason)
             undone = self._dead_letter_report(about, owed, reason)
             if undone is not None:
                 stays = Return(f"Its report was taken by no queue. {undone}")
-                told = DelayedRefused(queue=header.target, message_id=about.message_id, disposition=stays, reason=reason)
-                return Moved(Settlement.BACKOUT, (told,))
+                refused = DelayedRefused(queue=header.target, message_id=about.message_id, disposition=stays, reason=reason)
+                return Moved(Settlement.BACKOUT, (refused,))
         sent = ReportSent(
             queue=header.target,
             message_id=about.message_id,

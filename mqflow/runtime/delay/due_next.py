@@ -1,8 +1,8 @@
-"""Finds which staged message is due next, without taking any: in the queue's own order, or by marks and a heap.
+"""Finds the staged message that is due next, without getting it: by the order of the queue, or with marks and a heap.
 
-The embedded queue manager keeps its staging queue in the order of due times: the first is the next. IBM MQ keeps every queue
-in the order of arrival: there each message is looked at once (a mark hides it from the next look), and those due first are
-remembered, a bounded number of them. Knows sessions and headers; moves nothing.
+The embedded queue manager keeps its staging queue in the order of due times: the first message is due next. IBM MQ keeps a
+queue in the order of arrival: there each message is browsed once (a mark hides it from the next browse), and a bounded number
+of messages that are due first is remembered. Knows sessions and headers; moves nothing.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from mqflow.mqi.headers import delay as delay_header
 from mqflow.mqi.headers.delay import DELAY_HEADER_BYTES, DelayHeader
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.policy.delivery_delay import Moment, due_in_ms
-from mqflow.runtime.connection.loop_call import Handover, OneShot
+from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE
 from mqflow.verbs import GetOptions, Got, ObjectHandle
@@ -31,7 +31,7 @@ _BROWSE: Final = OpenOption.BROWSE | OpenOption.FAIL_IF_QUIESCING
 _POLL_MS: Final = 50.0
 _SKIPPED_MAX: Final = 1_000
 REMEMBERED_MAX: Final = 100_000
-"""How many messages `MarkedMessages` remembers: about 30 MB. Beyond that, the queue is read again when these are done."""
+"""The most messages that `MarkedMessages` remembers: about 30 MB. If there are more, it reads the queue again afterwards."""
 
 
 OnStaged: TypeAlias = Callable[[Callable[[], None]], Callable[[], None]]
@@ -46,44 +46,44 @@ class Seen(Struct, frozen=True, gc=False):
 
 
 class StagedMessages(Protocol):
-    """What is on the staging queue, by due time."""
+    """The messages on the staging queue, by due time."""
 
     async def soonest(self, now: Moment) -> Seen | None:
-        """Return the message that is due next, None where there is none."""
+        """Return the message that is due next, or None if there is no message."""
         ...
 
     async def wait(self, longest_ms: float) -> None:
-        """Return when another look may find something else, or the time is over."""
+        """Return when another browse can find another message, or the time is over."""
         ...
 
     def forget(self, seen: Seen) -> None:
-        """It is not there any more."""
+        """Note that the message is not on the queue any more."""
         ...
 
     def skip(self, seen: Seen) -> None:
-        """It is there and stays there: return another."""
+        """Note that the message stays on the queue: `soonest` must return another."""
         ...
 
     def interrupt(self) -> None:
-        """Let a `wait` return that the session's own interrupt does not reach."""
+        """End a `wait` that the interrupt of the session does not reach."""
         ...
 
 
 async def open_staged(session: Session, queue: str, on_staged: OnStaged | None = None) -> StagedMessages:
-    """Return a view of the staging queue that suits its order; `on_staged` is the queue manager's, where it has one."""
+    """Return a view of the staging queue that suits its order; `on_staged` is that of the queue manager, if it has one."""
     if queue == EMBEDDED_STAGING_QUEUE:
-        return OrderedMessages(session, await session.call(session.openings.hold, queue, _BROWSE), on_staged)
+        return OrderedMessages(session, await session.call(session.open_objects.hold, queue, _BROWSE), on_staged)
     return MarkedMessages(session, queue, await session.call(session.connection.open, queue, _BROWSE))
 
 
 class OrderedMessages:
-    """A queue in the order of due times."""
+    """A staging queue in the order of due times."""
 
     def __init__(self, session: Session, handle: ObjectHandle, on_staged: OnStaged | None = None) -> None:
         self._session = session
         self._handle = handle
         self._on_staged = on_staged
-        self._handover = Handover() if on_staged else None
+        self._loop_caller = LoopCaller() if on_staged else None
         self._waiting: OneShot | None = None
         self._interrupted = False
         self._found: bytes | None = None
@@ -93,7 +93,7 @@ class OrderedMessages:
         self._empty = False
 
     async def soonest(self, now: Moment) -> Seen | None:  # noqa: ARG002 - the queue is in order
-        """As `StagedMessages.soonest`: the first that is to be had."""
+        """As `StagedMessages.soonest`: the first message that is not skipped."""
         seen = await self._look_through()
         self._found = None if seen is None else seen.message_id
         return seen
@@ -110,20 +110,20 @@ class OrderedMessages:
         return None
 
     async def wait(self, longest_ms: float) -> None:
-        """As `StagedMessages.wait`. One that is due sooner may come before the first: who is not told looks again soon."""
+        """As `StagedMessages.wait`. A message that is due sooner can come to the head: without a notice, browse again soon."""
         if self._empty:
             await self._session.exchange(None, self._handle, _look(GetOption.BROWSE_NEXT, wait_ms=longest_ms), most=1)
-        elif self._on_staged is None or self._handover is None:
+        elif self._on_staged is None or self._loop_caller is None:
             await anyio.sleep(min(longest_ms, _POLL_MS) / 1_000)
         else:
-            await self._wait_told(self._on_staged, self._handover, longest_ms)
+            await self._wait_notified(self._on_staged, self._loop_caller, longest_ms)
 
-    async def _wait_told(self, on_staged: OnStaged, handover: Handover, longest_ms: float) -> None:
-        self._waiting = OneShot(handover)
+    async def _wait_notified(self, on_staged: OnStaged, loop_caller: LoopCaller, longest_ms: float) -> None:
+        self._waiting = OneShot(loop_caller)
         withdraw = on_staged(self._waiting.pass_on)
         try:
             seen = await self._look_through()
-            if self._interrupted or seen is None or seen.message_id != self._found:  # it came before the watch began
+            if self._interrupted or seen is None or seen.message_id != self._found:  # the message came before the watch began
                 return
             with anyio.move_on_after(longest_ms / 1_000):
                 await self._waiting.wait()
@@ -141,29 +141,29 @@ class OrderedMessages:
         """As `StagedMessages.forget`."""
 
     def skip(self, seen: Seen) -> None:
-        """As `StagedMessages.skip`; the oldest of very many is tried again."""
+        """As `StagedMessages.skip`; beyond a limit, the oldest skipped message is tried again."""
         self._skipped[seen.message_id] = None
         if len(self._skipped) > _SKIPPED_MAX:
             del self._skipped[next(iter(self._skipped))]
 
 
 class MarkedMessages:
-    """A queue in any order."""
+    """A staging queue in the order of arrival."""
 
     def __init__(self, session: Session, queue: str, handle: ObjectHandle, *, remembered_max: int = REMEMBERED_MAX) -> None:
         self._session = session
         self._queue = queue
         self._handle = handle
         self._remembered_max = remembered_max
-        #: Monotonic milliseconds when it is due, a number to break ties, the message.
+        #: Monotonic milliseconds of the due time, a number to break ties, the message.
         self._heap: list[tuple[int, int, Seen]] = []
         self._number = 0
-        #: When the soonest is due of those that were not remembered.
+        #: The earliest due time of the messages that are not remembered.
         self._beyond: int | None = None
         self._now = 0
 
     async def soonest(self, now: Moment) -> Seen | None:
-        """As `StagedMessages.soonest`, after a look at what is new."""
+        """As `StagedMessages.soonest`, after a browse of the new messages."""
         self._now = now.monotonic_ms
         while got := await self._session.call(self._session.connection.get, self._handle, _NEW):
             self._remember(got, now)
@@ -172,7 +172,7 @@ class MarkedMessages:
         return self._heap[0][2] if self._heap else None
 
     async def wait(self, longest_ms: float) -> None:
-        """As `StagedMessages.wait`: whatever arrives ends it."""
+        """As `StagedMessages.wait`: every arrival ends the wait."""
         options = _look(GetOption.BROWSE_FIRST | _UNMARKED, wait_ms=longest_ms)
         await self._session.exchange(None, self._handle, options, most=1)
 
@@ -182,11 +182,11 @@ class MarkedMessages:
             heapq.heappop(self._heap)
 
     def skip(self, seen: Seen) -> None:
-        """As `StagedMessages.skip`: it is marked, so nobody looks at it again before the next start."""
+        """As `StagedMessages.skip`: the message is marked, so it is not browsed again before the next start."""
         self.forget(seen)
 
     def interrupt(self) -> None:
-        """As `StagedMessages.interrupt`: it waits in the session only."""
+        """As `StagedMessages.interrupt`: the wait is in the session only."""
 
     def _remember(self, got: Got, now: Moment) -> None:
         seen = _seen(got)
@@ -203,7 +203,7 @@ class MarkedMessages:
             del self._heap[half:]
 
     async def _start_again(self, now: Moment) -> None:
-        """Read the whole queue again: what was remembered is done, and more is there."""
+        """Read the whole queue again: the remembered messages are delivered, and more are on the queue."""
         connection = self._session.connection
         await self._session.call(connection.close, self._handle)
         self._handle = await self._session.call(connection.open, self._queue, _BROWSE)
@@ -217,7 +217,7 @@ _UNMARKED: Final = GetOption.UNMARKED_BROWSE_MSG
 
 
 def _look(how: GetOption, *, wait_ms: float = 0) -> GetOptions:
-    """Browse the header and no more."""
+    """Return the options that browse only the header."""
     wait = GetOption.WAIT if wait_ms else GetOption.NO_SYNCPOINT
     return GetOptions(
         options=_LOOK | how | wait, wait_ms=max(1, round(wait_ms)) if wait_ms else 0, buffer_bytes_max=DELAY_HEADER_BYTES
@@ -228,7 +228,7 @@ _NEW: Final = _look(GetOption.BROWSE_FIRST | _UNMARKED | GetOption.MARK_BROWSE_H
 
 
 def _seen(got: Got) -> Seen | None:
-    """Return the message, None for one that nobody staged: it is left where it is."""
+    """Return the message, or None if it was not staged: such a message stays on the queue."""
     if got.descriptor.format != delay_header.FORMAT:
         return None
     try:

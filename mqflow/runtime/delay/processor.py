@@ -1,8 +1,8 @@
-"""Moves messages off the staging queue when their delay is over: in units of work, exactly once, by any number of them.
+"""Moves messages off the staging queue when their delay is over: in units of work, exactly once, by any number of processors.
 
-Looks at what is due next, waits for it, and lets `delayed_move` get it by MsgId and put it where it is for. What is due at the
-same time shares a unit of work, and so a sync of the disk; a message that is refused has one of its own. A message waits on the
-staging queue and nowhere else.
+Finds the message that is due next, waits until it is due, and lets `deliver` get it by MsgId and put it on its target. Messages
+that are due at the same time share a unit of work, and with it a sync of the disk; a refused message has a unit of its own. A
+message waits on the staging queue and nowhere else.
 Source: IBM, "JMS 2.0 delivery delay", its processor, stopping and starting it, "Failure to put to target queue".
 """
 
@@ -22,7 +22,8 @@ from mqflow.policy.delivery_delay import due_in_ms
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.policy.poison.disposition_record import DispositionRecord
 from mqflow.policy.reconnect.reconnection import Class, classify, leaves_in_doubt
-from mqflow.runtime.connection.loop_call import Handover
+from mqflow.runtime.connection.loop_call import LoopCaller
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.decision_records import ConnectionRecorder
@@ -30,21 +31,20 @@ from mqflow.runtime.delay.deliver import DelayedMove
 from mqflow.runtime.delay.due_next import Seen, StagedMessages, open_staged
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, StagingQueueManager, moment
 from mqflow.runtime.hooks import Broadcast
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.world import Clock
 
 __all__ = ("DelayProcessor",)
 
 _CHECK_S: Final = 1.0
-"""How often the PUT attribute of the staging queue is looked at, and how long to wait before a start is tried again."""
+"""Seconds between two inquiries of the PUT attribute of the staging queue, and before a start is tried again."""
 _UNIT_MAX: Final = 32
-"""Messages in a unit of work: enough that the commit is no longer what a move costs, few enough to be backed out."""
+"""The most messages in a unit of work: enough to make the commit cheap, few enough to be backed out."""
 _UNIT_BYTES: Final = 1_048_576
-"""A unit of work with so much in it takes no further message."""
+"""A unit of work with so many bytes takes no further message."""
 
 
 class DelayProcessor:
-    """One processor. Runs until `stop`, over as many outages and repairs of the staging queue as there are."""
+    """Runs one processor until `stop`, over all outages and all repairs of the staging queue."""
 
     def __init__(
         self,
@@ -59,17 +59,17 @@ class DelayProcessor:
         self._queue: Final = queue
         self._supervisor = supervisor
         self._queue_manager = supervisor.queue_manager
-        # To deliver is the queue manager's work where it has a staging queue: "no authorization checks are carried out".
+        # A queue manager with a staging queue delivers as its own work: "no authorization checks are carried out".
         self._user: Final = self._queue_manager.owner if isinstance(self._queue_manager, StagingQueueManager) else ""
         self._broadcast = broadcast
         self._clock = clock
         self._application_name = application_name
-        #: Puts a record of what becomes of each message; None for none.
+        #: Puts a record of the outcome of each message; None for no records.
         self._records = records
-        #: What it tells, on the session's thread, until the event loop passes it on.
-        self._told: list[Event] = []
+        #: Events from the session's thread, until the event loop passes them on.
+        self._events: list[Event] = []
         if records is not None:
-            records.tell = self._told.append
+            records.notify = self._events.append
         self._stopping = anyio.Event()
         self._wanted = anyio.Event()
         self._session: Session | None = None
@@ -80,11 +80,11 @@ class DelayProcessor:
 
     @property
     def name(self) -> str:
-        """What it is, and of which queue."""
+        """The processor and its queue in words."""
         return f"delay processor of {self._queue}"
 
     def stop(self) -> None:
-        """Move no more; what is under way is finished. `run` returns when it is."""
+        """Move no more messages. The open unit of work is finished; then `run` returns."""
         self._stopping.set()
         self._wanted.set()
         if self._session is not None:
@@ -93,15 +93,15 @@ class DelayProcessor:
             self._staged.interrupt()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when it was stopped. Started at once: what it needs, it waits for."""
+        """Return when the processor was stopped. It is started immediately, and waits for its queue."""
         task_status.started()
         try:
             await self._run()
         finally:
-            self._supervisor.readiness.has(self)  # it needs it no more
+            self._supervisor.readiness.has(self)  # the processor needs its queue no more
 
     async def _run(self) -> None:
-        await self._until_staged()
+        await self._wait_until_staged()
         owner, lost = self.name, None
         while not self._stopping.is_set():
             try:
@@ -120,25 +120,25 @@ class DelayProcessor:
                 if classify(int(error.reason)) is Class.RECONNECT:
                     lost = self._session
                     self._supervisor.lost(error, lost)
-                    self._supervisor.release(lost)  # it rests first: nobody waits for it
+                    self._supervisor.release(lost)  # the processor pauses first: the outage does not wait for it
                 await self._rest(error)
             finally:
                 session, self._session = self._session, None
                 with anyio.CancelScope(shield=True):
                     await session.close()
 
-    async def _until_staged(self) -> None:
-        """Return when there is something to do: a queue manager in this process says so, and until then costs nothing.
+    async def _wait_until_staged(self) -> None:
+        """Return when a message is staged: a queue manager in this process reports it, and the processor costs nothing before.
 
-        It says so of its own staging queue; another one is looked at.
+        A queue manager reports only its own staging queue; the processor browses any other.
         """
         if isinstance(self._queue_manager, StagingQueueManager) and self._queue == EMBEDDED_STAGING_QUEUE:
-            handover = Handover()
-            self._queue_manager.when_staged(lambda: handover(self._wanted.set))
+            loop_caller = LoopCaller()
+            self._queue_manager.when_staged(lambda: loop_caller(self._wanted.set))
             await self._wanted.wait()
 
     async def _rest(self, error: MQIError) -> None:
-        """Tell once why it stopped, and wait before the next start. The application is not ready meanwhile."""
+        """Report once why the processor stopped, and wait before the next start. The application is not ready meanwhile."""
         if self._was_open:
             self._supervisor.readiness.lacks(self, self._queue)
         if self._stopped_by != str(error.reason):
@@ -151,8 +151,8 @@ class DelayProcessor:
             await self._stopping.wait()
 
     async def _work(self, session: Session) -> None:
-        """Deliver what is due, wait for what is not, until stopped or refused."""
-        handle = await session.call(session.openings.hold, self._queue, INPUT)
+        """Deliver the messages that are due and wait for the others, until the processor is stopped or refused."""
+        handle = await session.call(session.open_objects.hold, self._queue, INPUT)
         await self._check(session)
         move = DelayedMove(session.connection, handle, self._queue, self._clock, self._application_name, self._records)
         manager = self._queue_manager
@@ -171,44 +171,44 @@ class DelayProcessor:
                 await staged.wait(min(left_ms, _CHECK_S * 1_000))
                 continue
             await self._deliver(session, move, staged, seen)
-            while self._told:
-                self._broadcast(self._told.pop(0))
-            await checkpoint()  # on a queue manager in memory nothing of it suspends, and others want their turns
+            while self._events:
+                self._broadcast(self._events.pop(0))
+            await checkpoint()  # on a queue manager in memory no call above suspends, and other tasks need their turns
 
     async def _check(self, session: Session) -> None:
         """Raise 2051 while the staging queue is PUT(DISABLED): that is how an operator stops the processor."""
         self._checked_at = self._clock.monotonic()
         attributes = await session.call(inquire_base_queue, session.connection, self._queue)
         if attributes.put_inhibited:
-            said = "PUT(DISABLED) on the staging queue stops the delay processor; PUT(ENABLED) starts it"
-            raise error_for(Reason.PUT_INHIBITED, "The delay processor", self._queue, detail=said)
+            detail = "PUT(DISABLED) on the staging queue stops the delay processor; PUT(ENABLED) starts it"
+            raise error_for(Reason.PUT_INHIBITED, "The delay processor", self._queue, detail=detail)
 
     async def _deliver(self, session: Session, move: DelayedMove, staged: StagedMessages, first: Seen) -> None:
-        """Move what is due, a bounded number of messages in one unit of work; where one cannot be moved, each in its own."""
+        """Move the messages that are due in one unit of work; if that fails, move each of them in a unit of its own."""
         unit: list[Seen] = []
         try:
-            if await self._together(session, move, staged, first, unit):
+            if await self._deliver_unit(session, move, staged, first, unit):
                 return
         except MQIError as error:
-            self._tell_if_in_doubt(error, unit)
+            self._report_if_in_doubt(error, unit)
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
         with suppress(MQIError):
             await session.settle(Settlement.BACKOUT)
         for seen in unit:
-            await self._alone(session, move, staged, seen)
+            await self._deliver_one(session, move, staged, seen)
 
-    async def _together(
+    async def _deliver_unit(
         self, session: Session, move: DelayedMove, staged: StagedMessages, first: Seen, unit: list[Seen]
     ) -> bool:
-        """Move what is due, told when the unit of work has ended; False where that is to be backed out. Fills in the unit."""
+        """Move the messages that are due, and report them after the commit; False if the caller must back out. Fills `unit`."""
         events: list[Event] = []
         records: list[DispositionRecord] = []
         body_bytes = 0
         seen: Seen | None = first
         while seen is not None:
             unit.append(seen)
-            moved = await session.call(move.deliver, seen.message_id, alone=False)
+            moved = await session.call(move.deliver, seen.message_id, own_unit=False)
             staged.forget(seen)
             if moved is not None:
                 if moved.settlement is Settlement.BACKOUT:
@@ -224,7 +224,7 @@ class DelayProcessor:
                 break
         refused = await self._record(session, records)
         if refused is not None and refused.reason == Reason.SYNCPOINT_LIMIT_REACHED:
-            self._told.clear()  # alone, each has room for its record
+            self._events.clear()  # in a unit of its own, each message has room for its record
             return False
         await session.settle(Settlement.COMMIT)
         for event in events:
@@ -232,13 +232,13 @@ class DelayProcessor:
         return True
 
     async def _record(self, session: Session, records: Sequence[DispositionRecord]) -> MQIError | None:
-        """Put the records in the open unit of work; return why not."""
+        """Put the records in the open unit of work; return the error of a refused put."""
         if self._records is None or not records:
             return None
         return await session.call(self._records.put_all, session.connection, records)
 
-    async def _alone(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
-        """Move one message that is due, in one unit of work, and tell of it when that has ended."""
+    async def _deliver_one(self, session: Session, move: DelayedMove, staged: StagedMessages, seen: Seen) -> None:
+        """Move one message that is due, in a unit of work of its own, and report it after the settlement."""
         try:
             moved = await session.call(move.deliver, seen.message_id)
             if moved is not None:
@@ -252,7 +252,7 @@ class DelayProcessor:
                 ):
                     await session.settle(Settlement.COMMIT)
         except MQIError as error:
-            self._tell_if_in_doubt(error, (seen,))
+            self._report_if_in_doubt(error, (seen,))
             if classify(int(error.reason)) is Class.RECONNECT:
                 raise
             with suppress(MQIError):
@@ -261,7 +261,7 @@ class DelayProcessor:
             said = f"A delayed message stays on {self._queue} until the processor starts again. {error}"
             self._broadcast(Warned(text=said, queue=self._queue))
 
-    def _tell_if_in_doubt(self, error: MQIError, unit: Sequence[Seen]) -> None:
+    def _report_if_in_doubt(self, error: MQIError, unit: Sequence[Seen]) -> None:
         if leaves_in_doubt(error):
             ids = tuple(seen.message_id for seen in unit)
             self._broadcast(InDoubt(queue=self._queue, listener="delay processor", reason=int(error.reason), message_ids=ids))

@@ -1,7 +1,7 @@
-"""Puts messages that are to be delivered later on the staging queue, in the unit of work of whoever sends them.
+"""Puts messages with a delivery delay on the staging queue, in the unit of work of their sender.
 
-Asks the target what the queue manager would ask (may it be opened, has it room), and says what time it is. What may be sent,
-and what a staged message looks like, is said by `policy.delivery_delay`.
+Checks the target as the queue manager would: its authority and its room. `policy.delivery_delay` says which messages can be
+delayed, and makes the staged message.
 Source: IBM, "JMS 2.0 delivery delay": authority on the target at the send, first resolution, the basic checks.
 """
 
@@ -19,8 +19,8 @@ from mqflow.mqi.options import ObjectType, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.delivery_delay import Moment, Target, check_delay, check_target, staged
 from mqflow.runtime.connection.session import Session
-from mqflow.verbs import Connection, Put, QueueManager
-from mqflow.world import Clock, Random
+from mqflow.verbs import Connection, ObjectDescriptor, Put, QueueManager
+from mqflow.world import Clock, World
 
 __all__ = (
     "EMBEDDED_STAGING_QUEUE",
@@ -34,9 +34,9 @@ __all__ = (
 )
 
 STAGING_QUEUE: Final = "MQFLOW.DDELAY.QUEUE"
-"""The staging queue on IBM MQ, where SYSTEM.DDELAY.LOCAL.QUEUE belongs to the queue manager's own delay processor."""
+"""The staging queue on IBM MQ; there SYSTEM.DDELAY.LOCAL.QUEUE belongs to the queue manager's own delay processor."""
 EMBEDDED_STAGING_QUEUE: Final = "SYSTEM.DDELAY.LOCAL.QUEUE"
-"""That of the embedded queue manager, which keeps it in the order of due times."""
+"""The staging queue of the embedded queue manager, which keeps it in the order of due times."""
 
 _PUT: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING
 _PUBLISH: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
@@ -52,7 +52,7 @@ _ASKED: Final = (
     "cluster",
 )
 _NOT_FIXED: Final = 1
-#: What the put fills in of the message as it was sent; the rest describes the staged one.
+#: The fields that the put fills in for the sent message; all other fields describe the staged message.
 _FILLED_IN: Final = (
     "reply_to_queue_manager",
     "user_identifier",
@@ -69,39 +69,40 @@ _IDENTIFIER_PARTS: Final = 4
 
 @runtime_checkable
 class StagingQueueManager(Protocol):
-    """A queue manager in this process that keeps a staging queue in order, and says when there is something on it."""
+    """A queue manager in this process that keeps its staging queue in order, and reports staged messages."""
 
     @property
     def owner(self) -> str:
-        """The user that the queue manager's own work is done as."""
+        """The user of the queue manager's own work."""
         ...
 
     def when_staged(self, wake: Callable[[], None]) -> None:
-        """Call `wake` once, from any thread, when there is a delayed message to deliver; it must only hand over."""
+        """Call `wake` once, from any thread, when there is a delayed message to deliver; `wake` must not block."""
         ...
 
     def on_staged(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` once, from any thread, when another message is staged; it must only hand over.
+        """Call `wake` once, from any thread, when another message is staged; `wake` must not block.
 
-        Returns what withdraws it.
+        Returns a function that withdraws the request.
         """
         ...
 
 
 def is_embedded(queue_manager: QueueManager) -> bool:
     """Return whether this is an embedded queue manager, here or served: its staging queue is in the order of due times."""
+    # Only an embedded queue manager, here or served, has `staging_queue`; the seam does not.
     return getattr(queue_manager, "staging_queue", "") == EMBEDDED_STAGING_QUEUE
 
 
 def stages_publications(queue_manager: QueueManager, queue: str) -> bool:
-    """Return whether a delayed publication can be staged on this queue: an embedded queue manager does it, on its own only."""
+    """Return whether this queue can stage a delayed publication: only the own queue of an embedded queue manager can."""
     return is_embedded(queue_manager) and queue == EMBEDDED_STAGING_QUEUE
 
 
 def staging_queue_of(queue_manager: QueueManager, wished: str = "") -> str:
-    """Return the staging queue to use: the one that is wished for, else the queue manager's, else `STAGING_QUEUE`.
+    """Return the staging queue: the wished queue, else that of the queue manager, else `STAGING_QUEUE`.
 
-    Raises `MQIError` 2298 for IBM MQ's own: its delay processor would meet messages that it cannot read.
+    Raises `MQIError` 2298 for the staging queue of IBM MQ: its delay processor could not read the messages.
     """
     if is_embedded(queue_manager):
         return wished or EMBEDDED_STAGING_QUEUE
@@ -112,16 +113,15 @@ def staging_queue_of(queue_manager: QueueManager, wished: str = "") -> str:
 
 
 def moment(clock: Clock) -> Moment:
-    """Return what time it is."""
+    """Return the time now by the clock."""
     return Moment(wall_ms=int(clock.wall() * 1_000), monotonic_ms=int(clock.monotonic() * 1_000), epoch=clock.monotonic_epoch())
 
 
 class Stager(Struct, frozen=True):
-    """Knows the staging queue, the time, and how to make a MsgId."""
+    """Stages messages and publications on one staging queue."""
 
     queue: str
-    clock: Clock
-    random: Random
+    world: World
     #: Whether the queue manager matches a delayed publication with its subscriptions; IBM MQ does that for JMS clients only.
     publishes: bool = False
 
@@ -135,10 +135,10 @@ class Stager(Struct, frozen=True):
         *,
         queue_manager: str = "",
     ) -> Put:
-        """Put the message to be delivered in `delay_ms`; it is on the staging queue once the unit of work is committed.
+        """Stage the message for delivery in `delay_ms`; it is on the staging queue once the unit of work is committed.
 
-        What is returned is what a put without a delay would have: the MsgId is the one the message will be delivered with.
-        Raises the `MQIError` of a restriction, of the target, or 2298 where there is no staging queue.
+        Returns the result that a put without a delay has: its MsgId is that of the later delivery. Raises the `MQIError` of a
+        restriction or of the target, or 2298 if there is no staging queue.
         """
         return await session.call(
             self.put_on, session.connection, queue, descriptor, body, delay_ms, queue_manager=queue_manager
@@ -158,7 +158,7 @@ class Stager(Struct, frozen=True):
         check_delay(delay_ms, descriptor, name=queue)
         resolved = self._resolved(connection, queue, descriptor, len(body), queue_manager)
         named, data = staged(
-            resolved, body, target=queue, target_queue_manager=queue_manager, delay_ms=delay_ms, now=moment(self.clock)
+            resolved, body, target=queue, target_queue_manager=queue_manager, delay_ms=delay_ms, now=moment(self.world.clock)
         )
         try:
             put = connection.put1(self.queue, named, data, _PUT)
@@ -180,10 +180,10 @@ class Stager(Struct, frozen=True):
     async def publish(
         self, session: Session, topic: str, descriptor: MessageDescriptor, body: bytes, delay_ms: int, *, retain: bool = False
     ) -> Put:
-        """Publish on the topic to be delivered in `delay_ms`, to the subscriptions that match it now.
+        """Stage a publication on the topic, for delivery in `delay_ms` to the subscriptions that match now.
 
-        Raises the `MQIError` of a restriction or of the topic, 2502 where that does not take delayed publications, and 2298
-        where the queue manager cannot stage them.
+        Raises the `MQIError` of a restriction or of the topic, 2502 if the topic takes no delayed publications, and 2298 if the
+        queue manager cannot stage them.
         """
         return await session.call(self.publish_on, session.connection, topic, descriptor, body, delay_ms, retain=retain)
 
@@ -208,14 +208,15 @@ class Stager(Struct, frozen=True):
             raise error_for(Reason.FUNCTION_NOT_SUPPORTED, "Publishing with a delivery delay", topic, manager, detail=said)
         fresh = descriptor.message_id == NO_ID
         named = replace(descriptor, message_id=self._identifier() if fresh else descriptor.message_id)
-        now = moment(self.clock)
+        now = moment(self.world.clock)
         on_queue, data = staged(named, body, target="", target_type=ObjectType.TOPIC, delay_ms=delay_ms, now=now)
-        return connection.put1("", on_queue, data, _PUBLISH, object_type=ObjectType.TOPIC, object_string=topic)
+        target = ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=topic)
+        return connection.put1(target, on_queue, data, _PUBLISH)
 
     def _resolved(
         self, connection: Connection, queue: str, descriptor: MessageDescriptor, body_bytes: int, queue_manager: str
     ) -> MessageDescriptor:
-        """Return the descriptor with all that is decided at the send: MsgId, priority, persistence."""
+        """Return the descriptor with the fields that are decided at the send: MsgId, priority, persistence."""
         found = _inquire(connection, queue, queue_manager)
         if found is not None:
             check_target(_target(found), body_bytes, name=queue)
@@ -228,18 +229,19 @@ class Stager(Struct, frozen=True):
         )
 
     def _identifier(self) -> bytes:
-        return b"".join(int(self.random.random() * 2**48).to_bytes(6, "big") for _ in range(_IDENTIFIER_PARTS))
+        return b"".join(int(self.world.random.random() * 2**48).to_bytes(6, "big") for _ in range(_IDENTIFIER_PARTS))
 
 
 def _inquire(connection: Connection, queue: str, queue_manager: str) -> Mapping[str, int | str] | None:
-    """Return what is known of the target, None where it may be put to and not inquired. Raises `MQIError` where it may not."""
+    """Return the attributes of the target; None if it allows puts but no inquiry. Raises `MQIError` if it refuses puts."""
     output = OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING
+    target = ObjectDescriptor(queue, queue_manager=queue_manager)
     try:
-        handle = open_to_put(connection, queue, output | OpenOption.INQUIRE, queue_manager=queue_manager)
+        handle = open_to_put(connection, target, output | OpenOption.INQUIRE)
     except MQIError as error:
         if error.reason not in {Reason.NOT_AUTHORIZED, Reason.OPTION_NOT_VALID_FOR_TYPE}:
             raise
-        connection.close(open_to_put(connection, queue, output, queue_manager=queue_manager))
+        connection.close(open_to_put(connection, target, output))
         return None
     try:
         values = connection.inquire(handle, [_SELECTORS[field] for field in _ASKED]).values
@@ -263,11 +265,11 @@ def _target(found: Mapping[str, int | str]) -> Target:
     )
 
 
-def _as_defined(said: int, as_defined: int, found: Mapping[str, int | str] | None, field: str, queue: str) -> int:
-    """Return the value that was said, or where that leaves it to the queue, the queue's."""
-    if said != as_defined:
-        return said
+def _as_defined(value: int, as_defined: int, found: Mapping[str, int | str] | None, field: str, queue: str) -> int:
+    """Return the value in the descriptor, or that of the queue if the descriptor leaves it to the queue."""
+    if value != as_defined:
+        return value
     if found is None:
-        detail = f"Without inquire authority {field} of the queue is not known: say it with the message, or grant INQ"
+        detail = f"Without inquire authority {field} of the queue is not known: set it in the message, or grant INQ"
         raise error_for(Reason.NOT_AUTHORIZED, "Sending with a delivery delay", queue, detail=detail)
     return int(found[field])

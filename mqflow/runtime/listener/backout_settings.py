@@ -1,8 +1,8 @@
-"""The attributes that backout decisions need: inquired when first needed, kept for one generation of the connection.
+"""The attributes that backout decisions need: inquired at the first need, and kept for one generation of the connection.
 
 Source: IBM q032280: the attributes are queried "the first time they detect a message that has a BackoutCount greater than zero"
-and "are then cached". They die with the connection: a failover may lead to a queue manager that says otherwise. Where any of a
-group may answer, two connections of one generation may be to two of them: each has its own.
+and "are then cached". The cache ends with the connection: after a failover, another queue manager can have other attributes. If
+any queue manager of a group can answer, two connections of one generation can lead to two of them: each has its own entry.
 """
 
 from typing import Final
@@ -18,32 +18,32 @@ __all__ = ("BackoutSettings", "SettingsCache")
 
 
 class BackoutSettings(Struct, frozen=True):
-    """What a decision about messages of one queue is taken on."""
+    """The attributes of one queue that a backout decision is based on."""
 
-    #: Of the local queue behind an alias, with the listener's own settings laid over them.
+    #: The attributes of the local queue behind an alias; the listener's own settings override them.
     attributes: QueueAttributes
-    #: DEADQ; empty where the queue manager has none.
+    #: DEADQ; empty if the queue manager has no dead-letter queue.
     dead_letter_queue: str
-    #: In words: "BOTHRESH of ORDERS.IN", "the listener".
+    #: Sources in words: "BOTHRESH of ORDERS.IN", "the listener".
     threshold_source: str
     queue_source: str
-    #: Of the connection they were inquired on.
+    #: The generation of the connection that they were inquired on.
     generation: int = 0
 
 
 class SettingsCache:
-    """Of one listener, shared by its workers."""
+    """Caches the settings of one listener for all its workers."""
 
     def __init__(self, queue: str, threshold: int | None, backout_queue: str | None) -> None:
-        #: Of a subscription known only once it is there; whoever sets it calls `forget`.
+        #: The queue of a subscription is known only after MQSUB; the code that sets it calls `forget`.
         self.queue = queue
         self._threshold: Final = threshold
         self._backout_queue: Final = backout_queue
-        #: By generation and the queue manager's name; the latest is last.
+        #: The settings by generation and name of the queue manager; the latest entry is the last.
         self._kept: dict[tuple[int, str], BackoutSettings] = {}
 
     async def get(self, session: Session, generation: int) -> BackoutSettings:
-        """Return what holds at this session's queue manager, inquired once in a generation. Raises `MQIError`."""
+        """Return the settings at this session's queue manager, inquired once in a generation. Raises `MQIError`."""
         key = (generation, session.connection.queue_manager_name)
         settings = self._kept.get(key)
         if settings is None:
@@ -54,15 +54,15 @@ class SettingsCache:
 
     @property
     def known(self) -> BackoutSettings | None:
-        """What was inquired last, if anything was; for who tells, not for who decides."""
+        """The settings inquired last, or None. For reports, not for decisions."""
         return next(reversed(self._kept.values()), None)
 
     def forget(self) -> None:
-        """Inquire again when next needed."""
+        """Inquire again at the next need."""
         self._kept.clear()
 
     async def inquire(self, session: Session, generation: int = 0) -> BackoutSettings:
-        """Return the settings as they are now, and keep nothing."""
+        """Return the settings as they are now, and cache nothing."""
         queue = await session.call(inquire_base_queue, session.connection, self.queue)
         manager = await session.call(inquire_queue_manager, session.connection)
         attributes, threshold_source, queue_source = backout.effective(

@@ -1,6 +1,6 @@
-"""Records of a synchronous consumer's deliveries and moves: in its open unit of work, or after that was backed out.
+"""Puts records of a synchronous consumer's deliveries and moves: in its open unit of work, or after the backout of that unit.
 
-What is in the unit of work is remembered until it ends, because only its end says what became of it. Settles nothing but a
+Remembers the messages of the unit of work until it ends, because only its end decides their outcome. Settles nothing but a
 unit of work of records. Decides nothing.
 """
 
@@ -25,16 +25,16 @@ __all__ = ("ConsumerRecords",)
 
 
 class _InUnit(Struct):
-    """A message that is in the open unit of work."""
+    """A message in the open unit of work."""
 
     got: Got
     got_us: int
-    #: Whether the caller has it; what was found to be poison was moved instead.
+    #: Whether the caller has the message; a poison message was moved instead.
     delivered: bool = True
 
 
 class ConsumerRecords:
-    """Of one consumer."""
+    """Puts the records of one consumer."""
 
     def __init__(
         self, records: ConnectionRecorder, queue: str, name: str, *, clock: Clock, broadcast: Callable[[Event], None]
@@ -44,22 +44,22 @@ class ConsumerRecords:
         self._name: Final = name
         self._clock: Final = clock
         self._broadcast: Final = broadcast
-        #: What is told on the session's thread, until it can be passed on.
-        self._told: list[Event] = []
-        records.tell = self._told.append
+        #: Events from the session's thread, until the event loop passes them on.
+        self._events: list[Event] = []
+        records.notify = self._events.append
         self._unit = 0
         self._in_unit: list[_InUnit] = []
         self._heartbeat_at = clock.monotonic()
-        #: What is known of the queue; who finds it out says so.
+        #: The attributes of the queue; the consumer sets them when it has inquired them.
         self.attributes: QueueAttributes | None = None
 
     def got(self, got: Got) -> None:
-        """Note that the message was got just now."""
+        """Note that the message was got now."""
         self._unit += not self._in_unit
         self._in_unit.append(_InUnit(got, self._records.now_us()))
 
-    async def moved(self, session: Session, disposal: Disposal) -> None:
-        """Put, in the open unit of work, where the message got last was moved to, or that it is thrown away."""
+    async def record_move(self, session: Session, disposal: Disposal) -> None:
+        """Put, in the open unit of work, the target of the message that was got last, or that it is discarded."""
         disposition = disposal.disposition
         target: str | None = None
         match disposition:
@@ -69,7 +69,7 @@ class ConsumerRecords:
                 outcome, target = RecordOutcome.DEAD_LETTERED, queue
             case Discard():
                 outcome = RecordOutcome.DISCARDED
-            case _:  # it stays, and the caller has it
+            case _:  # the message stays, and the caller has it
                 return
         last = self._in_unit[-1]
         last.delivered = False
@@ -78,14 +78,14 @@ class ConsumerRecords:
         record = self._record(session, last, outcome, target_queue=target, mqrc=reason)
         await self._put(session, [record])
 
-    async def committing(self, session: Session) -> None:
-        """Put, in the unit of work that is about to be committed, that what the caller has was handled."""
+    async def record_commit(self, session: Session) -> None:
+        """Put, in the unit of work that is about to be committed, that the messages of the caller were handled."""
         made = [self._record(session, each, RecordOutcome.COMMITTED) for each in self._in_unit if each.delivered]
         if made:
             await self._put(session, made)
 
-    async def backed_out(self, session: Session) -> None:
-        """Put, in a unit of work of its own, that what was in the last one is on its queue again. Ends that."""
+    async def record_backout(self, session: Session) -> None:
+        """Put, in a unit of work of its own, that the messages of the last unit are on their queue again. Ends that unit."""
         made = [
             self._record(session, each, RecordOutcome.ROLLED_BACK if each.delivered else RecordOutcome.LEFT)
             for each in self._in_unit
@@ -100,11 +100,11 @@ class ConsumerRecords:
 
     @property
     def open(self) -> bool:
-        """Whether there is something in the unit of work."""
+        """Whether the unit of work has a message in it."""
         return bool(self._in_unit)
 
     async def heartbeat(self, session: Session) -> None:
-        """Say once a minute that this consumer is there; only where no unit of work is open."""
+        """Put once a minute that this consumer is alive; only while no unit of work is open."""
         now = self._clock.monotonic()
         if now < self._heartbeat_at:
             return
@@ -139,12 +139,12 @@ class ConsumerRecords:
         return error
 
     def _pass_on(self) -> None:
-        while self._told:
-            self._broadcast(self._told.pop(0))
+        while self._events:
+            self._broadcast(self._events.pop(0))
 
     async def _commit(self, session: Session) -> None:
         try:
             await session.settle(Settlement.COMMIT)
-        except MQIError as error:  # records only, and silver finds what is missing
+        except MQIError as error:  # only records are lost, and the silver tables show what is missing
             self._records.warn(error)
             self._pass_on()

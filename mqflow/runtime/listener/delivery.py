@@ -1,10 +1,10 @@
-"""What travels from a worker to a handler, and what a listener is told by the application.
+"""The records that pass from a worker to a handler, and from the application to a listener.
 
-Records and a protocol: the runtime knows neither codecs nor signatures, the application neither sessions nor settlement.
+With them the runtime needs to know no codec and no signature, and the application no session and no settlement.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -24,7 +24,7 @@ Decide = Callable[[MessageDescriptor, QueueAttributes, str, Behaviour], tuple[Di
 
 
 class Delivery:
-    """One message on its way to a handler, in the unit of work of its session."""
+    """One message for a handler, in the unit of work of its session."""
 
     __slots__ = (
         "decision",
@@ -43,58 +43,58 @@ class Delivery:
         self.got: Final = got
         self.queue: Final = queue
         self.listener: Final = listener
-        #: Where the handler's own puts go, in the same unit of work.
+        #: The session that the handler's own puts use, in the same unit of work.
         self.session: Final = session
-        #: The backout decision, where the message had been backed out before.
+        #: The backout decision, if the message was backed out before.
         self.decision: Decided | None = None
-        #: Its handling has ended, or was cut off: what still runs of it has no unit of work any more.
+        #: The handling has ended, or was cancelled: code of it that still runs has no unit of work any more.
         self.is_over = False
-        #: How long it took, of a batch the whole batch, once it is over.
+        #: Seconds that the handling took, for a batch those of the whole batch; set at its end.
         self.handled_s = 0.0
-        #: What the handler has put in this unit of work.
+        #: The MsgIds of the messages that the handler has put in this unit of work.
         self.put_message_ids: list[bytes] = []
-        #: What runs the handler: its coroutine, or the identity of its thread. For naming a stuck one.
-        self.running: Any = None
-        #: The trace that its handling belongs to, as 32 hexadecimal digits; empty where nobody traces.
+        #: The coroutine of the handler, or the identity of its thread; gives the stack of a stuck handler.
+        self.running: object = None
+        #: The trace that the handling belongs to, as 32 hexadecimal digits; empty without tracing.
         self.trace_id = ""
 
 
 Handle = Callable[[Sequence[Delivery]], Awaitable[Outcome | None]]
-"""Handles a unit (of one, or a batch); returns an outcome or None for "completed", or raises."""
+"""Handles a unit (one message, or a batch); returns an outcome, or None for "completed", or raises."""
 
 
 class ListenerSpec(Struct, frozen=True, kw_only=True):
-    """A listener as declared: what the runtime needs to know of it."""
+    """The declaration of a listener, as the runtime needs it."""
 
     name: str
-    #: The queue; of a subscription, its topic.
+    #: The queue; for a subscription, the topic.
     queue: str
-    #: What it subscribes to, rather than gets from a queue of its own.
+    #: The topic that the listener subscribes to; None if it gets from a queue.
     subscription: TopicSubscription | None = None
-    #: A selection string: which messages of the queue; empty for all.
+    #: A selection string that selects messages of the queue; empty for all.
     selection: str = ""
     handle: Handle
-    #: What says what becomes of a message that was backed out.
+    #: Decides about a message that was backed out.
     decide: Decide
     behaviour: Behaviour = Behaviour.JMS_LISTENER
-    #: Workers: each has a session, so a unit of work, of its own.
+    #: The number of workers; each has a session and a unit of work of its own.
     concurrency: int = 1
-    #: Messages got in one unit of work, at the most.
+    #: The largest number of messages in one unit of work.
     unit_of_work: int = 1
-    #: The handler takes the whole unit at once.
+    #: Whether one call of the handler takes the whole unit.
     handles_batch: bool = False
-    #: How long a unit waits for more after its first message.
+    #: Milliseconds that a unit waits for more messages after its first.
     linger_ms: int = 0
-    #: Exclusive open, one message in flight.
+    #: Whether the queue is opened exclusively, with one message in flight.
     strict_order: bool = False
-    #: Override BOTHRESH and BOQNAME; None leaves it to the queue.
+    #: These override BOTHRESH and BOQNAME; None means the attribute of the queue.
     threshold: int | None = None
     backout_queue: str | None = None
     pace: Pace = Pace()
     never_retry: tuple[type[BaseException], ...] = ()
-    #: Redeliver a message that does not decode up to the threshold, rather than dispose of it at once.
+    #: Whether a message that does not decode is redelivered up to the threshold; otherwise it is moved at its first failure.
     redeliver_undecodable: bool = False
-    #: How long one handling may take; None is for ever.
+    #: Seconds that one call of the handler may take; None for no limit.
     time_limit_s: float | None = None
-    #: After how long a handler that still runs is named with its stack.
+    #: Seconds after which a handler that still runs is reported with its stack.
     stuck_after_s: float = 60.0

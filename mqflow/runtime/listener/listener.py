@@ -1,7 +1,7 @@
-"""A listener at work: its workers, each on a session of its own, from the first open to the end of the drain.
+"""Runs a listener: its workers, each on a session of its own, from the first open to the end of the drain.
 
-Starts them, gives them new sessions after an outage, lets them rest when their queue refuses, names handlers that are stuck.
-What happens to a message is the worker's business.
+Starts the workers, gives them new sessions after an outage, pauses them while their queue refuses, and reports stuck handlers.
+Knows nothing of single messages: `worker` does.
 """
 
 from collections.abc import Callable
@@ -18,18 +18,19 @@ from mqflow.policy.reconnect.reconnection import Class, classify
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
-from mqflow.runtime.listener.shared import ListenerState
-from mqflow.runtime.listener.worker import SessionLost, Worker
-from mqflow.runtime.stack import stack_of
+from mqflow.runtime.listener.listener_state import ListenerState
+from mqflow.runtime.listener.settle import SessionLost
+from mqflow.runtime.listener.worker import Worker
+from mqflow.runtime.stuck import stack_of
 
 __all__ = ("RunningListener",)
 
-# The loop's time and the clock's may differ by a hair.
+# The time of the event loop and that of the clock can differ slightly.
 _WATCH_S_MIN: Final = 0.05
 
 
-class _Once:
-    """Calls a function the first time it is called."""
+class _CallOnce:
+    """Calls a function at the first call, and does nothing at later calls."""
 
     def __init__(self, function: Callable[[], object]) -> None:
         self._function: Callable[[], object] | None = function
@@ -41,7 +42,7 @@ class _Once:
 
 
 class _WorkerSlot:
-    """Of one worker, over all its sessions: whether it has its queue open, and which session it lost."""
+    """Keeps for one worker, over all its sessions, whether its queue is open and which session it lost."""
 
     def __init__(self, supervisor: Supervisor, queue: str) -> None:
         self._supervisor: Final = supervisor
@@ -68,21 +69,21 @@ class RunningListener:
 
     def __init__(self, state: ListenerState) -> None:
         self._state: Final = state
-        #: In the order they came: a set would stop them in that of their addresses, and no simulated run would repeat itself.
+        #: In the order of their start. A set has the order of addresses, and no simulated run could be repeated.
         self._sessions: dict[Session, None] = {}
-        self._named: set[Delivery] = set()
-        #: Every worker has tried its queue; what is refused from then on, somebody has taken away.
+        self._reported: set[Delivery] = set()
+        #: Whether every worker has tried its queue; an administrator caused every refusal after that.
         self._started = False
 
     @property
     def name(self) -> str:
-        """What it is, in words."""
+        """The listener in words."""
         return f"listener {self._state.spec.name}"
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Return when the listener was stopped and its workers have ended; started once every worker has tried its queue.
+        """Return when the listener was stopped and its workers have ended. It is started once every worker has tried its queue.
 
-        Raises the `MQIError` of a queue that cannot be opened at the start, and of a connection that cannot be had again.
+        Raises the `MQIError` of a queue that cannot be opened at the start, and of a connection that cannot be got back.
         """
         state, spec = self._state, self._state.spec
         try:
@@ -101,18 +102,18 @@ class RunningListener:
             state.broadcast(ListenerStopped(queue=spec.queue, listener=spec.name))
 
     def stop(self) -> None:
-        """Get no more; units under way are finished and settled. `run` returns when they are."""
+        """Get no more messages. Open units of work are finished and settled; then `run` returns."""
         self._state.stopping.set()
         for session in self._sessions:
             session.interrupt()
 
-    def name_stuck(self, longer_than_s: float) -> None:
-        """Tell of each handler that has run longer than that, with its stack; of each delivery once."""
+    def report_stuck(self, longer_than_s: float) -> None:
+        """Report each handler that has run longer than that, with its stack; each delivery once."""
         now = self._state.clock.monotonic()
         for delivery, since in tuple(self._state.handling.values()):
-            if now - since < longer_than_s or delivery in self._named:
+            if now - since < longer_than_s or delivery in self._reported:
                 continue
-            self._named.add(delivery)
+            self._reported.add(delivery)
             event = HandlerStuck(
                 queue=delivery.queue,
                 listener=delivery.listener,
@@ -123,46 +124,46 @@ class RunningListener:
             self._state.broadcast(event)
 
     async def _serve(self, number: int, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """One worker's life, over as many sessions as it takes."""
-        state, started = self._state, _Once(task_status.started)
-        place = _WorkerSlot(state.supervisor, state.spec.queue)
+        """Run one worker, on one session after the other, until the listener stops."""
+        state, started = self._state, _CallOnce(task_status.started)
+        slot = _WorkerSlot(state.supervisor, state.spec.queue)
         try:
             while not state.stopping.is_set():
                 await state.rest()
                 try:
-                    session = await self._connect(number, place.lost)
+                    session = await self._connect(number, slot.lost)
                 except MQIError as error:
-                    self._not_connected(error, place)
+                    self._not_connected(error, slot)
                     continue
                 if session is None:
                     break
-                place.lost = None
+                slot.lost = None
                 self._sessions[session] = None
                 try:
-                    await self._work(session, number, place, started)
+                    await self._work(session, number, slot, started)
                 finally:
                     self._sessions.pop(session, None)
                     with anyio.CancelScope(shield=True):
                         await session.close()
-                started()  # what refuses it now may let it in later: the others need not wait for that
+                started()  # a refused worker tries again later: the other workers need not wait for it
         finally:
-            state.supervisor.release(place.lost)
+            state.supervisor.release(slot.lost)
         started()
 
-    async def _work(self, session: Session, number: int, place: "_WorkerSlot", started: _Once) -> None:
-        """Work on one session, until it is lost, or refused what it needs, or the listener stops."""
+    async def _work(self, session: Session, number: int, slot: "_WorkerSlot", started: _CallOnce) -> None:
+        """Work on one session, until the session is lost, the queue refuses, or the listener stops."""
         worker = Worker(self._state, session, number)
         try:
             await worker.open()
             started()
-            await worker.run(place.opened)
+            await worker.run(slot.opened)
         except SessionLost as lost:
-            self._lose(lost.error, session, place)
+            self._lose(lost.error, session, slot)
         except MQIError as error:
-            self._refused(error, session, place)
+            self._refused(error, session, slot)
 
     async def _connect(self, number: int, lost: Session | None) -> Session | None:
-        """Return a session, or None where the listener stops while there is none to be had."""
+        """Return a session, or None if the listener stops before there is one."""
         owner = f"listener {self._state.spec.name} ({number})"
         try:
             return await self._state.supervisor.connect(owner=owner, before=lost)
@@ -171,40 +172,41 @@ class RunningListener:
                 return None
             raise
 
-    def _refused(self, error: MQIError, session: Session, place: "_WorkerSlot") -> None:
-        """Decide by the reason what a refused get or open means for the listener.
+    def _refused(self, error: MQIError, session: Session, slot: "_WorkerSlot") -> None:
+        """Act on a refused get or open by its reason.
 
-        What somebody takes away from a listener that runs (SET AUTHREC, DELETE) holds up this one only, until it is given back.
+        If an administrator takes something from a running listener (SET AUTHREC, DELETE), only this listener waits until the
+        administrator gives it back.
         """
         state = self._state
-        place.closed()
+        slot.closed()
         match classify(int(error.reason)):
             case Class.RECONNECT:
-                self._lose(error, session, place)
-            case Class.CONFIGURATION if not self._has_run(place):
+                self._lose(error, session, slot)
+            case Class.CONFIGURATION if not self._has_run(slot):
                 raise error
             case Class.CONFIGURATION | Class.RETRY | Class.REOPEN | Class.WAIT | Class.MESSAGE:
                 state.refuse(str(error), int(error.reason))
 
-    def _not_connected(self, error: MQIError, place: "_WorkerSlot") -> None:
-        """As `_refused`, for a connection after a refusal: while the others have theirs, this holds up this listener only.
+    def _not_connected(self, error: MQIError, slot: "_WorkerSlot") -> None:
+        """As `_refused`, for a refused connection: while other listeners are connected, only this listener waits.
 
-        Raises the error at the start, and in an outage, which is everybody's.
+        Raises the error at the start, and in an outage, which concerns all listeners.
         """
-        if place.lost is not None or self._state.supervisor.away or not self._has_run(place):
+        if slot.lost is not None or self._state.supervisor.away or not self._has_run(slot):
             raise error
         self._state.refuse(str(error), int(error.reason))
 
-    def _has_run(self, place: "_WorkerSlot") -> bool:
-        return self._started or place.was_open
+    def _has_run(self, slot: "_WorkerSlot") -> bool:
+        return self._started or slot.was_open
 
-    def _lose(self, error: MQIError, session: Session, place: "_WorkerSlot") -> None:
-        place.lose(error, session)
+    def _lose(self, error: MQIError, session: Session, slot: "_WorkerSlot") -> None:
+        slot.lose(error, session)
         if self._state.subscriber is not None:
             self._state.subscriber.suspect()
 
     async def _warn_without_settings(self) -> None:
-        """Warn where a poison message of this queue would be redelivered for ever, or would have nowhere of its own to go."""
+        """Warn if a poison message of this queue would be redelivered for ever, or has no queue to go to."""
         state, spec = self._state, self._state.spec
         session = await self._connect(0, None)
         if session is None:
@@ -213,7 +215,7 @@ class RunningListener:
             await state.queue()
             settings = await state.settings.inquire(session)
         except MQIError as error:
-            if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # so says the worker's open, which comes next
+            if error.reason == Reason.UNKNOWN_OBJECT_NAME:  # the worker's open comes next, and raises this
                 return
             state.broadcast(Warned(text=f"{spec.name}: BOTHRESH and BOQNAME cannot be inquired. {error}", queue=spec.queue))
             return
@@ -230,27 +232,27 @@ class RunningListener:
         elif not attributes.backout_requeue_queue and not settings.dead_letter_queue:
             text = (
                 f"{spec.queue} has a backout threshold but no backout requeue queue, and the queue manager has no dead-letter "
-                f"queue: a poison message stays where it is and holds the listener up. "
+                f"queue: a poison message stays on its queue and blocks the listener. "
                 f"ALTER {_defined_as(spec, attributes)} BOQNAME('...') changes that."
             )
             state.broadcast(Warned(text=text, queue=spec.queue))
 
     async def _watch(self) -> None:
-        """Name handlers that are stuck, until the listener stops."""
+        """Report stuck handlers until the listener stops."""
         state = self._state
         while not state.stopping.is_set():
             await state.pause(self._until_stuck_s())
-            self.name_stuck(state.spec.stuck_after_s)
+            self.report_stuck(state.spec.stuck_after_s)
 
     def _until_stuck_s(self) -> float:
-        """Return how long nothing can be stuck: a thousand listeners that handle nothing are not looked after every second."""
+        """Return the seconds before a handler can be stuck: an idle listener is not checked every second."""
         stuck_after_s, now = self._state.spec.stuck_after_s, self._state.clock.monotonic()
-        unnamed = (since for delivery, since in self._state.handling.values() if delivery not in self._named)
-        return max(_WATCH_S_MIN, min(unnamed, default=now) + stuck_after_s - now)
+        unreported = (since for delivery, since in self._state.handling.values() if delivery not in self._reported)
+        return max(_WATCH_S_MIN, min(unreported, default=now) + stuck_after_s - now)
 
 
 def _defined_as(spec: ListenerSpec, attributes: QueueAttributes) -> str:
-    """Return what an administrator alters: the queue, or the model that a subscription's is made from by default."""
+    """Return the object that an administrator alters: the queue, or the default model queue of a subscription."""
     if spec.subscription is None:
         return f"QLOCAL('{attributes.name}')"
     return f"QMODEL('SYSTEM.{'' if spec.subscription.durable else 'N'}DURABLE.MODEL.QUEUE')"

@@ -1,7 +1,7 @@
-"""Has a message that failed wait for its next delivery on the staging queue, where its handler asked for a longer pause.
+"""Puts a failed message on the staging queue for its next delivery, if its handler asked for a longer pause.
 
-The verbs of it: stage what is held, in the unit of work that holds it, or get what was backed out and stage that. Settles
-nothing. Which messages may wait there is said by `policy.poison.backout_count_header`.
+Stages a message in the unit of work that holds it, or gets a message that was backed out and stages that. Settles nothing.
+`policy.poison.backout_count_header` says which messages may wait there.
 """
 
 from typing import Final
@@ -22,12 +22,12 @@ __all__ = ("Retries", "get_again", "with_all_backouts")
 
 _STAGE: Final = PutOption.SYNCPOINT | PutOption.NEW_MSG_ID | PutOption.FAIL_IF_QUIESCING | PutOption.PASS_ALL_CONTEXT
 _GET: Final = GetOption.SYNCPOINT | GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
-# Which fields a get may match can depend on the queue.
+# The queue can refuse a get by its MsgToken.
 _NO_TOKENS: Final = frozenset({Reason.MATCH_OPTIONS_ERROR, Reason.MSG_TOKEN_ERROR})
 
 
 def with_all_backouts(got: Got) -> Got:
-    """Return the message with every backout in its BackoutCount, those of before it waited on the staging queue too."""
+    """Return the message with all its backouts in BackoutCount, also those before its pause on the staging queue."""
     descriptor, body = counted(got.descriptor, got.body)
     if descriptor is got.descriptor:
         return got
@@ -37,10 +37,10 @@ def with_all_backouts(got: Got) -> Got:
 def get_again(
     connection: Connection, handle: ObjectHandle, message_id: bytes, correlation_id: bytes, token: bytes
 ) -> Got | None:
-    """Get a message that was backed out, in a unit of work of its own; None where it is gone.
+    """Get a message that was backed out, in a unit of work of its own; None if the message is gone.
 
-    By its token, which tells it from others with the same identifiers; by those where the token is zeros, says nothing any
-    more (it dies with its queue manager), or cannot be asked for on this queue (2247, 2331).
+    The get matches the MsgToken, which tells the message from others with the same identifiers. It matches MsgId and CorrelId
+    if the token is zeros, has ended with its queue manager, or cannot be matched on this queue (2247, 2331).
     """
     if any(token):
         got = _by_token(connection, handle, token)
@@ -62,23 +62,23 @@ def _by_token(connection: Connection, handle: ObjectHandle, token: bytes) -> Got
 
 
 class Retries(Struct, frozen=True):
-    """Where messages wait, of an application whose delayed messages somebody delivers."""
+    """Stages failed messages, in an application whose delayed messages a processor delivers."""
 
     staging_queue: str
     clock: Clock
-    #: A pause up to this, in seconds, is waited out by the worker.
+    #: The longest pause, in seconds, for which the worker waits with the message.
     in_worker_s: float
-    #: Whether whoever delivers has this application's authorities, so that it has to be looked at whether they suffice.
+    #: Whether the processor has the authorities of this application; then they are checked before the message is staged.
     checks_target: bool
 
     def takes(self, got: Got, pause_s: float) -> bool:
-        """Return whether the message is to wait that long on the staging queue."""
+        """Return whether a message with this pause waits on the staging queue."""
         return pause_s > self.in_worker_s and may_wait(got.descriptor)
 
     def stage(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, count: int, after_s: float) -> None:
-        """Put the message, just got on this handle, to be delivered to the queue later, with that BackoutCount.
+        """Stage the message that was got on this handle, to be delivered to the queue later with that BackoutCount.
 
-        Raises the `MQIError` of the queue, which has to take it back, or of the staging queue.
+        Raises the `MQIError` of the queue, which must take the message again, or of the staging queue.
         """
         if self.checks_target:
             connection.close(connection.open(queue, OpenOption.OUTPUT | OpenOption.FAIL_IF_QUIESCING))
@@ -87,9 +87,9 @@ class Retries(Struct, frozen=True):
         connection.put1(self.staging_queue, descriptor, body, _STAGE, context=handle)
 
     def stage_again(self, connection: Connection, handle: ObjectHandle, got: Got, queue: str, after_s: float) -> int:
-        """Get a message that was backed out, and stage it as `stage` does; return its count, 0 where it is gone.
+        """Get a message that was backed out, and stage it as `stage` does; return its count, 0 if the message is gone.
 
-        Another may have got it meanwhile, and delivers it early.
+        Another worker can have got it meanwhile: then it is delivered before its pause is over.
         """
         descriptor = got.descriptor
         held = get_again(connection, handle, descriptor.message_id, descriptor.correlation_id, got.message_token)

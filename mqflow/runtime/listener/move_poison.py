@@ -1,7 +1,7 @@
-"""Carries out a plan for a poison message: one destination after the other, inside the unit of work that holds the message.
+"""Carries out a plan for a poison message: tries its destinations in order, in the unit of work that holds the message.
 
-Puts and nothing else: the caller has got the message under syncpoint on this session, and settles afterwards. What is put and
-why is said by `policy.poison.moved_message`; which destinations, by `policy.poison.backout`.
+Only puts: the caller has got the message under syncpoint on this session, and settles afterwards. `policy.poison.moved_message`
+makes the message that is put; `policy.poison.backout` decides the destinations.
 """
 
 from collections.abc import Sequence
@@ -31,15 +31,15 @@ _MOVE: Final = PutOption.SYNCPOINT | PutOption.PASS_ALL_CONTEXT | PutOption.FAIL
 
 
 class Disposal(Struct, frozen=True):
-    """What carrying out a plan came to."""
+    """The result of a plan that was carried out."""
 
-    #: In the order tried; the last one held. A `Return` means: back the unit of work out.
+    #: In the order of the attempts; the last one succeeded. After a `Return` the caller must back out.
     attempts: tuple[Attempt, ...]
     reports: tuple[ReportSent, ...] = ()
 
     @property
     def disposition(self) -> Disposition:
-        """What becomes of the message."""
+        """The disposition of the message."""
         return self.attempts[-1].disposition
 
 
@@ -47,16 +47,16 @@ class PoisonMover(Struct, frozen=True):
     """Carries out plans on one session."""
 
     session: Session
-    #: Open for input with SAVE_ALL_CONTEXT; the message was got on it.
+    #: Open for input with SAVE_ALL_CONTEXT; the message was got on this handle.
     handle: ObjectHandle
-    #: The queue the messages come from.
+    #: The queue that the messages come from.
     queue: str
     behaviour: Behaviour
     application_name: str
     clock: Clock
 
     async def carry_out(self, got: Got, plan: backout.Plan, why: moved_message.Why) -> Disposal:
-        """Return what held. A put that is refused is an attempt with its reason; a lost connection is raised."""
+        """Return the attempts; the last succeeded. A refused put is an attempt with a reason; a lost connection is raised."""
         attempts: list[Attempt] = []
         while True:
             disposition = plan[0]
@@ -83,7 +83,7 @@ class PoisonMover(Struct, frozen=True):
                 assert_never(disposition)
 
     async def _requeue(self, got: Got, queue: str, why: moved_message.Why) -> None:
-        """Put it there; without a header of ours where there is no room for that: it would hold up its queue for good."""
+        """Put the message with our header, or without it if the size leaves no room: it would block its queue for ever."""
         descriptor, body = moved_message.to_backout_queue(got.descriptor, got.body, folders=(moved_message.folder(why),))
         try:
             await self._put(got, queue, descriptor, body)
@@ -93,13 +93,13 @@ class PoisonMover(Struct, frozen=True):
             await self._put(got, queue, *moved_message.as_it_is(got.descriptor, got.body))
 
     async def _put(self, got: Got, queue: str, descriptor: MessageDescriptor, body: bytes) -> None:
-        """Put it there, unless the name leads back to the queue it came from: it would return with a count of 0, for ever."""
+        """Put the message, unless the name leads back to its queue: it would come back with a count of 0, for ever."""
         connection, call = self.session.connection, self.session.call
         target = await call(open_to_put, connection, queue, _TARGET)
         try:
             if leads_back(target, self.handle, got.resolved_queue):
-                said = f"The name leads back to {got.resolved_queue}, where the message came from"
-                raise error_for(Reason.INVALID_DESTINATION, "MQPUT", queue, connection.queue_manager_name, said)
+                detail = f"The name leads back to {got.resolved_queue}, where the message came from"
+                raise error_for(Reason.INVALID_DESTINATION, "MQPUT", queue, connection.queue_manager_name, detail)
             await call(put_somewhere, connection, target, descriptor, body, _MOVE, context=self.handle)
         finally:
             try:
@@ -107,10 +107,10 @@ class PoisonMover(Struct, frozen=True):
             except MQIError as error:
                 if _lost(error):
                     raise
-                # The put is done, or refused for reasons of its own. Taken for its refusal, this would put a second copy.
+                # The put has succeeded or failed by itself. If this error counted as its refusal, a second copy would be put.
 
     async def _reports(self, got: Got, attempts: Sequence[Attempt]) -> tuple[ReportSent, ...]:
-        """Send the exception report that is owed, in the same unit of work; to the dead-letter queue where it cannot go home.
+        """Send the exception report that is due, in the same unit of work; it goes to the dead-letter queue if it is refused.
 
         Source: IBM q032680: a message that missed the backout requeue queue owes its sender the report it asked for.
         """
@@ -130,7 +130,7 @@ class PoisonMover(Struct, frozen=True):
         return (sent,)
 
     async def _put_report(self, owed: report.ReportMessage) -> int:
-        """Return 0, or why the reply queue refused the report: then it is on the dead-letter queue, where there is one."""
+        """Return 0, or why the reply queue refused the report. Then the report is on the dead-letter queue, if there is one."""
         connection = self.session.connection
         put1 = connection.put1
         put = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
@@ -140,7 +140,7 @@ class PoisonMover(Struct, frozen=True):
         except MQIError as error:
             if _lost(error):
                 raise
-            # Asked for now: the plan of a message that its sender wants discarded names no dead-letter queue.
+            # Inquired here: the plan of a message that its sender wants discarded names no dead-letter queue.
             queue = (await self.session.call(inquire_queue_manager, connection)).dead_letter_queue
             if queue:
                 descriptor, body = self._dead_letter(owed.descriptor, owed.body, int(error.reason), owed.reply_to_queue)
@@ -170,7 +170,7 @@ def _lost(error: MQIError) -> bool:
 
 
 def _feedback(attempts: Sequence[Attempt]) -> int:
-    """Return why the message missed the backout requeue queue: the refused put's reason, else what the MQDLH says."""
+    """Return why the message missed the backout requeue queue: the reason of the refused put, else that of the MQDLH."""
     refusals = [attempt.reason for attempt in attempts if attempt.reason]
     if refusals:
         return refusals[0]

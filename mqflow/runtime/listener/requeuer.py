@@ -1,8 +1,8 @@
 """Moves poison messages off their queue, outside any unit of work of delivery, on a session of its own.
 
-*Get it by its token, else by MsgId and CorrelId, under syncpoint, decide again on what is now held, put, commit.* Safe because
-the decision is pure and the get is exact: whoever finds nothing there knows that somebody else has dealt with it.
-Decides nothing itself.
+The steps: get the message under syncpoint by its token, else by MsgId and CorrelId; decide again about that message; put it;
+commit. This is safe because the decision is pure and the get is exact. If the message is not there, another worker has moved
+it. Decides nothing itself.
 Source: IBM q032280: for a MessageListener "the requeue process takes place outside of any unit of work associated with actual
 message delivery to the application".
 """
@@ -22,6 +22,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import backout, moved_message
 from mqflow.policy.poison.disposition import Behaviour, Deliver, Return, Settlement
 from mqflow.policy.reconnect import reconnection
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.connection.reconnecting_session import ReconnectingSession
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.connection.supervisor import Supervisor
@@ -30,12 +31,11 @@ from mqflow.runtime.listener.move_poison import Disposal, PoisonMover
 from mqflow.verbs import GetOptions, Got, ObjectHandle
 from mqflow.world import Clock
 
-__all__ = ("INPUT", "Requeuer", "Task")
+__all__ = ("Requeuer", "Task")
 
 # A message that is moved keeps its properties, whatever PROPCTL hides.
 _AS_IT_IS: Final = GetOption.FAIL_IF_QUIESCING | GetOption.PROPERTIES_FORCE_MQRFH2
 _UNDER_CURSOR: Final = GetOptions(options=GetOption.MSG_UNDER_CURSOR | GetOption.SYNCPOINT | _AS_IT_IS)
-INPUT: Final = OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT | OpenOption.FAIL_IF_QUIESCING
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -43,55 +43,55 @@ class Task(Struct, frozen=True, kw_only=True):
 
     message_id: bytes
     correlation_id: bytes
-    #: MsgToken of its delivery, which tells it from others with the same identifiers; zeros where there is none.
+    #: MsgToken of the delivery, which tells the message from others with the same identifiers; zeros if there is no token.
     message_token: bytes = bytes(16)
-    #: What its BackoutCount is by now, at least: tells it from another message with the same identifiers.
+    #: The smallest BackoutCount that it can have now: tells the message from another with the same identifiers.
     backout_count: int
-    #: The decision, taken again on the descriptor as it is when the message is held.
+    #: Decides again, on the descriptor of the message once it is held.
     decide: Callable[[MessageDescriptor], backout.Plan]
-    #: The generation of what it is decided on: a decision does not outlive its connection.
+    #: The generation of the attributes behind the decision: a decision ends with its connection.
     generation: int
-    #: What the folder of an added RFH2 says.
+    #: The content of the RFH2 folder that is added.
     why: moved_message.Why
-    #: Puts the record of what became of it, on the session that carried it out: before the commit, or after the backout.
+    #: Puts the record of the disposition on the session of the move: before the commit, or after the backout.
     record: Callable[[Session, Disposal], Awaitable[None]] | None = None
 
 
 class Requeuer:
-    """Of one listener; shared by its workers, one move at a time."""
+    """Moves the poison messages of one listener for all its workers, one at a time."""
 
     def __init__(
         self, queue: str, supervisor: Supervisor, *, behaviour: Behaviour, application_name: str, clock: Clock
     ) -> None:
-        #: Of a subscription known only once it is there; whoever sets it calls `close`.
+        #: The queue of a subscription is known only after MQSUB; the code that sets it calls `close`.
         self.queue = queue
         self._behaviour = behaviour
         self._application_name = application_name
         self._clock = clock
         self._turn = anyio.Lock(fast_acquire=True)  # no pause between the backout of a message and its move
         self._supervisor: Final = supervisor
-        self._lasting: Final = ReconnectingSession(supervisor, f"requeuer of {queue}")
-        supervisor.rests(self._let_go)
+        self._reconnecting: Final = ReconnectingSession(supervisor, f"requeuer of {queue}")
+        supervisor.let_go_when_quiescing(self._let_go)
 
     async def prepare(self) -> None:
-        """Have session and handle ready, so that a message can be moved the moment it is backed out.
+        """Make session and handle ready, so that a message can be moved directly after its backout.
 
-        Quiet: what cannot be had now, `move` will raise.
+        Raises nothing: `move` raises the error of a session or a handle that is not available.
         """
         async with self._turn:
             with suppress(MQIError):
                 await self._open()
 
     def is_elsewhere(self, session: Session) -> bool:
-        """Whether it is connected to another queue manager than this session: any of a group may have answered."""
-        return self._lasting.queue_manager_name not in {"", session.connection.queue_manager_name}
+        """Return whether the requeuer and this session are on different queue managers, as members of a group can be."""
+        return self._reconnecting.queue_manager_name not in {"", session.connection.queue_manager_name}
 
     async def move(self, task: Task) -> Disposal | None:
-        """Return what became of the message, or None where it is not on the queue any more.
+        """Return the disposition of the message, or None if the message is not on the queue any more.
 
-        None too where the connection is another one than it was decided on: its queue manager may say otherwise by now, so the
-        message is delivered again, and decided about afresh. A `Return` is backed out and stays. Raises `MQIError`: nothing was
-        done, or for 2009 and 2549 out of the commit, it is not known whether it was.
+        Also None if the connection has another generation than the decision: the queue manager can have other attributes now.
+        The message is then delivered again, and a new decision is made. A `Return` is backed out, and the message stays.
+        Raises `MQIError`: nothing was done, or after 2009 and 2549 from the commit, nobody knows whether the move took effect.
         """
         async with self._turn:
             try:
@@ -104,7 +104,7 @@ class Requeuer:
                 raise
 
     async def move_on(self, session: Session, handle: ObjectHandle, task: Task) -> Disposal | None:
-        """As `move`, in a unit of work of its own on this session: for a listener that holds its queue exclusively."""
+        """As `move`, in a unit of work of its own on this session; for a listener that opens its queue exclusively."""
         ids = task.message_id, task.correlation_id, task.message_token
         got = await session.call(get_again, session.connection, handle, *ids)
         if got is None:
@@ -116,9 +116,9 @@ class Requeuer:
         return await self._move_from_among(session, task, got.message_token)
 
     async def _move_from_among(self, session: Session, task: Task, passed: bytes) -> Disposal | None:
-        """As `move_on`, where messages with the same identifiers are on the queue: the one that was backed out that often.
+        """As `move_on`, for a queue with several messages of the same identifiers: move the one with enough backouts.
 
-        Not the one with the token `passed`: it was got and is another, and that backout was not its own fault.
+        The message with the token `passed` is left: it was got before and is another message, and did not cause that backout.
         """
         connection = session.connection
         handle = await session.call(connection.open, self.queue, INPUT | OpenOption.BROWSE)
@@ -133,23 +133,23 @@ class Requeuer:
                 except MQIError as error:
                     if error.reason != Reason.NO_MSG_UNDER_CURSOR:
                         raise
-                    continue  # somebody else has got it since
+                    continue  # another worker has got it since
                 return None if got is None else await self._settle(session, handle, task, with_all_backouts(got))
             return None
         finally:
             await session.call(connection.close, handle)
 
     async def _settle(self, session: Session, handle: ObjectHandle, task: Task, got: Got) -> Disposal:
-        """Carry out what is decided about the message now held, and end the unit of work."""
+        """Carry out the decision about the message that is held now, and end the unit of work."""
         plan = task.decide(got.descriptor)
-        if plan == (Deliver(),):  # an application's own decision may change its mind; then nothing is to be moved
+        if plan == (Deliver(),):  # an application's own decision can change; then the message is not moved
             await session.settle(Settlement.BACKOUT)
             return Disposal((Attempt(Deliver()),))
         mover = PoisonMover(session, handle, self.queue, self._behaviour, self._application_name, self._clock)
         try:
             disposal = await mover.carry_out(got, plan, task.why)
         except MQIError:
-            with suppress(MQIError):  # where the connection is lost, its queue manager has backed out already
+            with suppress(MQIError):  # after a lost connection the queue manager has backed out already
                 await session.settle(Settlement.BACKOUT)
             raise
         stays = isinstance(disposal.disposition, Return)
@@ -162,26 +162,26 @@ class Requeuer:
         return disposal
 
     async def close(self) -> None:
-        """Let go of the session."""
-        await self._lasting.close()
+        """Close the session."""
+        await self._reconnecting.close()
 
     async def _let_go(self) -> None:
-        """Rest without a session; who is at work finds out by itself."""
+        """Close an idle session; a move that is under way finds the quiescing by itself."""
         if not self._turn.locked():
             async with self._turn:
-                await self._lasting.let_go()
+                await self._reconnecting.let_go()
 
     async def _open(self) -> tuple[Session, ObjectHandle]:
-        session = await self._lasting.get(of_now=True, at_once=True)
-        return session, await session.call(session.openings.hold, self.queue, INPUT)
+        session = await self._reconnecting.get(of_now=True, at_once=True)
+        return session, await session.call(session.open_objects.hold, self.queue, INPUT)
 
     async def _recover(self, error: MQIError) -> None:
-        """Drop what the error made useless: the session with a lost connection, the handle of a queue that changed."""
+        """Drop what the error made useless: the session of a lost connection, or the handle of a changed queue."""
         match reconnection.classify(int(error.reason)):
             case reconnection.Class.RECONNECT:
-                await self._lasting.lose(error)
+                await self._reconnecting.lose(error)
             case reconnection.Class.REOPEN:
-                await self._lasting.close()
+                await self._reconnecting.close()
             case _:
                 return
 

@@ -1,7 +1,8 @@
-"""The subscription of a listener: one for all its workers, held on a session of its own, made again when it is gone.
+"""Holds the subscription of a listener for all its workers, on a session of its own, and makes it again when it is gone.
 
-Each worker gets from the subscription's managed queue by its name, so a publication is handled once, whatever the concurrency.
-A durable subscription waits while the application is away; one that another process holds is waited for (2429).
+Each worker gets from the subscription's managed queue by its name, so a publication is handled once at any concurrency. A
+durable subscription keeps its publications while the application is away. While another process holds it (2429), the listener
+waits.
 """
 
 from typing import Final
@@ -24,10 +25,10 @@ _QUEUE_NAME: Final = 2016  # MQCA_Q_NAME
 
 
 class TopicSubscription(Struct, frozen=True, kw_only=True):
-    """What a listener subscribes to."""
+    """The topic that a listener subscribes to, and how."""
 
     topic: str
-    #: SubName of a durable subscription; empty for one that lasts as long as the listener.
+    #: SubName of a durable subscription; empty for a subscription that ends with the listener.
     durable: str = ""
     #: A selector; empty for every publication.
     selector: str = ""
@@ -35,7 +36,7 @@ class TopicSubscription(Struct, frozen=True, kw_only=True):
     character_wildcards: bool = False
 
     def descriptor(self) -> SubscriptionDescriptor:
-        """Return what MQSUB is asked for."""
+        """Return the MQSD for MQSUB."""
         options = SubscribeOption.CREATE | SubscribeOption.MANAGED | SubscribeOption.FAIL_IF_QUIESCING
         options |= SubscribeOption.WILDCARD_CHAR if self.character_wildcards else SubscribeOption.WILDCARD_TOPIC
         if self.durable:
@@ -51,35 +52,35 @@ class Subscriber:
         self._supervisor: Final = supervisor
         self._turn = anyio.Lock()
         self._session: Session | None = None
-        #: What the next session takes over.
+        #: The session whose objects the next session takes over.
         self._lost: Session | None = None
         self._subscribed: Subscribed | None = None
-        #: What may be lost as well, since a worker lost its connection.
+        #: The session that may be lost too, since a worker lost its connection.
         self._suspected: Session | None = None
-        supervisor.rests(self._rest)
+        supervisor.let_go_when_quiescing(self._close_idle)
 
     def suspect(self) -> None:
-        """Note that a worker lost its connection, and so perhaps this one: an outage is not over before that is known."""
+        """Note that a worker lost its connection, so this session may be lost too: the outage lasts until that is known."""
         if self._session is not None and self._suspected is None:
             self._suspected = self._session
-            self._supervisor.expects(self._session)
+            self._supervisor.expect(self._session)
 
     async def queue(self) -> str:
-        """Return the name of the queue where the publications come, subscribing where that is due.
+        """Return the name of the queue that the publications come to; subscribe if there is no subscription.
 
-        Raises the `MQIError` of MQSUB: 2429 while another process holds the durable subscription, 2555 where the next
-        connection may be to another queue manager.
+        Raises the `MQIError` of MQSUB: 2429 while another process holds the durable subscription, 2555 if the next connection
+        can be to another queue manager.
         """
         async with self._turn:
             try:
                 return await self._queue()
             finally:
-                self._known_by_now()
+                self._end_suspicion()
 
     async def _queue(self) -> str:
         if self._session is not None and self._subscribed is not None:
             try:
-                # It may have died while the workers' sessions live: then the subscription, or its queue, is gone.
+                # The session can be lost while those of the workers live: then the subscription, or its queue, is gone.
                 return await _name(self._session, self._subscribed)
             except MQIError as error:
                 lost = self._session if classify(int(error.reason)) is Class.RECONNECT else None
@@ -90,7 +91,7 @@ class Subscriber:
         self._lost = None
         try:
             self._check()
-            openings = self._session.openings
+            openings = self._session.open_objects
             self._subscribed = await self._session.call(openings.subscribe, self._wanted.descriptor())
             return await _name(self._session, self._subscribed)
         except BaseException:
@@ -98,31 +99,31 @@ class Subscriber:
             raise
 
     async def close(self) -> None:
-        """Let go of the subscription: a durable one goes on without its application, another one ends."""
+        """Close the subscription: a durable subscription goes on without its application, any other ends."""
         async with self._turn:
             await self._let_go()
-            self._known_by_now()
+            self._end_suspicion()
 
-    async def _rest(self) -> None:
-        """Be without a session until the subscription is asked for again."""
+    async def _close_idle(self) -> None:
+        """Close the session until the subscription is needed again."""
         if not self._turn.locked():
             async with self._turn:
                 session = self._session
                 await self._let_go()
                 self._lost = session or self._lost
 
-    def _known_by_now(self) -> None:
+    def _end_suspicion(self) -> None:
         suspected, self._suspected = self._suspected, None
         self._supervisor.release(suspected)
 
     def _check(self) -> None:
-        """Raise 2555 where the next connection may be to another queue manager, which has no such subscription."""
+        """Raise 2555 if the next connection can be to another queue manager, which has no such subscription."""
         descriptor = self._wanted.descriptor()
         reason = unreplayable(self._supervisor.mode, descriptor.options)
         if reason:
-            said = "reconnect.mode lets any queue manager answer, and a subscription and its queue belong to one: set QMGR"
+            detail = "reconnect.mode lets any queue manager answer, and a subscription and its queue belong to one: set QMGR"
             name = self._wanted.durable or self._wanted.topic
-            raise error_for(reason, "MQSUB", name, self._supervisor.queue_manager_name, detail=said)
+            raise error_for(reason, "MQSUB", name, self._supervisor.queue_manager_name, detail=detail)
 
     async def _let_go(self) -> None:
         session, self._session, self._subscribed = self._session, None, None
@@ -132,10 +133,10 @@ class Subscriber:
 
 
 def end_subscription(connection: Connection, durable: str) -> None:
-    """End a durable subscription for good, with what waits on its managed queue.
+    """End a durable subscription for good, and delete the messages on its managed queue.
 
-    Raises `MQIError` 2428 where there is none, 2429 while an application holds it, 2434 where it is another
-    user's, 2035 without RESUME.
+    Raises `MQIError`: 2428 if there is no such subscription, 2429 while an application holds it, 2434 if it belongs to another
+    user, 2035 without the authority RESUME.
     """
     subscribed = connection.subscribe(SubscriptionDescriptor(name=durable, options=SubscribeOption.RESUME))
     connection.close(subscribed.queue)

@@ -1,6 +1,6 @@
-"""Tells what a worker did, as events, and lets the listener remember what follows from it.
+"""Reports the work of a worker as events, and notes its consequences in the state of the listener.
 
-Makes records; decides nothing and settles nothing. An event that no hook wants is not made.
+Decides nothing and settles nothing. An event that no hook wants is not made.
 """
 
 from collections.abc import Sequence
@@ -17,21 +17,21 @@ from mqflow.policy.poison.disposition import Failed, Outcome, Return, Settlement
 from mqflow.policy.poison.moved_message import Why
 from mqflow.runtime.listener.backout_settings import BackoutSettings
 from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import Disposal
-from mqflow.runtime.listener.shared import ListenerState
 
 __all__ = ("WorkerEvents",)
 
 
 class WorkerEvents:
-    """Of one worker."""
+    """Reports the events of one worker."""
 
     def __init__(self, state: ListenerState) -> None:
         self._state: Final = state
         self._spec: Final = state.spec
 
     def delivered(self, deliveries: Sequence[Delivery]) -> None:
-        """Messages were got and are about to be handled."""
+        """Report messages that were got and are about to be handled."""
         broadcast, spec = self._state.broadcast, self._spec
         if not broadcast.wanted(Delivered):
             return
@@ -54,7 +54,7 @@ class WorkerEvents:
         plan: backout.Plan,
         outcome: Outcome | None,
     ) -> Decided:
-        """A backout decision was taken; return it."""
+        """Report a backout decision, and return the event."""
         event = Decided(
             queue=self._spec.queue,
             message_id=delivery.got.descriptor.message_id,
@@ -71,7 +71,7 @@ class WorkerEvents:
         return event
 
     def disposed(self, delivery: Delivery, count: int, disposal: Disposal, outcome: Outcome | None) -> None:
-        """A poison message is where it belongs, or stays: then the listener rests."""
+        """Report that a poison message was moved or stays. If it stays, the listener pauses."""
         state, message_id = self._state, delivery.got.descriptor.message_id
         for sent in disposal.reports:
             state.broadcast(sent)
@@ -94,7 +94,7 @@ class WorkerEvents:
             state.accept()
 
     def settled(self, how: Settlement, ids: tuple[bytes, ...], outcome: Outcome | None, handled_s: float) -> None:
-        """A unit of work ended."""
+        """Report that a unit of work ended."""
         if self._state.broadcast.wanted(Settled):
             event = Settled(
                 queue=self._spec.queue,
@@ -107,7 +107,7 @@ class WorkerEvents:
             self._state.broadcast(event)
 
     def in_doubt(self, error: MQIError, ids: tuple[bytes, ...], puts: tuple[bytes, ...]) -> None:
-        """A commit got no answer."""
+        """Report that a commit got no answer."""
         event = InDoubt(
             queue=self._spec.queue,
             listener=self._spec.name,
@@ -118,8 +118,8 @@ class WorkerEvents:
         self._state.broadcast(event)
 
     def why(self, count: int, settings: BackoutSettings, outcome: Outcome | None) -> Why:
-        """Return what a moved message says of itself."""
-        said = Why(
+        """Return the reasons that a moved message carries in its RFH2 folder."""
+        reasons = Why(
             queue=self._spec.queue,
             queue_manager=self._state.supervisor.queue_manager_name,
             outcome="" if outcome is None else type(outcome).__name__.lower(),
@@ -130,5 +130,5 @@ class WorkerEvents:
             at=datetime.fromtimestamp(self._state.clock.wall(), UTC),
         )
         if isinstance(outcome, Failed | Undecodable):
-            return replace(said, error=outcome.error, text=outcome.text)
-        return said
+            return replace(reasons, error=outcome.error, text=outcome.text)
+        return reasons

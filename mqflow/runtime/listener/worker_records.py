@@ -1,8 +1,8 @@
-"""Puts a record of each decision on a queue, in the unit of work of the decision: it exists if and only if the decision does.
+"""Puts a record of each decision of a worker on a queue, in the unit of work of the decision: both commit, or neither does.
 
-A rollback cannot be told that way, its record would roll back with it: that one is put after the backout, and a crash between
-the two loses it; the next delivery's BackoutCount says so. Of one worker. A record that is refused is warned of, and nothing
-waits for it. What is told at one time goes in one message, as far as it may.
+The record of a rollback would roll back too, so it is put after the backout. A crash between the two loses it; the BackoutCount
+of the next delivery shows the loss. If a record is refused, the hooks get a warning, and nothing waits for the record. Records
+made at one time share a message as far as its size allows.
 """
 
 import re
@@ -33,14 +33,13 @@ from mqflow.policy.poison.disposition import (
 from mqflow.policy.poison.disposition_record import EXC_MESSAGE_CHARS_MAX, DispositionRecord, RecordOutcome, put_time_us
 from mqflow.runtime.connection.session import Session
 from mqflow.runtime.listener.delivery import Delivery
+from mqflow.runtime.listener.listener_state import ListenerState
 from mqflow.runtime.listener.move_poison import Disposal
-from mqflow.runtime.listener.record_queue import put_kept_open
-from mqflow.runtime.listener.shared import ListenerState
 
 __all__ = ("HEARTBEAT_S", "Recorder")
 
 HEARTBEAT_S: Final = 60.0
-"""How often an idle worker says that it is there: what moves the watermarks of whoever reads the records."""
+"""Seconds between the heartbeats of an idle worker; they move the watermarks of readers of the records."""
 _PUT: Final = PutOption.SYNCPOINT | PutOption.FAIL_IF_QUIESCING
 _OUTCOMES: Final[dict[type[Disposition], RecordOutcome]] = {
     Requeue: RecordOutcome.BACKED_OUT,
@@ -51,19 +50,19 @@ _OUTCOMES: Final[dict[type[Disposition], RecordOutcome]] = {
 }
 
 
-class _Trouble(Struct, frozen=True):
-    """What went wrong with a handling, as a record says it."""
+class _Failure(Struct, frozen=True):
+    """The failure of a handling, as the fields of a record."""
 
     exc_class: str | None = None
     exc_message: str | None = None
     exc_fingerprint: str | None = None
 
 
-_NO_TROUBLE: Final = _Trouble()
+_NO_FAILURE: Final = _Failure()
 
 
 class Recorder:
-    """Makes the records of one worker, and puts them."""
+    """Makes and puts the records of one worker."""
 
     def __init__(self, state: ListenerState, session: Session, queue: str, number: int) -> None:
         self._state: Final = state
@@ -78,61 +77,62 @@ class Recorder:
         self._refused = False
 
     def got(self) -> None:
-        """Note that a unit was got just now."""
+        """Note that a unit was got now."""
         self._unit += 1
         self._ordinal = 0
         self._got_us = self._now_us()
 
     async def committed(self, deliveries: Sequence[Delivery]) -> None:
-        """Put, in the unit of work that is about to be committed, that these were handled."""
-        await self._put(self._session, self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_TROUBLE))
+        """Put, in the unit of work that is about to be committed, that these messages were handled."""
+        await self._put(self._session, self._records(deliveries, RecordOutcome.COMMITTED, lambda _: _NO_FAILURE))
 
     async def rolled_back(
         self, deliveries: Sequence[Delivery], failed_delivery: Delivery | None, outcome: Outcome | None
     ) -> None:
-        """Put, in a unit of work of its own, that these were rolled back; the outcome is that of `failed_delivery`."""
+        """Put, in a unit of work of its own, that these messages were rolled back; the outcome is that of `failed_delivery`."""
         if not deliveries:
             return
-        said = _trouble(outcome)
+        failure = _failure(outcome)
 
-        def said_of(delivery: Delivery) -> _Trouble:
-            return said if failed_delivery is None or delivery is failed_delivery else _NO_TROUBLE
+        def failure_of(delivery: Delivery) -> _Failure:
+            return failure if failed_delivery is None or delivery is failed_delivery else _NO_FAILURE
 
-        await self._put(self._session, self._records(deliveries, RecordOutcome.ROLLED_BACK, said_of))
+        await self._put(self._session, self._records(deliveries, RecordOutcome.ROLLED_BACK, failure_of))
         await self._commit(self._session)
 
     async def deferred(
-        self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float, alone: bool
+        self, delivery: Delivery, outcome: Outcome, after_s: float, target_queue: str, *, since: float, own_unit: bool
     ) -> None:
-        """Put, in the unit of work that stages it, that the message comes again later: so many seconds after it was staged.
+        """Put, in the unit of work that stages the message, that it is delivered again `after_s` seconds after the staging.
 
-        `since` is the wall clock just before that, and what is staged counts whole milliseconds: nothing on time looks early.
-        `alone` where it was delivered in that unit; otherwise it was rolled back first, and that record tells of the handling.
+        `since` is the wall clock just before the staging. A staged message counts whole milliseconds, so no message on time
+        looks early. `own_unit` says that the message was delivered in this unit. Otherwise it was rolled back first, and the
+        record of the rollback describes the handling.
         """
         due_us = int(since * 1_000) * 1_000 + round(after_s * 1_000_000)
-        record = self._record(delivery, RecordOutcome.DEFERRED, _trouble(outcome))
+        record = self._record(delivery, RecordOutcome.DEFERRED, _failure(outcome))
         record = replace(record, delay_req_ms=round(after_s * 1_000), due_ts=due_us, target_queue=target_queue)
-        await self._put(self._session, [record if alone else replace(record, done_ts=None)])
+        await self._put(self._session, [record if own_unit else replace(record, done_ts=None)])
 
     async def disposed(
         self, delivery: Delivery, outcome: Outcome | None, session: Session, disposal: Disposal, *, handled: bool
     ) -> None:
-        """Put what became of a poison message: in the unit of work of its move, or of its own where it stays.
+        """Put the disposition of a poison message: in the unit of work of its move, or in one of its own if it stays.
 
-        `handled` where this delivery failed; otherwise it was found to be poison before, and `outcome` is of an earlier one.
+        `handled` says that this delivery failed. Otherwise the message was poison before, and `outcome` is of an earlier one.
         """
         disposition = disposal.disposition
         refusals = [attempt.reason for attempt in disposal.attempts if attempt.reason]
         reason = disposition.reason if isinstance(disposition, DeadLetter) else next(iter(refusals), None)
         target = disposition.queue if isinstance(disposition, Requeue | DeadLetter) else None
-        record = self._record(delivery, _OUTCOMES[type(disposition)], _trouble(outcome))
+        record = self._record(delivery, _OUTCOMES[type(disposition)], _failure(outcome))
         record = replace(record, target_queue=target, mqrc=reason, done_ts=record.done_ts if handled else None)
         await self._put(session, [record])
         if record.outcome is RecordOutcome.LEFT:
             await self._commit(session)
 
-    async def heartbeat(self, *, alone: bool) -> None:
-        """Say once a minute that this worker is there; `alone` where no unit of work is open that will be committed."""
+    async def heartbeat(self, *, own_unit: bool) -> None:
+        """Put once a minute that this worker is alive; `own_unit` if no unit is open that will be committed."""
         now = self._state.clock.monotonic()
         if now < self._heartbeat_at:
             return
@@ -148,18 +148,18 @@ class Recorder:
             outcome=RecordOutcome.HEARTBEAT,
         )
         await self._put(self._session, [beat])
-        if alone:
+        if own_unit:
             await self._commit(self._session)
 
     # -- making
 
-    def _record(self, delivery: Delivery, outcome: RecordOutcome, said: _Trouble) -> DispositionRecord:
-        return self._records((delivery,), outcome, lambda _: said)[0]
+    def _record(self, delivery: Delivery, outcome: RecordOutcome, failure: _Failure) -> DispositionRecord:
+        return self._records((delivery,), outcome, lambda _: failure)[0]
 
     def _records(
-        self, deliveries: Sequence[Delivery], outcome: RecordOutcome, said_of: Callable[[Delivery], _Trouble]
+        self, deliveries: Sequence[Delivery], outcome: RecordOutcome, failure_of: Callable[[Delivery], _Failure]
     ) -> Sequence[DispositionRecord]:
-        """Return the records of deliveries that ended now. In one go: a listener makes one for each message."""
+        """Return the records of deliveries that ended now; one loop, because a listener makes a record for each message."""
         state, now_us = self._state, self._now_us()
         spec, known = state.spec, state.settings.known
         settings = known.attributes if known else None
@@ -168,7 +168,7 @@ class Recorder:
         unit = f"{self._connection}/{self._unit}"
         made = []
         for delivery in deliveries:
-            got, said = delivery.got, said_of(delivery)
+            got, failure = delivery.got, failure_of(delivery)
             md = got.descriptor
             self._ordinal += 1
             record = DispositionRecord(
@@ -202,9 +202,9 @@ class Recorder:
                 bothresh=threshold,
                 boqname=backout_queue,
                 outcome=outcome,
-                exc_class=said.exc_class,
-                exc_fingerprint=said.exc_fingerprint,
-                exc_message=said.exc_message,
+                exc_class=failure.exc_class,
+                exc_fingerprint=failure.exc_fingerprint,
+                exc_message=failure.exc_message,
                 trace_id=delivery.trace_id or None,
             )
             made.append(record)
@@ -218,9 +218,9 @@ class Recorder:
     async def _put(self, session: Session, records: Sequence[DispositionRecord]) -> None:
         try:
             for data in disposition_record.messages_of(records):
-                await put_kept_open(session, self._queue, disposition_record.DESCRIPTOR, data, _PUT)
+                await session.call(session.open_objects.put, self._queue, disposition_record.DESCRIPTOR, data, _PUT)
         except MQIError as error:
-            # A lost connection is found by the settlement that follows; whatever else it is, the message goes first.
+            # The settlement that follows finds a lost connection. After any other error, the message is more important.
             if not self._refused:
                 text = f"{self._state.spec.name}: decisions are not recorded. {error}"
                 self._state.broadcast(Warned(text=text, queue=self._queue))
@@ -232,25 +232,25 @@ class Recorder:
         try:
             await session.settle(Settlement.COMMIT)
         except MQIError as error:
-            # Records only, and silver finds what is missing; the connection's end is found by the next call.
+            # Only records are lost, and the silver tables show that; the next call finds a lost connection.
             self._state.broadcast(Warned(text=f"{self._state.spec.name}: a record may be missing. {error}", queue=self._queue))
 
 
-def _trouble(outcome: Outcome | None) -> _Trouble:
+def _failure(outcome: Outcome | None) -> _Failure:
     match outcome:
         case Failed(error=error, text=text) | Undecodable(error=error, text=text):
-            return _Trouble(error, text[:EXC_MESSAGE_CHARS_MAX], _fingerprint(error, text))
+            return _Failure(error, text[:EXC_MESSAGE_CHARS_MAX], _fingerprint(error, text))
         case Interrupted(why=why):
-            return _Trouble("Interrupted", why, _fingerprint("Interrupted", why))
+            return _Failure("Interrupted", why, _fingerprint("Interrupted", why))
         case None | Completed():
-            return _NO_TROUBLE
+            return _NO_FAILURE
         case _:
             assert_never(outcome)
 
 
 def _fingerprint(error: str, text: str) -> str:
-    """Return what the same trouble has in common: the class, and the text without what changes from message to message."""
-    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few record failures
+    """Return a hash that equal failures share: of the class, and of the text without numbers and quoted parts."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and few applications record failures
 
     normal = re.sub(r"0x[0-9a-fA-F]+|[0-9a-fA-F]{8,}|\d+|'[^']*'|\"[^\"]*\"", "#", text)
     return hashlib.sha256(f"{error}\0{normal}".encode(errors="replace")).hexdigest()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.standin.memory.layouts import MQCD, MQCNO, MQCSP, MQSCO, Layout
 from mqflow.standin.memory.structures import Structure, structure_at, text_at, write_number
-from mqflow.verbs import Connection, QueueManager
+from mqflow.verbs import Connection, ObjectHandle, QueueManager, SubscriptionHandle
 from mqflow.world import Clock, Runner
 
 if TYPE_CHECKING:
@@ -103,8 +103,9 @@ class Hconn:
         self.local = local
         # The thread itself: its number would be given to another one when it has ended.
         self.thread = threading.current_thread()
-        #: Open objects by number.
-        self.objects: dict[int, Any] = {}
+        #: Open objects and subscriptions by number.
+        self.objects: dict[int, ObjectHandle] = {}
+        self.subscriptions: dict[int, SubscriptionHandle] = {}
         self.message_handles: dict[int, MessageHandle] = {}
         self.puts = PutCounts()
         #: Callbacks; None until the first MQCB.
@@ -117,12 +118,22 @@ class Hconn:
         self._last_number += 1
         return self._last_number
 
-    def object_of(self, number: int, verb: str) -> Any:
+    def object_of(self, number: int, verb: str) -> ObjectHandle:
         """Return the open object. Raises 2019."""
         found = self.objects.get(number)
         if found is None:
-            raise error_for(Reason.HOBJ_ERROR, verb, queue_manager=self.connection.queue_manager_name)
+            raise self._no_handle(verb)
         return found
+
+    def subscription_of(self, number: int, verb: str) -> SubscriptionHandle:
+        """Return the subscription. Raises 2019."""
+        found = self.subscriptions.get(number)
+        if found is None:
+            raise self._no_handle(verb)
+        return found
+
+    def _no_handle(self, verb: str) -> MQIError:
+        return error_for(Reason.HOBJ_ERROR, verb, queue_manager=self.connection.queue_manager_name)
 
     @contextmanager
     def used(self, verb: str, *, controls: bool = False) -> Iterator[None]:

@@ -22,7 +22,7 @@ from mqflow.standin.calls.subscribe import topic_text
 from mqflow.standin.memory.descriptors import read_descriptor, with_extension, without_extension, write_descriptor
 from mqflow.standin.memory.layouts import MQGMO, MQOD, MQPMO
 from mqflow.standin.memory.structures import Structure, read, structure_at, write, write_number
-from mqflow.verbs import Connection, GetOptions, Got, Put
+from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, ObjectHandle, Put
 
 __all__ = ("TRUNCATED", "Request", "deliver", "get", "next_message", "put", "put_one", "request_from")
 
@@ -68,7 +68,7 @@ def put(host: Host, number: int, hobj: int, md_at: int, pmo_at: int, length: int
     with hconn.used("MQPUT"):
         handle = hconn.object_of(hobj, "MQPUT")
 
-        def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: object) -> Put:
+        def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: ObjectHandle | None) -> Put:
             return hconn.connection.put(handle, descriptor, body, options, context=context)
 
         return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT"), put_it, handle.name)
@@ -82,18 +82,15 @@ def put_one(host: Host, number: int, od_at: int, md_at: int, pmo_at: int, length
     pmo = structure_at(MQPMO, pmo_at, "MQPUT1")
     name = od.text("ObjectName")
 
-    def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: object) -> Put:
-        return hconn.connection.put1(
+    def put_it(descriptor: MessageDescriptor, body: bytes, options: PutOption, context: ObjectHandle | None) -> Put:
+        target = ObjectDescriptor(
             name,
-            descriptor,
-            body,
-            options,
-            context=context,
+            object_type(od, "MQPUT1"),
             queue_manager=od.text("ObjectQMgrName"),
             alternate_user=od.text("AlternateUserId"),
-            object_type=object_type(od, "MQPUT1"),
             object_string=topic_text(od, "ObjectString"),
         )
+        return hconn.connection.put1(target, descriptor, body, options, context=context)
 
     with hconn.used("MQPUT1"):
         return _put(host, hconn, md_at, pmo, _body(length, buffer_at, "MQPUT1"), put_it, name)
@@ -163,7 +160,7 @@ def deliver(got: Got, request: Request, md_at: int, gmo: Structure) -> tuple[int
     return reason, body
 
 
-def next_message(connection: Connection, handle: object, request: Request, *, wait: bool = True) -> Got | None:
+def next_message(connection: Connection, handle: ObjectHandle, request: Request, *, wait: bool = True) -> Got | None:
     """Get, and where it is not to wait, whatever the request says, at once."""
     return connection.get(handle, request.options if wait else _at_once(request.options))
 
@@ -174,7 +171,7 @@ def _put(
     md_at: int,
     pmo: Structure,
     body: bytes,
-    put_it: Callable[[MessageDescriptor, bytes, PutOption, object], Put],
+    put_it: Callable[[MessageDescriptor, bytes, PutOption, ObjectHandle | None], Put],
     name: str,
 ) -> int:
     given, version = read_descriptor(md_at, "MQPUT")

@@ -14,6 +14,7 @@ from mqflow.standin.calls.connect import NOT_CONNECTED, Host, PutCounts
 from mqflow.standin.calls.subscribe import topic_text
 from mqflow.standin.memory.layouts import MQOD, MQSTS
 from mqflow.standin.memory.structures import Structure, number_at, read, structure_at, write, write_number
+from mqflow.verbs import ObjectDescriptor
 
 __all__ = (
     "check_offered",
@@ -38,16 +39,16 @@ def open_object(host: Host, number: int, od_at: int, options: int, hobj_at: int)
     od = structure_at(MQOD, od_at, "MQOPEN")
     check_offered(od, "MQOPEN")
     with hconn.used("MQOPEN"):
-        handle = hconn.connection.open(
+        target = ObjectDescriptor(
             od.text("ObjectName"),
-            OpenOption(options),
-            object_type=object_type(od, "MQOPEN"),
+            object_type(od, "MQOPEN"),
             queue_manager=od.text("ObjectQMgrName"),
             dynamic_name=od.text("DynamicQName"),
             alternate_user=od.text("AlternateUserId"),
             object_string=topic_text(od, "ObjectString"),
             selection=topic_text(od, "SelectionString"),
         )
+        handle = hconn.connection.open(target, OpenOption(options))
         hobj = hconn.next_number()
         hconn.objects[hobj] = handle
     manager = hconn.connection.queue_manager_name
@@ -65,13 +66,15 @@ def close(host: Host, number: int, hobj_at: int, options: int) -> int:
     hobj = number_at(hobj_at)
     reason = int(Reason.NONE)
     with hconn.used("MQCLOSE"):
+        handle = hconn.subscriptions.get(hobj) or hconn.object_of(hobj, "MQCLOSE")
         try:
-            hconn.connection.close(hconn.object_of(hobj, "MQCLOSE"), CloseOption(options))
+            hconn.connection.close(handle, CloseOption(options))
         except MQIError as warning:
             if warning.completion is not CompletionCode.WARNING:
                 raise
             reason = warning.reason  # it is closed: a group or a logical message was left incomplete
-        del hconn.objects[hobj]
+        hconn.objects.pop(hobj, None)
+        hconn.subscriptions.pop(hobj, None)
         if hconn.consumers is not None:
             hconn.consumers.remove(hobj)
     write_number(hobj_at, NOT_CONNECTED)

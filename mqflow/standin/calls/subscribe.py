@@ -27,7 +27,7 @@ def subscribe(host: Host, number: int, sd_at: int, hobj_at: int, hsub_at: int) -
             hobj = hconn.next_number()
             hconn.objects[hobj] = subscribed.queue
         hsub = hconn.next_number()
-        hconn.objects[hsub] = subscribed.handle
+        hconn.subscriptions[hsub] = subscribed.handle
     _answer(sd, subscribed.descriptor)
     write_number(hobj_at, hobj)
     write_number(hsub_at, hsub)
@@ -41,7 +41,7 @@ def request_publications(host: Host, number: int, hsub: int, action: int, sro_at
     if action != _ACTION_PUBLICATION:
         raise error_for(Reason.ACTION_ERROR, "MQSUBRQ", detail=f"Action {action}; 1 (MQSR_ACTION_PUBLICATION) is the only one")
     with hconn.used("MQSUBRQ"):
-        handle = hconn.object_of(hsub, "MQSUBRQ")
+        handle = hconn.subscription_of(hsub, "MQSUBRQ")
         options = SubscriptionRequestOption(sro.number("Options"))
         sro.set(NumPubs=hconn.connection.request_publications(handle, options))
     return Reason.NONE

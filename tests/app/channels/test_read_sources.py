@@ -75,13 +75,13 @@ def test_where_nothing_says_where_the_table_is_the_error_names_who_was_asked(tmp
 def test_a_pipe_is_no_table_and_nobody_waits_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "ccdt.json")
 
-    with pytest.raises(ChannelTableError, match="it is no regular file"):
+    with pytest.raises(ChannelTableError, match="it is not a regular file"):
         read_table(str(tmp_path / "ccdt.json"))
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/"])
 def test_neither_a_device_nor_a_folder_is_a_table(path: str) -> None:
-    with pytest.raises(ChannelTableError, match="it is no regular file"):
+    with pytest.raises(ChannelTableError, match="it is not a regular file"):
         read_table(path)
 
 

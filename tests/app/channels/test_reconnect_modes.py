@@ -18,13 +18,13 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.channels.client_ini import ClientConfiguration
 from mqflow.policy.reconnect.mode import DefaultReconnect, ReconnectMode
 from mqflow.policy.reconnect.reconnection import LADDER
-from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.connection.supervisor import Reconnection, Supervisor
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.faults import CONNECT, Fault, Faults
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Connection
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+from mqflow.world import SYSTEM_WORLD
 
 NO, ANY, Q_MGR = ReconnectMode.NO, ReconnectMode.ANY, ReconnectMode.Q_MGR
 LOST = error_for(Reason.CONNECTION_BROKEN, "MQGET")
@@ -103,7 +103,7 @@ async def test_where_reconnecting_is_switched_off_an_outage_ends_the_application
             await anyio.sleep(3_600)
 
     before = mq.clock.monotonic()
-    with pytest.raises(MQIError, match="is not to be got again") as caught:
+    with pytest.raises(MQIError, match="forbids to get it back") as caught:
         await run()
 
     assert Reason.CONNECTION_BROKEN == caught.value.reason
@@ -135,11 +135,8 @@ def supervisor(queue_manager: Elsewhere, mode: ReconnectMode) -> Supervisor:
     return Supervisor(
         queue_manager,
         broadcast=Broadcast(()),
-        clock=SYSTEM_CLOCK,
-        random=SYSTEM_RANDOM,
-        runner=THREADS,
-        delays=((0.001, 0.0),),
-        mode=lambda: mode,
+        world=SYSTEM_WORLD,
+        reconnection=Reconnection(delays=((0.001, 0.0),), mode=lambda: mode),
     )
 
 

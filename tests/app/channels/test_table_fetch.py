@@ -117,7 +117,7 @@ def test_user_and_password_of_the_url_are_sent_and_not_shown() -> None:
 def test_a_redirection_is_not_followed_and_says_where_it_led(status: int, where: str) -> None:
     answer = f"HTTP/1.1 {status} Moved\r\nLocation: {where}\r\nContent-Length: 0\r\n\r\n".encode()
 
-    with server(answer) as serving, pytest.raises(ChannelTableError, match=f"points to '{where}'.*not followed"):
+    with server(answer) as serving, pytest.raises(ChannelTableError, match=f"redirects to '{where}'.*not followed"):
         fetched(serving.port)
 
 

@@ -37,8 +37,8 @@ class Network:
     def __init__(self) -> None:
         self.hosts: dict[str, QueueManager] = {}
         self.dialled: list[str] = []
-        self.told: list[Tried] = []
-        self.trouble: list[str] = []
+        self.attempts: list[Tried] = []
+        self.warnings: list[str] = []
 
     def dial(self, attempt: Attempt, *, application_name: str, user: str) -> Connection:
         self.dialled.append(attempt.address.host)
@@ -89,8 +89,8 @@ def connecting(network: Network, folder: Path, name: str = "*GRP", mode: Reconne
         random=Half(),
         host="host1",
         mode=mode,
-        tell=network.told.append,
-        trouble=network.trouble.append,
+        notify=network.attempts.append,
+        warn=network.warnings.append,
     )
 
 
@@ -106,7 +106,7 @@ def test_every_address_is_tried_in_order_until_one_answers(network: Network, mad
     assert ["one", "two", "three"] == network.dialled
     assert "QM1" == connection.queue_manager_name
     assert [Reason.HOST_NOT_AVAILABLE, Reason.HOST_NOT_AVAILABLE, None] == [
-        tried.error and tried.error.reason for tried in network.told
+        tried.error and tried.error.reason for tried in network.attempts
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_queue_manager_of_another_name_fails_its_entry_and_the_next_is_tried(
     connection = connecting(network, tmp_path, "QM1").connect()
 
     assert "QM1" == connection.queue_manager_name
-    assert Reason.Q_MGR_NAME_ERROR == getattr(network.told[0].error, "reason", None)
+    assert Reason.Q_MGR_NAME_ERROR == getattr(network.attempts[0].error, "reason", None)
 
 
 def test_with_an_asterisk_whichever_name_it_has_will_do(network: Network, made: Made, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_table_that_is_broken_meanwhile_stays_as_it_was_and_somebody_hears_of_
     file.write_text('{"channel":[')
 
     assert "QM1" == table.connect().queue_manager_name
-    [trouble] = network.trouble
+    [trouble] = network.warnings
     assert "it is not JSON" in trouble
 
 
@@ -200,7 +200,7 @@ def test_a_table_that_stays_unreadable_is_told_once_and_again_after_it_was_reada
         else:
             (tmp_path / "ccdt.json").write_text("half")
         table.connect()
-        told.append(len(network.trouble))
+        told.append(len(network.warnings))
 
     assert [0, 1, 1, 1, 1, 2] == told
 

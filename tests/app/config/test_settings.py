@@ -104,8 +104,8 @@ def test_a_listener_that_is_mistyped_is_told_and_one_of_another_application_is_n
     }
 
     assert [
-        "The settings of the listener 'ODERS.IN' are for nobody here. Did you mean 'ORDERS.IN'?",
-        "The settings of the listener 'bok' are for nobody here. Did you mean 'book'?",
+        "There are settings for a listener 'ODERS.IN', but no such listener. Did you mean 'ORDERS.IN'?",
+        "There are settings for a listener 'bok', but no such listener. Did you mean 'book'?",
     ] == list(mistyped_listeners(Settings(listeners=said), ["book", "ORDERS.IN"]))
 
 
@@ -150,7 +150,7 @@ def test_a_variable_with_a_wrong_value_is_refused_by_its_name(tmp_path: Path) ->
 def test_an_unknown_variable_is_a_warning_because_orchestrators_invent_such(tmp_path: Path) -> None:
     settings = load(environment={"MQFLOW_DRAINS": "1", "OTHER": "x"}, folder=tmp_path)
 
-    assert ("MQFLOW_DRAINS is no setting and is ignored. Did you mean MQFLOW_DRAIN_S?",) == settings.warnings
+    assert ("MQFLOW_DRAINS is not a setting, so it is ignored. Did you mean MQFLOW_DRAIN_S?",) == settings.warnings
 
 
 def test_a_variable_of_mqflow_that_is_no_applications_is_no_warning(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_signature_that_cannot_be_filled_is_refused_by_the_handlers_name(handl
         ({"backout": 3}, "backout=3: it is a Backout, backout=Backout(...)"),
         ({"batch": 10}, "batch=10: it is a Batch, batch=Batch(...)"),
         ({"concurrency": "4"}, "concurrency='4': it is 1 or more"),
-        ({"strict_order": True, "concurrency": 2}, "strict_order means one message in flight"),
+        ({"strict_order": True, "concurrency": 2}, "strict_order allows one message in flight"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused_with_what_would(options: dict[str, Any], said: str) -> None:
@@ -84,7 +84,7 @@ def test_a_handler_behind_one_that_takes_everything_is_refused() -> None:
 def test_two_handlers_of_one_queue_agree_on_its_options() -> None:
     app = declare(plain, where=lambda _: True, concurrency=2)
 
-    with pytest.raises(ConfigurationError, match="IN has other options"):
+    with pytest.raises(ConfigurationError, match="gives other options for IN"):
         app.listener("IN", concurrency=3)(plain)
     app.listener("IN")(plain)
 
@@ -106,7 +106,7 @@ def test_a_batch_is_not_filtered_message_by_message() -> None:
     async def batch(orders: list[bytes]) -> None:
         """Handle nothing."""
 
-    with pytest.raises(ConfigurationError, match="a batch is taken as it comes"):
+    with pytest.raises(ConfigurationError, match="but this handler takes batches"):
         declare(batch, where=lambda _: True)
 
 

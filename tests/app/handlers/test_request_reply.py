@@ -72,10 +72,10 @@ async def test_reports_are_no_replies(mq: QueueManagerKit) -> None:
 @pytest.mark.parametrize(
     ("feedback", "said"),
     [
-        (Reason.BACKOUT_THRESHOLD_REACHED, r"A report about it came: MQRC_BACKOUT_THRESHOLD_REACHED \(2362\)\."),
-        (Feedback.NAN, r"A report about it came: MQFB_NAN \(276\)\."),
-        (Feedback.COD, "Whether it was handled is not known"),
-        (70_000, r"A report about it came: feedback 70000\."),
+        (Reason.BACKOUT_THRESHOLD_REACHED, r"A report about the request came: MQRC_BACKOUT_THRESHOLD_REACHED \(2362\)\."),
+        (Feedback.NAN, r"A report about the request came: MQFB_NAN \(276\)\."),
+        (Feedback.COD, "The request may have been handled"),
+        (70_000, r"A report about the request came: feedback 70000\."),
     ],
 )
 async def test_who_gets_no_reply_hears_what_a_report_said(mq: QueueManagerKit, feedback: int, said: str) -> None:

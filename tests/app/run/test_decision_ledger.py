@@ -33,6 +33,7 @@ from mqflow.events import (
 )
 from mqflow.policy.dead_letters.actions import Redirect
 from mqflow.policy.poison.disposition import Completed, Deliver, Failed, Requeue, Return, Settlement
+from mqflow.world import World
 
 ONE = bytes([1]) * 24
 TWO = bytes([2]) * 24
@@ -101,7 +102,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(path: Path) -> Iterator[DecisionLedger]:
-    ledger = DecisionLedger(path, clock=Ticking())
+    ledger = DecisionLedger(path, world=World(Ticking()))
     yield ledger
     ledger.close()
 
@@ -182,7 +183,7 @@ def test_the_ledger_is_readable_while_the_application_writes(path: Path, ledger:
 
 
 def test_two_processes_may_write_the_same_ledger(path: Path, ledger: DecisionLedger) -> None:
-    other = DecisionLedger(path, clock=Ticking())
+    other = DecisionLedger(path, world=World(Ticking()))
     ledger(disposed(ONE))
     other(disposed(ONE))
     told(other)
@@ -244,7 +245,7 @@ def test_a_ledger_of_a_newer_version_is_refused_and_not_written(path: Path) -> N
     told(ledger, disposed(ONE))
 
     assert 1 == ledger.dropped
-    with pytest.raises(LedgerError, match="is of format 9; this version of mqflow knows format 1"):
+    with pytest.raises(LedgerError, match="has format 9; this version of mqflow knows format 1"):
         story(path, ONE)
 
 

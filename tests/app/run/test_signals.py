@@ -19,8 +19,9 @@ from mqflow.app.run.signals import EXIT_CUT_OFF, run_until_signal
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.events import Event, Warned
 from mqflow.runtime.application import Runtime
+from mqflow.runtime.connection.supervisor import Supervisor
 from mqflow.runtime.hooks import Broadcast
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+from mqflow.world import SYSTEM_WORLD
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -70,7 +71,7 @@ def test_a_second_signal_cuts_off_what_an_application_waits_for_at_its_start_and
 
     assert EXIT_CUT_OFF == anyio.run(run_until_signal, app.running, stop, backend=backend)
 
-    assert "functions of on_start or on_stop, or the lifespan, are cut off" in caplog.text
+    assert "functions of on_start or on_stop, or the lifespan, are cancelled" in caplog.text
     assert [signal.SIG_DFL] == third  # so the next one ends the process where it stands
 
 
@@ -106,15 +107,14 @@ async def test_a_service_that_does_not_end_is_cut_off_and_named(how: str) -> Non
             said.append(event.text)
 
     with EmbeddedQueueManager("QM1") as queue_manager:
+        broadcast = Broadcast([note])
         runtime = Runtime(
-            queue_manager,
+            Supervisor(queue_manager, broadcast=broadcast, world=SYSTEM_WORLD),
             [],
-            broadcast=Broadcast([note]),
-            clock=SYSTEM_CLOCK,
-            random=SYSTEM_RANDOM,
-            runner=THREADS,
+            broadcast=broadcast,
+            world=SYSTEM_WORLD,
             application_name="orders",
-            services=[lambda _: Brief(), lambda _: stubborn],
+            services=[Brief(), stubborn],
         )
 
         async def tell_again() -> None:
@@ -128,7 +128,7 @@ async def test_a_service_that_does_not_end_is_cut_off_and_named(how: str) -> Non
                     group.start_soon(tell_again)
 
     assert runtime.cut_off
-    assert ["Cut off before the end: stubborn service. What is not committed is on its queue again."] == said
+    assert ["Cut off before the end: stubborn service. Messages that are not committed are on their queues again."] == said
     assert not runtime.cancel()
 
 

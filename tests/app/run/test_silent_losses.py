@@ -90,10 +90,10 @@ async def default(body: bytes = b"") -> None:
 @pytest.mark.parametrize(
     ("handler", "said"),
     [
-        (plain_generator, "plain_generator is a generator: nobody would run its body"),
-        (async_generator, "async_generator is a generator: nobody would run its body"),
-        (functools.partial(plain_generator), "plain_generator is a generator: nobody would run its body"),
-        (default, "parameter 'body' has a default, so it would keep that, and no message would reach the handler"),
+        (plain_generator, "plain_generator is a generator, so its body would never run"),
+        (async_generator, "async_generator is a generator, so its body would never run"),
+        (functools.partial(plain_generator), "plain_generator is a generator, so its body would never run"),
+        (default, "parameter 'body' would keep its default, and no message would reach the handler"),
     ],
 )
 def test_what_would_do_nothing_with_its_messages_is_no_handler(handler: Callable[..., Any], said: str) -> None:
@@ -121,7 +121,7 @@ async def test_middleware_that_returns_no_outcome_commits_nothing(mq: QueueManag
         [dead] = await mq.drain("BOQ")
 
     assert "TypeError" == dead.why.error
-    assert f"Forgetful) returned {returned}, which is no outcome" in dead.why.text
+    assert f"Forgetful) returned {returned}, which is not an outcome" in dead.why.text
 
 
 async def test_an_outcome_that_a_handler_returns_is_its_outcome(mq: QueueManagerKit) -> None:
@@ -218,7 +218,7 @@ async def test_a_handler_that_was_cut_off_puts_in_nobody_elses_unit_of_work(mq: 
 
 @pytest.mark.parametrize("hook", [noted, Handle([])])
 def test_a_hook_that_nobody_would_await_is_refused(hook: Any) -> None:
-    with pytest.raises(ConfigurationError, match="it is told with a plain call, and async code would never run"):
+    with pytest.raises(ConfigurationError, match="mqflow calls a hook as a plain function, so async code never runs"):
         App(hooks=[hook])
 
 

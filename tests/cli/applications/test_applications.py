@@ -210,7 +210,7 @@ def test_a_listener_s_settings_are_shown_by_the_name_they_were_given_and_a_misty
 
     assert re.search(r'listeners."ODERS.IN".concurrency +8 ', configuration)
     assert 'listeners."ODERS.IN".concurrency by' in run("doctor").stdout
-    said = "The settings of the listener 'ODERS.IN' are for nobody here. Did you mean 'ORDERS.IN'?"
+    said = "There are settings for a listener 'ODERS.IN', but no such listener. Did you mean 'ORDERS.IN'?"
     assert f"warning: {said}" in explained
     assert (0, 1) == (code, output.count(said))
 
@@ -253,7 +253,7 @@ def test_a_variable_that_is_no_setting_is_told_by_explain(run: Run, orders: None
     monkeypatch.delitem(sys.modules, "orders_app", raising=False)
 
     assert (
-        "warning: MQFLOW_DRIAN_S is no setting and is ignored. Did you mean MQFLOW_DRAIN_S?"
+        "warning: MQFLOW_DRIAN_S is not a setting, so it is ignored. Did you mean MQFLOW_DRAIN_S?"
         in run("explain", "orders_app:app").stderr
     )
 

@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from mqflow.app.channels.reconnect_settings import Reconnection
 from mqflow.cli.dead_letters.reconnecting_link import Link
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.reconnect.mode import ReconnectMode
+from mqflow.runtime.connection.supervisor import Reconnection
 from mqflow.testing.virtual_clock import VirtualClock
 from mqflow.verbs import Connection
+from mqflow.world import World
 
 BROKEN = error_for(Reason.CONNECTION_BROKEN, "MQGET")
 
@@ -45,7 +46,7 @@ class Outage:
 
     def link(self, *, limit_s: float | None = None, mode: ReconnectMode = ReconnectMode.Q_MGR) -> Link:
         how = Reconnection(delays=((0.0, 0.0), (1.0, 0.0), (2.0, 0.0)), limit_s=limit_s, mode=lambda: mode)
-        return Link(self.connect, how, clock=self.clock, random=NoChance(), pause=self.pause)
+        return Link(self.connect, how, world=World(self.clock, NoChance()), pause=self.pause)
 
 
 def test_the_first_connect_is_tried_once() -> None:

@@ -12,7 +12,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
 from mqflow.verbs import GetOptions
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM
+from mqflow.world import SYSTEM_WORLD
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("queues")
@@ -91,7 +91,7 @@ async def test_whoever_serves_a_queue_manager_delivers_what_waits_on_the_delay_q
         for name in ("STAGED", "LATER"):
             queue_manager.administration.define(QueueAttributes(name=name))
         connection = queue_manager.connect()
-        Stager(staging, SYSTEM_CLOCK, SYSTEM_RANDOM).put_on(connection, "LATER", MessageDescriptor(), b"x", 1)
+        Stager(staging, SYSTEM_WORLD).put_on(connection, "LATER", MessageDescriptor(), b"x", 1)
         connection.commit()
         handle = connection.open("LATER", OpenOption.INPUT_SHARED)
         waiting = GetOptions(options=GetOption.NO_SYNCPOINT | GetOption.WAIT, wait_ms=30_000)

@@ -49,7 +49,7 @@ def test_each_message_goes_back_to_where_it_came_from(run: Run) -> None:
     assert 1 == result.exit_code  # two stayed
     assert ["one", "two"] == on(run, "ORDERS.IN")
     assert ["three", "four"] == on(run, DLQ)
-    assert "It does not say where it came from" in result.stdout
+    assert "The message does not name the queue that it came from" in result.stdout
     assert "MQRC_PUT_INHIBITED (2051)" in result.stdout
 
 
@@ -90,7 +90,7 @@ def test_one_that_came_back_is_not_moved_again_by_a_run_that_keeps_the_journal(r
     again = run("redrive", DLQ, "--to", "OTHER", *journal)
 
     assert 1 == again.exit_code
-    assert "It was put back before, and came again." in again.stdout
+    assert "The message was put back before, and has come back." in again.stdout
     assert 0 == run("redrive", DLQ, "--to", "OTHER", *journal, "--again", "2").exit_code
 
 
@@ -101,7 +101,7 @@ def test_a_line_that_was_cut_off_takes_no_other_with_it(run: Run, tmp_path: Path
     run("redrive", DLQ, "--to", "OTHER", *journal)
     run("redrive", "OTHER", "--to", DLQ)
 
-    assert "It was put back before, and came again." in run("redrive", DLQ, "--to", "OTHER", *journal).stdout
+    assert "The message was put back before, and has come back." in run("redrive", DLQ, "--to", "OTHER", *journal).stdout
     lines = (tmp_path / "moved.txt").read_text().split()
     assert ["0123456789abcdef", "01234"] == lines[:2]
     assert {16} == {len(line) for line in lines[2:]}
@@ -177,7 +177,7 @@ def test_what_is_no_capture_is_said_with_its_line(run: Run, tmp_path: Path) -> N
     result = run("replay", "dead.jsonl", "--to", "OTHER")
 
     assert 2 == result.exit_code
-    assert "line 2: it is no captured message" in result.stderr
+    assert "line 2: it is not a captured message" in result.stderr
 
 
 APP = """

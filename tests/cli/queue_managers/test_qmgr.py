@@ -19,7 +19,8 @@ import pytest
 
 from mqflow.embedded.storage.folder import DataFolder
 from mqflow.embedded.storage.standby import owner_pid
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.users_file import USERS_FILE, UsersFile
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption
@@ -328,7 +329,7 @@ def test_a_backup_can_be_started(run: Run, *, active: bool) -> None:
     assert 0 == run("qmgr", "backup", "QM1", "copy").exit_code
 
     assert "an order\n" == run("get", "Q1", "--url", "embedded:copy?qmgr=QM1").stdout
-    assert "There is a queue manager already" in run("qmgr", "backup", "QM1", "copy").stderr
+    assert "There is already a queue manager" in run("qmgr", "backup", "QM1", "copy").stderr
 
 
 def test_a_user_whose_name_fits_into_no_message_is_refused(run: Run) -> None:
@@ -383,7 +384,7 @@ def test_users_with_a_password_get_in_over_tls(run: Run, monkeypatch: pytest.Mon
     run("mqsc", stdin="DEFINE QLOCAL(Q1)")
     url = f"embedded+tls://localhost:{port}/QM1?ca=QM1/tls/ca.pem"
 
-    assert "asks who connects" in run("put", "Q1", "x", "--url", url).stderr
+    assert "needs a user and a password" in run("put", "Q1", "x", "--url", url).stderr
     monkeypatch.setenv("MQFLOW_USER", "alice")
     monkeypatch.setenv("MQFLOW_PASSWORD", "wrong")
     assert "MQRC_NOT_AUTHORIZED" in run("put", "Q1", "x", "--url", url).stderr

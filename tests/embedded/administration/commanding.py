@@ -10,12 +10,12 @@ from mqflow.mqi.options import Encoding, Format, GetOption, MatchOption, Message
 from mqflow.mqi.pcf.codes import CommandCode, ParameterId, PCFReason, StructureType
 from mqflow.mqi.pcf.read import parse
 from mqflow.mqi.pcf.structures import CFH, Parameter, PCFMessage, to_bytes
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 
 __all__ = ("COMMAND_QUEUE", "Commander", "values_of")
 
 COMMAND_QUEUE = "SYSTEM.ADMIN.COMMAND.QUEUE"
-# Longer than any answer takes; a get ends as soon as the response is there.
+# Longer than any answer takes. A get ends when the response arrives.
 LONG_MS = 20_000
 
 
@@ -26,11 +26,12 @@ def values_of(message: PCFMessage) -> dict[int, Any]:
 
 
 class Commander:
-    """Connected, with a reply queue of its own. Use it in a `with` statement."""
+    """A connected program with a reply queue of its own. Use it in a `with` statement."""
 
     def __init__(self, queue_manager: EmbeddedQueueManager, *, user: str = "", encoding: int = Encoding.NATIVE) -> None:
         self.connection: EmbeddedConnection = queue_manager.connect(user=user)
-        self.replies = self.connection.open("SYSTEM.DEFAULT.MODEL.QUEUE", OpenOption.INPUT_EXCLUSIVE, dynamic_name="PCF.*")
+        model = ObjectDescriptor("SYSTEM.DEFAULT.MODEL.QUEUE", dynamic_name="PCF.*")
+        self.replies = self.connection.open(model, OpenOption.INPUT_EXCLUSIVE)
         self._encoding = encoding
 
     def send(self, body: bytes, **descriptor: Any) -> bytes:
@@ -71,13 +72,13 @@ class Commander:
         return self.responses(self.send(to_bytes(message, encoding=self._encoding)))
 
     def done(self, code: CommandCode, *parameters: Parameter) -> list[dict[int, Any]]:
-        """Send a command that succeeds, and return what each response says."""
+        """Send a command that succeeds, and return the parameters of each response."""
         responses = self.command(code, *parameters)
         assert [(0, 0)] * len(responses) == [(each.header.completion, each.header.reason) for each in responses]
         return [values_of(response) for response in responses]
 
     def refused(self, code: int, *parameters: Parameter) -> tuple[int, int]:
-        """Send a command that fails; return its reason, and the parameter at fault, 0 where none is named."""
+        """Send a command that fails. Return its reason, and the parameter at fault, or 0 if the response names none."""
         first, *rest = self.command(code, *parameters)
         assert [PCFReason.COMMAND_FAILED] == [each.header.reason for each in rest]
         return first.header.reason, values_of(first).get(ParameterId.PARAMETER_ID, 0)

@@ -1,4 +1,4 @@
-"""The command server: commands on SYSTEM.ADMIN.COMMAND.QUEUE, their responses, and what is wrong with commands."""
+"""The command server: commands on SYSTEM.ADMIN.COMMAND.QUEUE, their responses, and the errors of wrong commands."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +67,7 @@ def names(commander: Commander, *parameters: Parameter) -> list[str]:
     return [found[NAME] for found in commander.done(CommandCode.INQUIRE_Q, *parameters)]
 
 
-# What a response is
+# The form of a response
 
 
 def test_a_command_is_answered_with_its_own_number_and_is_the_last_response(commander: Commander) -> None:
@@ -143,7 +143,7 @@ def test_extended_commands_of_a_mainframe_program_get_standard_responses(command
     assert StructureType.RESPONSE is response.header.type
 
 
-# Where commands and responses go
+# The queues of commands and responses
 
 
 def test_a_command_is_carried_out_when_its_unit_of_work_is_committed(commander: Commander) -> None:
@@ -236,7 +236,7 @@ def test_a_quiescing_queue_manager_does_not_wait_for_its_own_command_server(queu
     assert queue_manager.stopped
 
 
-# What may be wrong with a command
+# The errors of a command
 
 
 WRONG = {
@@ -321,7 +321,7 @@ REFUSED = {
         PCFReason.CFIL_DUPLICATE_VALUE,
         ParameterId.Q_ATTRS,
     ),
-    "a selector that is none": (
+    "a number that is no selector": (
         CommandCode.INQUIRE_Q,
         (CFST(NAME, "*"), CFIL(ParameterId.Q_ATTRS, (-5,))),
         Reason.SELECTOR_ERROR,
@@ -439,7 +439,7 @@ def test_an_inquiry_that_asks_for_nothing_or_all_answers_every_attribute(
     (alias,) = commander.done(CommandCode.INQUIRE_Q, CFST(NAME, "SYSTEM.DEFAULT.ALIAS.QUEUE"), *asked)
 
     assert {NAME, TYPE, DESCRIPTION, 2002, 193} <= set(alias)
-    # An alias has no depth: what does not apply is not answered.
+    # An alias has no depth, so the response leaves the depth out.
     assert not {DEPTH, MAX_DEPTH} & set(alias)
 
 
@@ -565,7 +565,7 @@ def test_a_user_that_does_not_administer_the_queue_manager_commands_nothing(queu
 
 
 class NoRemoval(ScriptedStore):
-    """A store with no room to note that a message was taken."""
+    """A store without room to note a removal."""
 
     def write(self, changes: Sequence[Change], done: Callable[[Exception | None], None] | None) -> None:
         if self.refuses is not None and done is not None and not any(isinstance(each, MessageRemoved) for each in changes):

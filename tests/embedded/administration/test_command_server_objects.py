@@ -30,7 +30,7 @@ def commander(queue_manager: EmbeddedQueueManager) -> Iterator[Commander]:
         yield made
 
 
-# Name, required, one attribute; then what changes it.
+# The name, the required parameters and two attributes.
 LIVES = {
     "channel": (
         (CommandCode.CREATE_CHANNEL, CommandCode.CHANGE_CHANNEL, CommandCode.COPY_CHANNEL),
@@ -161,7 +161,7 @@ def test_a_client_connection_channel_is_deleted_from_its_own_table(
 
 A = CFST(CHANNEL, "A")
 REFUSED = {
-    # Channels have reasons of their own; IBM, the error codes of the commands about channels.
+    # PCF has reasons for channels only. Source: IBM, the error codes of the commands about channels.
     "a channel that is there": (
         CommandCode.CREATE_CHANNEL,
         (CFST(CHANNEL, "SYSTEM.DEF.SVRCONN"), CFIN(CHANNEL_TYPE, SVRCONN)),
@@ -174,7 +174,7 @@ REFUSED = {
         (CFST(CHANNEL, "SYSTEM.DEF.SVRCONN"), CFIN(CHANNEL_TYPE, SENDER)),
         PCFReason.WRONG_CHANNEL_TYPE,
     ),
-    "a type nobody knows": (CommandCode.CREATE_CHANNEL, (A, CFIN(CHANNEL_TYPE, 99)), PCFReason.CHANNEL_TYPE_ERROR),
+    "an unknown type": (CommandCode.CREATE_CHANNEL, (A, CFIN(CHANNEL_TYPE, 99)), PCFReason.CHANNEL_TYPE_ERROR),
     "a name that is too long": (
         CommandCode.CREATE_CHANNEL,
         (CFST(CHANNEL, "A" * 21), CFIN(CHANNEL_TYPE, SVRCONN)),
@@ -197,7 +197,7 @@ REFUSED = {
         (CFST(NAMELIST, "SYSTEM.DEFAULT.NAMELIST"),),
         PCFReason.OBJECT_ALREADY_EXISTS,
     ),
-    "a name in a list that is none": (
+    "a list with a text that is no name": (
         CommandCode.CREATE_NAMELIST,
         (CFST(NAMELIST, "A"), CFSL(NAMES, ("NO NAME",))),
         PCFReason.ATTR_VALUE_ERROR,
@@ -225,7 +225,7 @@ def test_a_command_is_refused_with_its_reason(
 # Connections
 
 
-def test_connections_are_inquired_with_who_they_are(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
+def test_connections_are_inquired_with_user_and_application(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
     queue_manager.connect(application_name="reader", user="bob")
     everybody = CFBS(ParameterId.GENERIC_CONNECTION_ID, b"")
     users = CFIF(1, FilterOperator.EQUAL, 25)
@@ -238,7 +238,7 @@ def test_connections_are_inquired_with_who_they_are(queue_manager: EmbeddedQueue
     assert {24} == {len(each[ParameterId.CONNECTION_ID]) for each in found}
 
 
-def test_one_connection_is_inquired_with_what_it_has_open(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
+def test_one_connection_is_inquired_with_its_open_objects(queue_manager: EmbeddedQueueManager, commander: Commander) -> None:
     queue_manager.connect(application_name="reader").open("SYSTEM.DEFAULT.LOCAL.QUEUE", OpenOption.BROWSE)
     everybody = CFBS(ParameterId.GENERIC_CONNECTION_ID, b"")
     by_name = CFSF(3058, FilterOperator.EQUAL, "reader")

@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[CommandCode, tuple[Parameter, ...], int]] = {
         (CFST(ParameterId.AUTH_PROFILE_NAME, "Q"), CFIN(ParameterId.OBJECT_TYPE, QUEUE)),
         PCFReason.ENTITY_NAME_MISSING,
     ),
-    "an authority that is none on a queue": (
+    "an authority that a queue does not have": (
         CommandCode.SET_AUTH_REC,
         (
             CFST(ParameterId.AUTH_PROFILE_NAME, "Q"),

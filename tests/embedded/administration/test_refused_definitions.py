@@ -17,7 +17,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, QueueType, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import GetOptions, Subscribed
+from mqflow.verbs import GetOptions, ObjectDescriptor, Subscribed
 from tests.conformance.under_test import ManualClock, refused
 from tests.embedded.storage.scripted_store import FULL, ScriptedStore
 
@@ -43,7 +43,10 @@ class Rig:
 
     def publish(self, body: bytes) -> None:
         self.connection.put1(
-            "", MessageDescriptor(), body, PutOption.NO_SYNCPOINT, object_type=ObjectType.TOPIC, object_string="orders"
+            ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders"),
+            MessageDescriptor(),
+            body,
+            PutOption.NO_SYNCPOINT,
         )
 
     def bodies(self, subscribed: Subscribed) -> list[bytes]:
@@ -186,7 +189,9 @@ def test_a_subscription_is_not_made_where_there_is_no_room_for_what_is_retained(
     with EmbeddedQueueManager("QM1", store=store) as queue_manager:
         connection, publishing = queue_manager.connect(), queue_manager.administration.publishing
         persistent = MessageDescriptor(persistence=1)
-        connection.put1("", persistent, b"1", PutOption.RETAIN, object_type=ObjectType.TOPIC, object_string="orders")
+        connection.put1(
+            ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders"), persistent, b"1", PutOption.RETAIN
+        )
         queues = queue_manager.administration.queues()
 
         store.refuses = FULL

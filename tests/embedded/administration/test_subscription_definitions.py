@@ -11,6 +11,7 @@ from mqflow.mqi.options import ObjectType, PutOption
 from mqflow.mqi.pcf.codes import CommandCode
 from mqflow.mqi.pcf.structures import CFST
 from mqflow.mqi.subscription import SubscriptionAttributes
+from mqflow.verbs import ObjectDescriptor
 from tests.conformance.under_test import ManualClock
 from tests.embedded.administration.commanding import Commander
 
@@ -40,7 +41,12 @@ class Rig:
         """How many subscriptions got a publication."""
         connection = self.queue_manager.connect()
         fruit = "prices/fruit"
-        connection.put1("", MessageDescriptor(), b"", PutOption.NO_SYNCPOINT, object_type=ObjectType.TOPIC, object_string=fruit)
+        connection.put1(
+            ObjectDescriptor(object_type=ObjectType.TOPIC, object_string=fruit),
+            MessageDescriptor(),
+            b"",
+            PutOption.NO_SYNCPOINT,
+        )
         found = self.queue_manager.administration.queue("Q")
         assert found is not None
         self.queue_manager.administration.clear("Q")

@@ -18,7 +18,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import GetOptions
+from mqflow.verbs import GetOptions, ObjectDescriptor
 from tests.embedded.storage.disk import memory_folder
 
 QUEUE = "ORDERS.IN"
@@ -55,7 +55,7 @@ def test_a_subscriber_may_go_while_a_publication_for_it_is_not_committed(queue_m
     subscriber, publisher = queue_manager.connect(), queue_manager.connect()
     made = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
     subscribed = subscriber.subscribe(SubscriptionDescriptor(options=made, name="NEWS", object_string="news"))
-    topic = publisher.open("", OpenOption.OUTPUT, object_type=ObjectType.TOPIC, object_string="news")
+    topic = publisher.open(ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="news"), OpenOption.OUTPUT)
     queue = publisher.open(QUEUE, BOTH)
 
     publisher.put(topic, PERSISTENT, b"for nobody", PutOption.SYNCPOINT)
@@ -155,7 +155,7 @@ def test_a_subscription_that_could_not_be_kept_is_refused(
 def test_whoever_waits_with_a_long_selector_keeps_nobody_from_committing(queue_manager: EmbeddedQueueManager) -> None:
     """It is asked of each message that becomes available, on the thread of the storage."""
     connection = queue_manager.connect()
-    waiting = connection.open(QUEUE, OpenOption.INPUT_SHARED, selection="1+" * 5_000 + "1=1")
+    waiting = connection.open(ObjectDescriptor(QUEUE, selection="1+" * 5_000 + "1=1"), OpenOption.INPUT_SHARED)
     assert connection.on_arrival(waiting, GetOptions(options=GetOption.NO_SYNCPOINT), lambda: None) is not None
 
     assert still_works(queue_manager)
@@ -165,7 +165,7 @@ def test_a_selector_that_takes_for_ever_to_read_is_refused(queue_manager: Embedd
     connection = queue_manager.connect()
 
     with pytest.raises(MQIError) as refused:
-        connection.open(QUEUE, OpenOption.INPUT_SHARED, selection="a=1 AND " * 10_000 + "a=1")
+        connection.open(ObjectDescriptor(QUEUE, selection="a=1 AND " * 10_000 + "a=1"), OpenOption.INPUT_SHARED)
 
     assert refused.value.reason == Reason.SELECTION_STRING_ERROR
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from mqflow.embedded.connection import EmbeddedConnection
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.state.backlog import LocalQueue
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.answer_parts import MESSAGES_MAX, PART_BYTES, Parting
 from mqflow.embedded.wire.protocol.frames import Frames
@@ -31,7 +32,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.runtime.connection.session import open_session
-from mqflow.verbs import WAIT_UNLIMITED, Exchange, FusedConnection, GetOptions, Got
+from mqflow.verbs import WAIT_UNLIMITED, Exchange, FusedConnection, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
 from tests.embedded.storage.disk import memory_folder
 
@@ -39,6 +40,7 @@ QUEUE = "ORDERS.IN"
 BOTH = OpenOption.INPUT_SHARED | OpenOption.OUTPUT
 AT_ONCE = GetOptions(options=GetOption.SYNCPOINT)
 PATIENT = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=60_000)
+NO_HANDLE = cast("ObjectHandle", None)  # what is no handle of the connection goes as the number -1
 BRIEF = GetOptions(options=GetOption.SYNCPOINT | GetOption.WAIT, wait_ms=10)
 
 
@@ -278,7 +280,7 @@ def test_a_way_cut_between_two_parts_leaves_the_commit_in_no_doubt_and_gives_no_
     def a_part_and_gone(frames: Frames) -> None:
         frames.send(requests.encode(requests.Reply(None, requests.Exchanged(unit=(_got(1),), more=True))))
 
-    exchange = cut_after(folder, a_part_and_gone).exchange(None, PATIENT, commit=True, most=2)
+    exchange = cut_after(folder, a_part_and_gone).exchange(NO_HANDLE, PATIENT, commit=True, most=2)
 
     assert exchange.get_error is not None
     assert (None, (), Reason.CONNECTION_BROKEN) == (exchange.settle_error, exchange.unit, exchange.get_error.reason)
@@ -349,7 +351,7 @@ def test_another_thread_is_kept_off_the_line_until_the_last_reply(folder: Path, 
         waits, more = property(_another), property(_another)
 
     monkeypatch.setattr(requests, "decode_reply", lambda *_: requests.Reply(None, FirstReply()))
-    connection.exchange(None, PATIENT, commit=True, most=1)
+    connection.exchange(NO_HANDLE, PATIENT, commit=True, most=1)
 
     assert [Reason.CALL_IN_PROGRESS] * 2 == told
 
@@ -377,7 +379,7 @@ def cut_after(folder: Path, script: Script) -> ServedConnection:
 
 
 def test_a_way_cut_before_the_settlement_is_known_leaves_the_commit_in_doubt(folder: Path) -> None:
-    exchange = cut_after(folder, lambda _: None).exchange(None, PATIENT, commit=True, most=1)
+    exchange = cut_after(folder, lambda _: None).exchange(NO_HANDLE, PATIENT, commit=True, most=1)
 
     assert exchange.settle_error is not None
     assert (Reason.CALL_INTERRUPTED, "MQCMIT") == (exchange.settle_error.reason, exchange.settle_error.verb)
@@ -387,14 +389,14 @@ def test_a_way_cut_while_the_next_is_waited_for_leaves_nothing_in_doubt(folder: 
     def settled_and_gone(frames: Frames) -> None:
         frames.send(requests.encode(requests.Reply(None, requests.Exchanged(waits=True))))
 
-    exchange = cut_after(folder, settled_and_gone).exchange(None, PATIENT, commit=True, most=1)
+    exchange = cut_after(folder, settled_and_gone).exchange(NO_HANDLE, PATIENT, commit=True, most=1)
 
     assert exchange.get_error is not None
     assert (None, Reason.CONNECTION_BROKEN) == (exchange.settle_error, exchange.get_error.reason)
 
 
 def test_a_backout_that_is_cut_is_not_in_doubt_for_it_is_done_by_the_cut(folder: Path) -> None:
-    exchange = cut_after(folder, lambda _: None).exchange(None, PATIENT, commit=False, most=1)
+    exchange = cut_after(folder, lambda _: None).exchange(NO_HANDLE, PATIENT, commit=False, most=1)
 
     assert exchange.settle_error is not None
     assert Reason.CONNECTION_BROKEN == exchange.settle_error.reason

@@ -11,7 +11,7 @@ from mqflow.embedded.state.handle import EmbeddedHandle
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 
 BOTH = OpenOption.INPUT_SHARED | OpenOption.BROWSE
 WANTED = f"JMSCorrelationID = 'ID:{(b'w' * 24).hex()}'"
@@ -31,7 +31,7 @@ class Room:
         self.others = self.other.open("Q", BOTH | OpenOption.OUTPUT)
 
     def open(self, connection: EmbeddedConnection) -> EmbeddedHandle:
-        return connection.open("Q", BOTH, selection=WANTED)
+        return connection.open(ObjectDescriptor("Q", selection=WANTED), BOTH)
 
     def put(self, *, wanted: bool, priority: int = 0, in_unit: bool = False) -> None:
         descriptor = MessageDescriptor(correlation_id=(b"w" if wanted else b"n") * 24, priority=priority)

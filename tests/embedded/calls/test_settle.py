@@ -13,7 +13,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, GetOption, ObjectType, OpenOption, PutOption, Report, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import GetOptions, Got
+from mqflow.verbs import GetOptions, Got, ObjectDescriptor
 from tests.conformance.under_test import ManualClock, refused
 from tests.embedded.storage.scripted_store import FULL, UNKNOWN, ScriptedStore
 
@@ -354,7 +354,9 @@ def test_a_permanent_dynamic_queue_that_is_deleted_is_deleted_in_the_store(rig: 
 def test_what_is_backed_out_onto_a_queue_that_was_deleted_meanwhile_is_gone_and_counts_nowhere(rig: Rig) -> None:
     managed = SubscribeOption.CREATE | SubscribeOption.DURABLE | SubscribeOption.MANAGED
     subscribed = rig.connection.subscribe(SubscriptionDescriptor(name="S", object_string="orders", options=managed))
-    rig.other.put1("", PERSISTENT, b"1", PutOption.NO_SYNCPOINT, object_type=ObjectType.TOPIC, object_string="orders")
+    rig.other.put1(
+        ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders"), PERSISTENT, b"1", PutOption.NO_SYNCPOINT
+    )
     assert rig.connection.get(subscribed.queue, IN_UNIT) is not None
     rig.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
     rig.connection.close(subscribed.queue)
@@ -370,7 +372,7 @@ def test_the_store_is_told_what_is_on_a_queue_that_goes_unless_a_unit_of_work_ma
     found: list[tuple[int, ...] | None] = []
     for name, in_unit in (("S", PutOption.NO_SYNCPOINT), ("T", PutOption.SYNCPOINT)):
         subscribed = rig.connection.subscribe(SubscriptionDescriptor(name=name, object_string="orders", options=managed))
-        rig.other.put1("", PERSISTENT, b"1", in_unit, object_type=ObjectType.TOPIC, object_string="orders")
+        rig.other.put1(ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="orders"), PERSISTENT, b"1", in_unit)
         rig.connection.close(subscribed.handle, CloseOption.REMOVE_SUB)
         rig.store.written.clear()
         rig.connection.close(subscribed.queue)

@@ -20,7 +20,8 @@ from mqflow import App, Backout, Context, Pace
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.cli.processes import takeover_rehearsal
 from mqflow.cli.processes.queue_manager_process import Hosting, host
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.embedded.wire.server.users_file import UsersFile
@@ -29,7 +30,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import Exchange, GetOptions, Got
+from mqflow.verbs import Exchange, GetOptions, Got, ObjectHandle
 from mqflow.world import SYSTEM_CLOCK
 from tests.embedded.storage.storing import say
 
@@ -210,7 +211,7 @@ def mover(who: str, folder: Path, *, repeats_commits: bool = False) -> None:
             with suppress(MQIError):
                 connection.close(source)
 
-    def _moved(connection: ServedConnection, source: object) -> list[str]:
+    def _moved(connection: ServedConnection, source: ObjectHandle) -> list[str]:
         moved: list[str] = []
         for number in range(chance.randint(1, 3)):
             got = connection.get(source, _MORE if number else _FOR_DELIVERY)

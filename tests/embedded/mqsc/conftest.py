@@ -1,4 +1,4 @@
-"""What the tests of MQSC share."""
+"""The fixtures of the tests of MQSC."""
 
 import pytest
 

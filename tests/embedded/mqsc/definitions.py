@@ -1,4 +1,4 @@
-"""An `Administration` that holds definitions in a dictionary and knows of no message: what MQSC is tested against."""
+"""An `Administration` for the tests of MQSC. It keeps definitions in a dictionary and has no messages."""
 
 from collections.abc import Mapping
 
@@ -12,14 +12,14 @@ from mqflow.mqi.reason_codes import Reason
 
 
 class Definitions:
-    """What a queue manager is told, kept; `status` and `refusals` are what a test wants it to answer."""
+    """Keeps the definitions. A test sets `status` and `refusals` to the answers that it needs."""
 
     def __init__(self) -> None:
         self.queue_manager = QueueManagerAttributes(name="QM1")
         self.by_name: dict[str, QueueAttributes] = {}
         self.status: dict[str, QueueStatus] = {}
         self.refusals: dict[str, Reason] = {}
-        # The real ones: there is nothing about them that a dictionary would make simpler.
+        # The administrations of a real queue manager: a dictionary would not be simpler.
         real = EmbeddedQueueManager("QM1").administration
         self.authorities, self.publishing, self.objects = real.authorities, real.publishing, real.objects
         self.calls: list[tuple[object, ...]] = []

@@ -1,4 +1,4 @@
-"""SET, DELETE and DISPLAY AUTHREC, DISPLAY ENTAUTH and REFRESH SECURITY, on the queue manager they are for."""
+"""SET, DELETE and DISPLAY AUTHREC, DISPLAY ENTAUTH and REFRESH SECURITY, on an embedded queue manager."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ CONNECT = "SET AUTHREC OBJTYPE(QMGR) PRINCIPAL('app') AUTHADD(CONNECT)"
 
 
 class Desks:
-    """Who is in which group, as a test says."""
+    """The groups of each user, as the test sets them."""
 
     def __init__(self) -> None:
         self.of: dict[str, frozenset[str]] = {}

@@ -1,4 +1,4 @@
-"""A queue written down as MQSC is the same queue when it is read again."""
+"""`to_mqsc` writes a queue as MQSC, and the MQSC defines the same queue."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ def values_of(spec: AttributeSpec) -> st.SearchStrategy[object]:
     if spec.object_name:
         return NAMES | st.just("")
     if spec.chars:
-        # What the border lets in: what can be printed, and no blanks at the end.
+        # The queue manager takes printable text without blanks at its end.
         return st.text(max_size=spec.chars).map(printable).map(str.rstrip)
     choices: list[st.SearchStrategy[object]] = []
     if spec.words:
@@ -47,7 +47,7 @@ def test_a_queue_written_down_and_read_again_is_the_same(queue: QueueAttributes)
     results = run(to_mqsc(queue), administration)
 
     assert 0 == results.exit_code(strict=True), results.responses
-    # Encoded, so that a 1 where the record has true is not the same.
+    # Encoded, so that 1 and True differ.
     assert [encode(queue)] == [encode(found) for found in administration.queues()]
 
 

@@ -1,4 +1,4 @@
-"""What DISPLAY chooses, and how it lays it out."""
+"""DISPLAY: the objects and attributes that it selects, and their layout."""
 
 from typing import Any
 

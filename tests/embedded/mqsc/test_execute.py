@@ -1,4 +1,4 @@
-"""What commands do to a queue manager's definitions, and what is said about it."""
+"""The effect of commands on a queue manager's definitions, and the responses."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""How a script is cut into commands. The cases name the sentence of IBM's pages (or the file) they come from."""
+"""The lexer cuts a script into commands. Each case names its source: a sentence of IBM's pages, or a file."""
 
 import pytest
 
@@ -11,7 +11,7 @@ COMMANDS = [
     pytest.param("PING QMGR\r\nEND\r\n", ["PING QMGR", "END"], id="lines that end as on Windows"),
     pytest.param("PING QMGR;END;", ["PING QMGR", "END"], id="q085110: a semicolon terminates a command"),
     pytest.param(";;PING QMGR;;\n;", ["PING QMGR"], id="nothing between semicolons is no command"),
-    pytest.param("DIS QL(A);  +\n END", ["DIS QL(A)", "END"], id="q085110: a semicolon terminates even where + continues"),
+    pytest.param("DIS QL(A);  +\n END", ["DIS QL(A)", "END"], id="q085110: a semicolon terminates even before a +"),
     pytest.param("PING +\n   QMGR", ["PING QMGR"], id="q085110: + continues from the first nonblank character"),
     pytest.param("PIN-\nG QMGR", ["PING QMGR"], id="q085110: - continues from the start of the next line"),
     pytest.param("PING -\n QMGR  ", ["PING  QMGR"], id="q085110: - keeps the blanks of the next line"),
@@ -43,17 +43,17 @@ DESCRIPTIONS = [
     pytest.param("DESCR('''')", "'", id="a string of one quote"),
     pytest.param("DESCR('a; b, (c)')", "a; b, (c)", id="q085100: characters in quotes are left as they are"),
     pytest.param("DESCR('Mixed  Case')", "Mixed  Case", id="q085100: blanks in quotes are significant"),
-    pytest.param("DESCR(small)", "SMALL", id="q085100: what is not in quotes is folded to capitals"),
+    pytest.param("DESCR(small)", "SMALL", id="q085100: text without quotes is folded to capitals"),
     pytest.param("DESCR ( 'spaced' )", "spaced", id="q085100: any number of blanks between punctuation and values"),
     pytest.param(",,DESCR(,'x',),", "x", id="q085100: additional commas are blanks"),
-    pytest.param("DESCR('trailing  ')", "trailing", id="an attribute is blank-padded, so blanks at its end are none"),
+    pytest.param("DESCR('trailing  ')", "trailing", id="an attribute is blank-padded, so blanks at its end do not count"),
     pytest.param("DESCR(' ')", "", id="a blank is nothing"),
     pytest.param("DESCR('')", "", id="scripts write an empty string for a blank"),
 ]
 
 
 @pytest.mark.parametrize(("setting", "expected"), DESCRIPTIONS)
-def test_a_value_is_what_its_quotes_say(setting: str, expected: str) -> None:
+def test_a_value_is_the_text_in_its_quotes(setting: str, expected: str) -> None:
     [command] = parse(f"DEFINE QLOCAL(A) {setting}")
 
     assert isinstance(command, Command), command

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, Noun
+from mqflow.embedded.catalogue.kinds import DEFINED_KINDS, DefinedObject, Noun
 from mqflow.embedded.catalogue.system_definitions import SYSTEM_OBJECTS
 from mqflow.embedded.mqsc import Verdict, run
 from mqflow.embedded.mqsc.display import as_json
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
+from mqflow.embedded.rules.attribute_values import accepts
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.server.listener import serve
+from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 
@@ -25,14 +27,14 @@ def queue_manager() -> Iterator[EmbeddedQueueManager]:
 
 
 def shown(queue_manager: EmbeddedQueueManager, command: str) -> list[dict[str, Any]]:
-    """Carry out commands that succeed, and return what the last one shows."""
+    """Carry out commands that succeed, and return the records of the last command."""
     results = run(command, queue_manager.administration)
     assert [] == [response.text for response in results.responses if response.verdict is not Verdict.DONE]
     return [as_json(record) for record in results.responses[-1].records]
 
 
 def refused(queue_manager: EmbeddedQueueManager, command: str) -> str:
-    """Return why the last command of the script was not carried out."""
+    """Return the text of the last command's failure."""
     response = run(command, queue_manager.administration).responses[-1]
     assert response.verdict in {Verdict.FAILED, Verdict.SYNTAX_ERROR}
     return response.text
@@ -52,7 +54,7 @@ DEFINED = {
 
 
 @pytest.mark.parametrize(("noun", "command", "expected"), [(noun, *rest) for noun, rest in DEFINED.items()], ids=DEFINED)
-def test_an_object_is_what_its_definition_says_and_else_what_the_default_object_says(
+def test_an_object_has_the_values_of_its_definition_and_of_the_default_object(
     queue_manager: EmbeddedQueueManager, noun: str, command: str, expected: dict[str, Any]
 ) -> None:
     (found,) = shown(queue_manager, f"{command}\nDISPLAY {noun}(A)")
@@ -98,27 +100,42 @@ def test_objects_are_defined_and_shown_from_another_process(tmp_path: Path) -> N
             run(command, other)
         run("ALTER NAMELIST(A) NAMES(D)\nDELETE CHANNEL(A)", other)
 
-        assert [("D",)] == [each.names for each in other.objects.all("NAMELIST") if each.name == "A"]  # type: ignore[union-attr]  # all() of namelists are these
+        assert [("D",)] == [each.values["names"] for each in other.objects.all("NAMELIST") if each.name == "A"]
         assert owner.administration.objects.all("CHANNEL") == other.objects.all("CHANNEL")
         assert owner.administration.objects.connections() == other.objects.connections()
 
 
 def test_every_kind_has_a_default_object_for_each_of_its_types() -> None:
-    names = {(type(made), made.name): getattr(made, "kind", 0) for made in SYSTEM_OBJECTS}
+    names = {(made.noun, made.name): made.kind for made in SYSTEM_OBJECTS}
 
     for kind in DEFINED_KINDS.values():
         assert {number: number for number in kind.defaults} == {
-            number: names[kind.record, name] for number, name in kind.defaults.items()
+            number: names[kind.noun, name] for number, name in kind.defaults.items()
         }
 
 
 @pytest.mark.parametrize("noun", DEFINED_KINDS)
-def test_every_attribute_of_the_table_is_a_field_of_the_record_and_every_field_is_in_the_table(noun: Noun) -> None:
-    kind = DEFINED_KINDS[noun]
-    fields = {spec.field for spec in kind.specs}
+def test_each_attribute_of_a_kind_has_a_field_a_keyword_and_a_number_of_its_own(noun: Noun) -> None:
+    specs = DEFINED_KINDS[noun].specs
 
-    assert set(kind.record.__struct_fields__) == fields - {"name_count"}
-    assert len({spec.selector for spec in kind.specs}) == len(kind.specs) == len({spec.keyword for spec in kind.specs})
+    for names in ({spec.field for spec in specs}, {spec.keyword for spec in specs}, {spec.selector for spec in specs}):
+        assert len(specs) == len(names)
+
+
+@pytest.mark.parametrize("noun", DEFINED_KINDS)
+def test_every_default_is_a_value_that_its_attribute_takes(noun: Noun) -> None:
+    specs = [spec for spec in DEFINED_KINDS[noun].specs if spec.field != "kind" and not spec.read_only]
+
+    assert [] == [spec.keyword for spec in specs if not accepts(spec, spec.default)]
+
+
+def test_an_object_that_is_no_object_is_refused_from_another_process(tmp_path: Path) -> None:
+    with EmbeddedQueueManager("QM1") as owner, serve(owner, tmp_path / "socket"):
+        other = ServedQueueManager(tmp_path / "socket").administration
+        with pytest.raises(MQIError) as error:
+            other.objects.define(DefinedObject("LISTENER", {"name": "A", "port": "a number"}))
+
+    assert Reason.ITEM_VALUE_ERROR == error.value.reason
 
 
 # Channels
@@ -135,26 +152,26 @@ def test_a_server_and_a_client_connection_of_one_name_are_two(queue_manager: Emb
 
 WRONG = {
     "no type": ("DEFINE CHANNEL(A)", "needs CHLTYPE"),
-    "a type nobody knows": ("DEFINE CHANNEL(A) CHLTYPE(FAX)", "CHLTYPE takes SDR or SVR"),
+    "an unknown type": ("DEFINE CHANNEL(A) CHLTYPE(FAX)", "CHLTYPE takes SDR or SVR"),
     "an attribute of another type": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN) XMITQ(Q)", "XMITQ"),
     "a name that is too long": ("DEFINE CHANNEL(A234567890.234567890.1) CHLTYPE(SVRCONN)", "20 characters"),
     "another type on alter": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)\nALTER CHANNEL(A) CHLTYPE(SDR)", "2043"),
     "another type's attribute on alter": ("DEFINE CHANNEL(A) CHLTYPE(SVRCONN)\nALTER CHANNEL(A) XMITQ(Q)", "XMITQ"),
     "a password": ("DEFINE NAMELIST(A) PASSWORD(X)", "does not take 'PASSWORD'"),
     "too many names": ("DEFINE NAMELIST(A) NAMES(" + "N, +\n" * 256 + "N)", "up to 256"),
-    "something that is no name": ("DEFINE NAMELIST(A) NAMES(B,'C D')", "is not a name"),
-    "a like that is not there": ("DEFINE NAMELIST(A) LIKE(NOT.THERE)", "2085"),
+    "a text that is no name": ("DEFINE NAMELIST(A) NAMES(B,'C D')", "is not a name"),
+    "a missing LIKE object": ("DEFINE NAMELIST(A) LIKE(NOT.THERE)", "2085"),
     "a condition on a list": ("DISPLAY NAMELIST(*) WHERE(NAMES EQ A)", "lists are not compared"),
     "the status of a channel": ("DISPLAY CHSTATUS(*)", "AMQ8420"),
 }
 
 
 @pytest.mark.parametrize(("script", "said"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_is_refused_in_words(queue_manager: EmbeddedQueueManager, script: str, said: str) -> None:
+def test_a_wrong_command_is_refused_in_words(queue_manager: EmbeddedQueueManager, script: str, said: str) -> None:
     assert said in refused(queue_manager, script)
 
 
-def test_a_definition_is_like_another_where_it_says_so(queue_manager: EmbeddedQueueManager) -> None:
+def test_a_definition_copies_the_object_of_its_like(queue_manager: EmbeddedQueueManager) -> None:
     (found,) = shown(queue_manager, "DEF NL(A) NAMES(X) DESCR('one')\nDEF NL(B) LIKE(A) DESCR('two')\nDIS NL(B)")
 
     assert ("X", "two") == (found["NAMES"], found["DESCR"])
@@ -179,7 +196,7 @@ def test_the_authority_records_of_an_object_go_with_it(queue_manager: EmbeddedQu
 # Connections
 
 
-def test_connections_are_shown_with_who_they_are_and_whether_something_is_not_committed(
+def test_connections_are_shown_with_user_application_and_unit_of_work(
     queue_manager: EmbeddedQueueManager,
 ) -> None:
     mine = queue_manager.connect(application_name="reader", user="bob")

@@ -1,4 +1,4 @@
-"""What a script means: words into commands, and how each mistake is answered."""
+"""The parser turns the words of a script into commands, and answers each mistake with its place."""
 
 import pytest
 from hypothesis import given, settings
@@ -135,7 +135,7 @@ def test_a_filter_means(condition: str, expected: Where) -> None:
     assert DisplayQueues("*", None, Selection(everything=False, where=expected)) == command.action
 
 
-# Where, and which words the answer must have.
+# The column, and words that the answer must have.
 PROBLEMS = [
     ("DEFINE QLOCAL(A) BOTHRESH(-1)", 27, "BOTHRESH takes a number from 0 to 999999999"),
     ("DEFINE QLOCAL(A) BOTHRESH(three)", 27, "BOTHRESH(THREE) is not valid"),
@@ -146,7 +146,7 @@ PROBLEMS = [
     ("DEFINE QLOCAL(A) CAPEXPRY(0)", 27, "NOLIMIT, or a number from 1"),
     ("DEFINE QLOCAL(A) BOQNAME('A B')", 26, "is not a name"),
     ("DEFINE QLOCAL(A) DESCR('" + "x" * 65 + "')", 24, "65 characters long"),
-    ("DEFINE QLOCAL(A) DESCR(two words)", 28, "put in quotes"),
+    ("DEFINE QLOCAL(A) DESCR(two words)", 28, "put text with blanks in quotes"),
     ("DEFINE QLOCAL(A) DESCR", 18, "needs a value in brackets"),
     ("DEFINE QLOCAL(A) DESCR()", 24, "write ' ' for a blank"),
     ("DEFINE QLOCAL(A) DESCR((x))", 24, "cannot hold brackets"),
@@ -154,9 +154,9 @@ PROBLEMS = [
     ("DEFINE QLOCAL(A) DESCR('x)", 24, "quote is never closed"),
     ("DEFINE QLOCAL(A) DESCR('x'')", 24, "quote is never closed"),
     ("DEFINE QLOCAL(A) SHARE(YES)", 24, "SHARE takes no brackets"),
-    ("DEFINE QLOCAL(A) SHARE NOSHARE", 24, "said twice, or contradicts"),
-    ("DEFINE QLOCAL(A) REPLACE NOREPLACE", 26, "said twice, or contradicts"),
-    ("DEFINE QLOCAL(A) MAXDEPTH(1) MAXDEPTH(2)", 30, "said twice"),
+    ("DEFINE QLOCAL(A) SHARE NOSHARE", 24, "twice in the command, or contradicts"),
+    ("DEFINE QLOCAL(A) REPLACE NOREPLACE", 26, "twice in the command, or contradicts"),
+    ("DEFINE QLOCAL(A) MAXDEPTH(1) MAXDEPTH(2)", 30, "stands twice"),
     ("DEFINE QLOCAL(A) CURDEPTH(1)", 18, "cannot be set"),
     ("DEFINE QLOCAL(A) DEFTYPE(PERMDYN)", 18, "cannot be set"),
     ("DEFINE QMODEL(A) DEFTYPE(PREDEFINED)", 26, "PERMDYN or TEMPDYN"),
@@ -189,14 +189,14 @@ PROBLEMS = [
     ("END NOW", 5, "Nothing may follow END"),
     ("PING QMGR NOW", 11, "It takes nothing"),
     ("(", 1, "is not an MQSC command"),
-    ("PING +", 6, "The script ends where '+'"),
+    ("PING +", 6, "The script ends, but '+'"),
     ("PING QMGR" + " " * LINE_CHARS_MAX, LINE_CHARS_MAX + 1, "longer than 2048"),
     ("DIS QL(A) DESCR \0", 17, "does not take"),
 ]
 
 
 @pytest.mark.parametrize(("script", "column", "words"), PROBLEMS, ids=[script[:60].strip() for script, _, _ in PROBLEMS])
-def test_a_mistake_is_answered_with_its_place_and_what_would_do(script: str, column: int, words: str) -> None:
+def test_a_mistake_is_answered_with_its_place_and_the_accepted_words(script: str, column: int, words: str) -> None:
     problem = only(f"\n{script}")
 
     assert isinstance(problem, SyntaxProblem), problem
@@ -233,7 +233,7 @@ def test_asking_only_for_what_is_left_out_does_not_ask_for_everything() -> None:
     assert DisplayQueues("A", LOCAL, NAMES_ONLY) == command.action
 
 
-#: Words that mean something, so that chance makes commands and not only noise.
+#: Known words, so that random scripts contain commands and not only noise.
 PIECES = [
     *("DEFINE", "DEF", "ALTER", "DISPLAY", "DELETE", "CLEAR", "END", "PING", "SET", "CHANNEL", "QLOCAL", "QL", "QMGR", "QUEUE"),
     *(
@@ -305,5 +305,5 @@ def test_any_text_gives_commands_and_problems_in_order(text: str) -> None:
     ids=["many lines", "many quotes", "many commands", "one long line", "brackets", "many words", "quotes", "blank lines"],
 )
 def test_a_hostile_script_is_read_in_time_that_grows_with_its_length(text: str) -> None:
-    # Whatever took time by the square of the length would meet the time limit of every test here.
+    # Quadratic time would exceed the time limit of every test here.
     assert parse(text) is not None

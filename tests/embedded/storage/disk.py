@@ -28,7 +28,7 @@ class Kind(IntEnum):
 
 
 class Event(Struct, frozen=True):
-    """One thing that happened to the disk, or a mark of the test's own (its number is in `offset`)."""
+    """One event on the disk, or a mark of the test itself (its number is in `offset`)."""
 
     kind: Kind
     file: int
@@ -42,7 +42,7 @@ class Disk(Struct, frozen=True):
     library: Path
 
     def run(self, module: str, *arguments: str, folder: Path, **faults: object) -> subprocess.CompletedProcess[str]:
-        """Run a module of the tests as a process of its own on this disk; faults are those of `disk.c`."""
+        """Run a module of the tests in a process of its own on this disk, with the faults of `disk.c`."""
         environment = {f"DISK_{name.upper()}": str(value) for name, value in faults.items()}
         environment |= {"LD_PRELOAD": str(self.library), "DISK_FOLDER": str(folder), "DISK_LIBRARY": str(self.library)}
         return subprocess.run(
@@ -57,7 +57,7 @@ class Disk(Struct, frozen=True):
 
 
 def build_disk(folder: Path) -> Disk:
-    """Compile it. Skips the test where that is impossible: the faults need a C compiler and a loader that preloads."""
+    """Compile `disk.c`. Skips the test if there is no C compiler or no loader that preloads."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("needs a C compiler on Linux: the faulty disk is a preloaded library")
@@ -79,14 +79,14 @@ def build_disk(folder: Path) -> Disk:
 
 @contextmanager
 def memory_folder() -> Iterator[Path]:
-    """A folder in memory where there is one: for hundreds of stores, whose syncs need not reach a disk."""
+    """Yield a folder, in memory if possible: for hundreds of stores whose syncs need not reach a disk."""
     memory = Path("/dev/shm")  # noqa: S108 - only where to make a temporary folder
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as made:
         yield Path(made)
 
 
 def recorded(log: Path) -> list[Event]:
-    """What a recording says, in the order in which it happened."""
+    """Return the events of a recording, in order."""
     data = log.read_bytes()
     events: list[Event] = []
     at = 0
@@ -99,10 +99,10 @@ def recorded(log: Path) -> list[Event]:
 
 
 def files_after_power_cut(events: Sequence[Event], chance: random.Random) -> dict[str, bytes]:
-    """What may be on the disk if the power goes after these events.
+    """Return possible contents of the disk if the power fails after these events.
 
-    All that happened to a file before its last sync is there. Of what came later there is nothing, all of it, or some of it,
-    with writes torn at sectors.
+    Each file has all its changes before its last sync. Of its later changes it has none, all, or some, with writes torn at
+    sectors.
     """
     lost = chance.choice(["all", "none", "some", "some"])
     found: dict[str, bytes] = {}
@@ -117,7 +117,7 @@ def files_after_power_cut(events: Sequence[Event], chance: random.Random) -> dic
 
 
 def _with_sync(events: Sequence[Event], file: int) -> Iterator[tuple[Event, bool]]:
-    """The changes of one file, each with whether a sync came after it."""
+    """Return the changes of one file, each with a flag: whether a sync followed it."""
     mine = [event for event in events if event.file == file and event.kind != Kind.MARK]
     last = max((index for index, event in enumerate(mine) if event.kind == Kind.SYNC), default=-1)
     return ((event, index < last) for index, event in enumerate(mine) if event.kind != Kind.SYNC)

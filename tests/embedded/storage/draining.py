@@ -1,4 +1,4 @@
-"""A store that is opened on a full disk and emptied; it tells how many messages it found and how many it could not remove.
+"""Opens a store on a full disk and empties it. Prints how many messages it found and how many it failed to remove.
 
 Run as a program on the faulty disk.
 """

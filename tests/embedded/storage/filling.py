@@ -1,4 +1,4 @@
-"""A store on a disk of a few megabytes that is filled to the brim and then drained; it tells what the queue manager would see.
+"""Fills a store on a disk of a few megabytes and then drains it. Prints the results that a queue manager would get.
 
 Run as a program on the faulty disk.
 """
@@ -17,8 +17,8 @@ BODY = bytes(20_000)
 
 
 def main(folder: str, others: str, ballast: str, free_bytes_min: str) -> None:
-    """`others`: how much of the disk somebody else takes, once the store has filled half of it."""
-    reserve.BALLAST_BYTES = int(ballast)  # the control has none
+    """`others`: the part of the disk that another program takes when the store has filled half of it."""
+    reserve.BALLAST_BYTES = int(ballast)  # the control test has no ballast
     with opened(Path(folder), free_bytes_min=int(free_bytes_min)) as (store, _):
         assert write(store, DEFINITIONS) is None
         there = _fill(store, Path(folder), int(others))
@@ -34,7 +34,7 @@ def main(folder: str, others: str, ballast: str, free_bytes_min: str) -> None:
 
 
 def _fill(store: SqliteStore, folder: Path, others: int) -> list[int]:
-    """Put until that is refused; half-way somebody else fills the rest of the disk."""
+    """Put until the store refuses. Half-way another program fills the rest of the disk."""
     there: list[int] = []
     for serial in range(1, 10_000):
         if serial == 100:

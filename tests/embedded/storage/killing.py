@@ -1,8 +1,8 @@
-"""A queue manager that is used and killed, over and over, telling each call before it is made and after it returned.
+"""A queue manager that is used and killed, again and again. It prints each call before the call and after its return.
 
-Run as a program: each life is a forked child, killed at a point the seed decides. It opens the folder itself (the owner is
-killed), or connects to the socket of a served queue manager (an application is killed). What it said before that, one line a
-system call, is the history that `test_kill` judges.
+Run as a program: each life is a forked child, killed at a point that the seed decides. The child opens the folder itself (the
+owner is killed), or connects to the socket of a served queue manager (an application is killed). The lines that it printed, one
+system call a line, are the history that `test_kill` checks.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.requests import Done
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import Change
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
@@ -33,7 +33,7 @@ _OPERATIONS = 30
 
 
 class _Life:
-    """What one process does with the queue manager until it is killed."""
+    """The calls of one process until it is killed."""
 
     def __init__(self, queue_manager: QueueManager, life: int, chance: random.Random) -> None:
         self.connection = queue_manager.connect()
@@ -51,7 +51,7 @@ class _Life:
         say("put", name)
 
     def consume(self) -> None:
-        """Get one to three under syncpoint, put as many elsewhere in the same unit of work, and end it one way or the other."""
+        """Get one to three messages under syncpoint, put as many on the other queue, and commit or back out."""
         pairs: list[str] = []
         for _ in range(self.chance.randint(1, 3)):
             say("asked-get")
@@ -111,7 +111,7 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "forgets what is held": _forget_what_is_held,
     "answers before writing": _answer_before_writing,
 }
-"""What may be wrong, so that the harness can show that it would notice."""
+"""Defects that the harness must notice."""
 
 
 def define_queues(administration: Administration) -> None:
@@ -120,7 +120,7 @@ def define_queues(administration: Administration) -> None:
 
 
 def _create(folder: Path) -> None:
-    if os.fork() == 0:  # nothing of the store may be in the process that forks the lives
+    if os.fork() == 0:  # the process that forks the lives must have nothing of the store
         with EmbeddedQueueManager("QM1", store=SqliteStore(folder)) as queue_manager:
             define_queues(queue_manager.administration)
         os._exit(0)
@@ -128,7 +128,7 @@ def _create(folder: Path) -> None:
 
 
 def _wait_until_noticed(socket_path: Path) -> None:
-    """Return when the owner has backed out what the killed application held."""
+    """Return when the owner has backed out the unit of work of the killed application."""
     administration = ServedQueueManager(socket_path).administration
     while administration.queue_status(IN).open_input_count:
         threading.Event().wait(0.001)
@@ -146,7 +146,7 @@ def main(where: str, seed: str, lives: str, defect: str = "none") -> None:
         if child == 0:
             try:
                 _live(place, life, int(seed))
-            finally:  # it ends by being killed; anything else is a failure of the test
+            finally:  # a kill ends it; any other end is a failure of the test
                 os._exit(1)
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL

@@ -1,6 +1,6 @@
-"""A life of messages, made of steps that may each happen wholly or not at all: what a store must give back after any end of it.
+"""A life of messages in steps, and the contents that a store must have after any end. Each step happens wholly or not at all.
 
-Run as a program it performs the steps on a real store, telling when each was asked for and when it was answered.
+Run as a program it performs the steps on a real store, and prints when it asks for each step and when the answer comes.
 """
 
 import ctypes
@@ -21,19 +21,19 @@ from mqflow.embedded.storage.store import BackoutCounted, Change, MessageAdded, 
 from tests.embedded.storage.storing import DEFINITIONS, OTHER_QUEUE, QUEUE, message, say, write
 
 Stored = dict[int, tuple[str, int]]
-"""Serial: its queue and its backout count."""
+"""For each serial its queue and its backout count."""
 
 
 class Step(Struct, frozen=True):
     """Changes that belong together."""
 
     changes: tuple[Change, ...]
-    #: Whether it is acknowledged, and so must survive a power cut from then on.
+    #: Whether the store acknowledges the step, which then must survive a power cut.
     waited_for: bool = True
 
 
 def steps(seed: int, count: int) -> list[Step]:
-    """Puts, gets, moves to the backout queue and backouts, in an order the seed decides."""
+    """Return puts, gets, moves to the backout queue and backouts in an order that the seed decides."""
     chance = random.Random(seed)  # noqa: S311 - the same life for the same seed
     made: list[Step] = []
     stored: Stored = {}
@@ -56,7 +56,7 @@ def steps(seed: int, count: int) -> list[Step]:
 
 
 def after(performed: Sequence[Step], before: Stored | None = None) -> Stored:
-    """What is stored when these steps were performed."""
+    """Return the contents of a store after these steps."""
     stored = dict(before or {})
     for step in performed:
         for change in step.changes:
@@ -73,12 +73,12 @@ def after(performed: Sequence[Step], before: Stored | None = None) -> Stored:
 
 
 def found_in(snapshot: Snapshot) -> Stored:
-    """What a store gave back, in the same form."""
+    """Return the contents of a loaded store, in the same form."""
     return {each.serial: (each.queue, each.descriptor.backout_count) for each in snapshot.messages}
 
 
 def perform(store: SqliteStore, performed: Sequence[Step], tell: Callable[[str, int], None], at_once: int) -> None:
-    """Perform the steps, up to so many under way at a time, and tell ``asked`` and ``answered`` with each step's number."""
+    """Perform the steps, up to so many at a time, and print ``asked`` and ``answered`` with each step's number."""
     free = threading.Semaphore(at_once)
     for number, step in enumerate(performed, start=1):
         free.acquire()
@@ -121,11 +121,11 @@ DEFECTS: dict[str, Callable[[], None]] = {
     "answers before the sync": _answer_before_the_sync,
     "moves in two units of work": _move_in_two_units_of_work,
 }
-"""What may be wrong with a store, so that a harness can show that it would notice."""
+"""Defects of a store that the harness must notice."""
 
 
 def _mark(disk: ctypes.CDLL, what: str, number: int) -> None:
-    """Note it in the recording of the disk, among the writes."""
+    """Write the mark into the recording of the disk, among the writes."""
     disk.disk_mark(ctypes.c_int64(number if what == "answered" else -number))
 
 

@@ -1,4 +1,4 @@
-"""A store whose answers the test gives: it remembers what it was told, and answers when and what the test says."""
+"""A store for tests: it remembers every change, and the test decides when and how it answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,17 +17,17 @@ UNKNOWN: MQIError = error_for(Reason.CALL_INTERRUPTED, "write", detail="The sync
 
 @dataclass
 class ScriptedStore:
-    """Answers at once and well until `holds` or `refuses` says otherwise."""
+    """Answers every call at once with success, until the test sets `holds` or `refuses`."""
 
     durable: bool = True
-    #: Do not answer: the test calls `answer`.
+    #: If set, the store does not answer until the test calls `answer`.
     holds: bool = False
-    #: Answer at once with this.
+    #: The error of every answer.
     refuses: Exception | None = None
-    #: Answer the next ones at once with these.
+    #: The errors of the next answers.
     answers: list[Exception | None] = field(default_factory=list)
     written: list[Change] = field(default_factory=list)
-    #: The same, call by call: what is in one is made together or not at all.
+    #: The same changes call by call: the changes of one call are made together or not at all.
     calls: list[list[str]] = field(default_factory=list)
     unanswered: list[Done] = field(default_factory=list)
     marked: list[tuple[int, int, bool]] = field(default_factory=list)
@@ -51,7 +51,7 @@ class ScriptedStore:
             done(self.answers.pop(0) if self.answers else self.refuses)
 
     def answer(self, failure: Exception | None = None) -> None:
-        """Answer the oldest call that waits."""
+        """Answer the oldest waiting call."""
         self.unanswered.pop(0)(failure)
 
     def mark_in_flight(self, serial: int, backout_count: int, *, harden: bool) -> int:
@@ -69,7 +69,7 @@ class ScriptedStore:
         self.closed = True
 
     def kinds(self) -> list[str]:
-        """The names of the changes written so far, and forget them."""
+        """Return the names of the changes so far, and forget them."""
         names = [type(change).__name__ for change in self.written]
         self.written.clear()
         return names

@@ -1,4 +1,4 @@
-"""What the tests of the storage share: messages to store, and a store whose writes can be waited for."""
+"""Helpers of the storage tests: messages to store, and a write that waits for its answer."""
 
 import os
 import threading
@@ -23,7 +23,7 @@ DEFINITIONS: tuple[Change, ...] = (
 
 
 def say(*words: object) -> None:
-    """Tell the parent process, in one system call: what a killed process said, it said."""
+    """Print a line to the parent process in one system call, so that a kill cannot lose a printed line."""
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
@@ -68,14 +68,14 @@ def opened(folder: Path, **options: Any) -> Iterator[tuple[SqliteStore, Snapshot
 
 @contextmanager
 def defined(folder: Path, **options: Any) -> Iterator[SqliteStore]:
-    """A new store with its queues."""
+    """Yield a new store with its queues."""
     with opened(folder, **options) as (store, _):
         assert write(store, DEFINITIONS) is None
         yield store
 
 
 def reopened(folder: Path) -> Snapshot:
-    """What a later owner finds."""
+    """Return the snapshot that a later owner loads."""
     with opened(folder) as (_, snapshot):
         return snapshot
 

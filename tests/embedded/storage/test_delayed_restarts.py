@@ -1,6 +1,6 @@
-"""Delayed messages over restarts of queue manager and machine, with calendars that jump while nobody runs (R18).
+"""Delayed messages over restarts of queue manager and machine, with calendars that jump in between (R18).
 
-A restart of the process keeps the monotonic clock; one of the machine gives it another name and another zero.
+A restart of the process keeps the monotonic clock. A restart of the machine gives the clock another name and another zero.
 """
 
 from pathlib import Path
@@ -20,13 +20,14 @@ from mqflow.policy.delivery_delay import due_in_ms, staged
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager, moment
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import GetOptions
+from mqflow.world import World
 
 YEARS_MS = 10 * 365 * 86_400_000
 _NEXT = GetOptions(options=GetOption.BROWSE_NEXT | GetOption.NO_SYNCPOINT)
 
 
 class Machine:
-    """A clock whose machine can be started again, and whose calendar can be set."""
+    """A clock with a machine that a test can restart and a calendar that a test can set."""
 
     def __init__(self) -> None:
         self.starts = 1
@@ -74,7 +75,7 @@ def test_the_clock_that_orders_the_staging_queue_never_goes_back(steps: list[tup
             machine.wall_ms = max(0, machine.wall_ms + milliseconds)
         if what == "machine":
             machine.starts_again()
-            # It is written at each start only: what passed since counts by the calendar.
+            # Only a start writes the anchor, so the time since counts by the calendar.
             anchor = ClockAnchor(steady_ms=before, monotonic_ms=anchor.monotonic_ms, epoch=anchor.epoch)
         if what in {"process", "machine"}:
             anchor = anchored(machine, [anchor])
@@ -85,7 +86,7 @@ def test_the_clock_that_orders_the_staging_queue_never_goes_back(steps: list[tup
 
 
 def waiting(queue_manager: EmbeddedQueueManager, clock: Machine) -> list[tuple[bytes, int]]:
-    """What waits, in the order of the queue, and in how many milliseconds it is due."""
+    """Return the waiting messages in the order of the queue, each with its milliseconds to the due time."""
     connection = queue_manager.connect()
     handle = connection.open(EMBEDDED_STAGING_QUEUE, OpenOption.BROWSE)
     found: list[tuple[bytes, int]] = []
@@ -98,8 +99,7 @@ def waiting(queue_manager: EmbeddedQueueManager, clock: Machine) -> list[tuple[b
 def send(queue_manager: EmbeddedQueueManager, clock: Machine, *delays_ms: int) -> None:
     connection = queue_manager.connect()
     for delay_ms in delays_ms:
-        seed = SeededRandom(delay_ms)
-        stager = Stager(EMBEDDED_STAGING_QUEUE, clock, seed)
+        stager = Stager(EMBEDDED_STAGING_QUEUE, World(clock, SeededRandom(delay_ms)))
         stager.put_on(connection, "LATER", MessageDescriptor(persistence=1), b"%d" % delay_ms, delay_ms)
     connection.commit()
     connection.disconnect()
@@ -108,7 +108,7 @@ def send(queue_manager: EmbeddedQueueManager, clock: Machine, *delays_ms: int) -
 @pytest.mark.parametrize("jump_ms", [-YEARS_MS, -3_600_000, -1_000, 0, 1_000, 3_600_000, YEARS_MS])
 @pytest.mark.parametrize("machine_too", [False, True], ids=["the process", "the machine"])
 def test_a_restart_with_a_jump_of_the_calendar(tmp_path: Path, jump_ms: int, *, machine_too: bool) -> None:
-    """Of the process: nothing moves. Of the machine: by the calendar, of which no more than the delay is told."""
+    """After a restart of the process no due time moves. After one of the machine the calendar counts, up to the delay."""
     clock = Machine()
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="LATER"))
@@ -132,7 +132,7 @@ def test_a_restart_with_a_jump_of_the_calendar(tmp_path: Path, jump_ms: int, *, 
 
 
 def test_what_is_sent_after_a_calendar_was_set_back_is_found_in_its_place(tmp_path: Path) -> None:
-    """The queue stays in order of due times: a short delay is not hidden behind those of before the restart."""
+    """The queue stays in order of due times: a short delay does not wait behind earlier messages."""
     clock = Machine()
     with EmbeddedQueueManager("QM1", store=SqliteStore(tmp_path / "data"), clock=clock) as queue_manager:
         queue_manager.administration.define(QueueAttributes(name="LATER"))
@@ -148,7 +148,7 @@ def test_what_is_sent_after_a_calendar_was_set_back_is_found_in_its_place(tmp_pa
 
 
 class Ticking(Machine):
-    """A clock that goes on a little each time somebody looks at it."""
+    """A clock that goes on a little with each look."""
 
     def monotonic(self) -> float:
         self.up_us = getattr(self, "up_us", self.up_ms * 1_000) + 350
@@ -156,7 +156,7 @@ class Ticking(Machine):
 
 
 def test_what_is_due_together_is_in_the_order_in_which_it_was_sent() -> None:
-    """Between two looks at the clock a millisecond may end; a place is of one look."""
+    """A millisecond can end between two looks at the clock; a place comes from one look."""
     clock = Ticking()
     sent = moment(clock)
     with EmbeddedQueueManager("QM1", clock=clock) as queue_manager:

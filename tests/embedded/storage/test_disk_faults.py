@@ -1,6 +1,6 @@
-"""A disk that is full, that fails to sync, or that flips bits: refused cleanly, said to be unknown, or set aside.
+"""A disk that is full, that fails to sync, or that flips bits: the store refuses, answers "unknown", or quarantines.
 
-The faults are made below SQLite, by the preloaded `disk.c`: ENOSPC on a file system of a given size, EIO from the n-th sync on.
+The preloaded `disk.c` makes the faults below SQLite: ENOSPC on a file system of a given size, EIO from the n-th sync on.
 """
 
 import random
@@ -15,7 +15,7 @@ import pytest
 from mqflow.embedded.storage import rows
 from mqflow.embedded.storage.ballast import BALLAST_BYTES
 from mqflow.embedded.storage.folder import DamagedFolderError
-from mqflow.embedded.storage.loading import read_catalogue
+from mqflow.embedded.storage.load import read_catalogue
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import (
     BackoutCounted,
@@ -82,7 +82,7 @@ def test_a_full_disk_refuses_puts_and_lets_the_queue_be_drained(disk: Disk, fold
 
 
 def test_without_ballast_a_full_disk_cannot_be_drained(disk: Disk, folder: Path) -> None:
-    """The control: this is what the ballast is for."""
+    """The control test of the ballast."""
     said = _filled(disk, folder, EVERYTHING, ballast=0, free_bytes_min=0)
 
     assert said["not removed"] == said["stored"] != "0"
@@ -139,12 +139,12 @@ def test_below_the_floor_puts_are_refused_and_everything_else_goes_on(tmp_path: 
 
 
 def test_a_refused_unit_of_work_does_not_take_its_neighbours_along(tmp_path: Path) -> None:
-    """All of a group share one transaction; when it does not fit, each call is answered for itself."""
+    """All calls of a group share one transaction. If it does not fit, each call gets an answer of its own."""
     answers: dict[str, Exception | None] = {}
 
     with defined(tmp_path) as store:
         write(store, added(1, 2))
-        store._database.execute("PRAGMA max_page_count = 20")  # SQLite's own way to have no room
+        store._database.execute("PRAGMA max_page_count = 20")  # SQLite's own limit
         store.write([MessageRemoved(1)], lambda error: answers.update(small=error))
         store.write([MessageAdded(message(3, bytes(200_000)))], lambda error: answers.update(big=error))
         store.write([MessageRemoved(2)], lambda error: answers.update(later=error))
@@ -169,7 +169,7 @@ def test_what_nobody_waits_for_is_made_when_there_is_room_again(tmp_path: Path) 
 
 
 def test_a_delivery_is_noted_until_its_backout_is_counted_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a full disk the count has to wait; a process that is killed meanwhile would have forgotten the delivery."""
+    """On a full disk the count waits. Without the mark, a process killed meanwhile would forget the delivery."""
 
     def full(*_: object, **__: object) -> None:
         error = sqlite3.OperationalError("database or disk is full")
@@ -191,7 +191,7 @@ def test_a_delivery_is_noted_until_its_backout_is_counted_on_the_disk(tmp_path: 
 
 
 class NoRoomFor:
-    """A disk that is full for transactions that say one thing, and for no others; how many were tried."""
+    """A disk that is full for transactions with a statement that `says` picks. Counts the attempts."""
 
     def __init__(self, store: SqliteStore, says: Callable[[rows.Statement], bool]) -> None:
         self.tried = 0
@@ -229,7 +229,7 @@ def test_a_count_that_had_to_wait_for_room_does_not_take_back_a_later_one(
 def test_a_queue_whose_deletion_had_to_wait_for_room_is_not_defined_again_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Made later, the deletion would take the new queue along, with what was put there."""
+    """A later deletion would also delete the new queue with its messages."""
     with defined(tmp_path) as store:
         write(store, added(1, 2))
         with monkeypatch.context() as no_room:
@@ -311,7 +311,7 @@ def test_a_copy_for_which_there_is_no_room_is_in_nobodys_way(tmp_path: Path, mon
 def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_the_two(
     disk: Disk, folder: Path, at: int
 ) -> None:
-    """SQLite reports the failed commit and hides its rows, but after a crash they are there: "backed out" would be a lie."""
+    """SQLite reports the failed commit and hides its rows, but after a crash they are there: "backed out" is wrong."""
     life = steps(5, 60)
     data = folder / "data"
 
@@ -330,7 +330,7 @@ def test_after_a_failed_sync_every_answer_is_unknown_and_a_restart_finds_one_of_
 
 
 def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
-    """Each flip costs at most one message, or the start is refused: nothing is ever delivered that was not put."""
+    """Each flip costs at most one message, or the start fails. The store never delivers a message that nobody put."""
     chance = random.Random(7)  # noqa: S311 - the same flips every time
     put = {serial: message(serial, chance.randbytes(chance.choice([30, 700, 6000]))) for serial in range(1, 41)}
     with defined(folder / "data") as store:
@@ -360,7 +360,7 @@ def test_no_flipped_bit_ever_alters_a_message(folder: Path) -> None:
 
 
 def test_without_its_crc_a_flipped_bit_would_be_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: SQLite itself does not notice."""
+    """The control test: SQLite itself does not notice."""
     monkeypatch.setattr("zlib.crc32", lambda *_: 0)
     with defined(tmp_path) as store:
         write(store, [MessageAdded(message(1, b"a plain body"))])

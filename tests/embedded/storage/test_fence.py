@@ -1,4 +1,4 @@
-"""An owner whose folder is no longer its own stops for good, and answers nobody that something is durable.
+"""An owner that has lost its folder stops for good, and acknowledges nothing more.
 
 Source: facts on reliability, rows "active loses the lock file" and "shared folder without working locks".
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.storage.fence import Fence
-from mqflow.embedded.storage.loading import read_epoch
+from mqflow.embedded.storage.load import read_epoch
 from mqflow.embedded.storage.sqlite_store import SqliteStore
 from mqflow.embedded.storage.store import MessageAdded
 from mqflow.mqi.errors import MQIError
@@ -33,7 +33,7 @@ def lock_deleted(folder: Path) -> None:
 
 
 def taken_by_a_later_owner(folder: Path) -> None:
-    """As where the file system grants the lock twice."""
+    """Take the lock a second time, as on a file system that grants it twice."""
     descriptor = os.open(folder / "owner.lock", os.O_WRONLY)
     os.pwrite(descriptor, f"{os.getpid():<19}\n{2:<19}\n".encode(), 0)
     os.close(descriptor)
@@ -70,7 +70,7 @@ def store(folder: Path) -> Iterator[SqliteStore]:
     opened.load()
     write(opened, DEFINITIONS)
     yield opened
-    with contextlib.suppress(MQIError):  # it has stopped, or finds out now
+    with contextlib.suppress(MQIError):  # it has stopped, or stops now
         opened.close()
 
 
@@ -87,7 +87,7 @@ def test_an_owner_stops_for_good_when(harm: Harm, store: SqliteStore, folder: Pa
         assert "while it was in use" in str(answer)
 
 
-@pytest.mark.parametrize("harm", HARMS[1:])  # what a folder that is gone has room for, nobody can say
+@pytest.mark.parametrize("harm", HARMS[1:])  # nobody knows the room in a folder that is gone
 def test_without_the_fence_nobody_would_notice(
     harm: Harm, store: SqliteStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

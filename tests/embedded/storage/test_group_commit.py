@@ -1,11 +1,11 @@
-"""Which calls share a sync: who is waited for, for how long, and that each comes to its turn once and in order."""
+"""The calls that share a sync: the callers that the writer waits for, how long, and the order of the calls."""
 
 from collections import deque
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqflow.embedded.storage.group_commit import Gathering
+from mqflow.embedded.storage.group_commit import GroupCommit
 from mqflow.embedded.storage.requests import Call, Item, Release
 
 SYNC_S = 0.0004
@@ -20,7 +20,7 @@ class Callers:
         self._way_s = way_s
         self._now = 0.0
         self._waiting: deque[Item] = deque()
-        self.gathering = Gathering(self, self, self._give_way)
+        self.group_commit = GroupCommit(self, self, self._give_way)
 
     def come(self, count: int) -> None:
         self._waiting.extend(Call((), lambda _: None) for _ in range(count))
@@ -53,17 +53,17 @@ class Callers:
 
 
 def seen_together(callers: Callers, made: int, waiting: int) -> None:
-    """So many were made in one transaction while so many others came."""
+    """Note one transaction of so many calls, during which so many others arrived."""
     callers.come(waiting)
-    callers.gathering.synced(made, SYNC_S)
+    callers.group_commit.synced(made, SYNC_S)
 
 
 def test_one_caller_is_never_waited_for() -> None:
     callers = Callers()
     for _ in range(3):
         callers.come(1)
-        assert 1 == len(callers.gathering.next())
-        callers.gathering.synced(1, SYNC_S)
+        assert 1 == len(callers.group_commit.next())
+        callers.group_commit.synced(1, SYNC_S)
 
     assert 0 == callers.ways
 
@@ -72,7 +72,7 @@ def test_those_who_come_back_one_after_the_other_share_a_sync_with_those_who_are
     callers = Callers(0, 1, 0, 1, 1)
     seen_together(callers, made=3, waiting=1)
 
-    assert 4 == len(callers.gathering.next())
+    assert 4 == len(callers.group_commit.next())
 
 
 def test_nobody_is_waited_for_when_all_are_there() -> None:
@@ -80,7 +80,7 @@ def test_nobody_is_waited_for_when_all_are_there() -> None:
     seen_together(callers, made=2, waiting=2)
     callers.come(2)
 
-    assert 4 == len(callers.gathering.next())
+    assert 4 == len(callers.group_commit.next())
     assert 0 == callers.ways
 
 
@@ -88,7 +88,7 @@ def test_who_does_not_come_is_waited_for_half_a_sync() -> None:
     callers = Callers()
     seen_together(callers, made=1, waiting=1)
 
-    assert 1 == len(callers.gathering.next())
+    assert 1 == len(callers.group_commit.next())
     assert 20 == callers.ways  # of 10 us each
 
 
@@ -96,7 +96,7 @@ def test_each_who_comes_is_a_reason_to_wait_on() -> None:
     callers = Callers(*[0] * 18, 1, *[0] * 18, 1)
     seen_together(callers, made=3, waiting=1)
 
-    assert 3 == len(callers.gathering.next())
+    assert 3 == len(callers.group_commit.next())
 
 
 def test_a_wait_in_vain_is_followed_by_twice_as_many_transactions_without() -> None:
@@ -105,7 +105,7 @@ def test_a_wait_in_vain_is_followed_by_twice_as_many_transactions_without() -> N
     for _ in range(1 + 1 + 1 + 2 + 1 + 4 + 1):
         seen_together(callers, made=3, waiting=1)
         before = callers.ways
-        callers.gathering.next()
+        callers.group_commit.next()
         waited.append(callers.ways > before)
 
     assert [True, False, True, False, False, True, *[False] * 4, True] == waited
@@ -114,11 +114,11 @@ def test_a_wait_in_vain_is_followed_by_twice_as_many_transactions_without() -> N
 def test_what_nobody_waits_for_is_no_caller() -> None:
     callers = Callers()
     seen_together(callers, made=1, waiting=1)
-    callers.gathering.next()
+    callers.group_commit.next()
     ways = callers.ways
     callers.put(Release(()))
 
-    assert 1 == len(callers.gathering.next())
+    assert 1 == len(callers.group_commit.next())
     assert ways == callers.ways
 
 
@@ -126,7 +126,7 @@ def test_a_clock_that_stands_still_ends_no_later() -> None:
     callers = Callers(way_s=0.0)
     seen_together(callers, made=1, waiting=1)
 
-    assert 1 == len(callers.gathering.next())
+    assert 1 == len(callers.group_commit.next())
 
 
 @given(
@@ -141,10 +141,10 @@ def test_each_item_is_given_once_and_in_order(arrivals: list[int], groups: list[
             callers.put(marks[-1])
             sent += 1
         callers.come(1)
-        items = callers.gathering.next()
+        items = callers.group_commit.next()
         given_out += items
-        callers.gathering.synced(len(items), SYNC_S)
+        callers.group_commit.synced(len(items), SYNC_S)
     while not callers.empty():
-        given_out += callers.gathering.next()
+        given_out += callers.group_commit.next()
 
     assert marks == [item for item in given_out if isinstance(item, Release)]

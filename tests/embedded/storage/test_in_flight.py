@@ -1,4 +1,4 @@
-"""The notes of what units of work hold: what is found after a process ended at any point."""
+"""The notes of messages in units of work, as a restart finds them after any end of the process."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ def test_a_mark_is_found_and_a_released_one_is_not(tmp_path: Path) -> None:
 
 
 def test_of_two_marks_of_a_message_the_higher_count_is_found(tmp_path: Path) -> None:
-    """A new delivery may be marked before the mark of the one backed out is forgotten."""
+    """A new delivery can get its mark before the mark of the backed-out delivery is gone."""
     marks = _marks(tmp_path)
 
     for count in (1, 2, 0):
@@ -76,7 +76,7 @@ def test_cleared_marks_are_gone(tmp_path: Path) -> None:
 def test_a_half_written_mark_is_never_taken_for_another(
     tmp_path_factory: pytest.TempPathFactory, written: int, serial: int, count: int
 ) -> None:
-    """The process ended inside the get, which never returned: the message was not delivered."""
+    """The process ended inside a get that never returned, so the message was not delivered."""
     folder = tmp_path_factory.mktemp("marks")
     marks = _marks(folder)
     slot = marks.mark(serial, count, harden=False) * _SLOT.size

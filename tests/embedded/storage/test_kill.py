@@ -1,7 +1,7 @@
 """kill -9 at any point, over and over: nothing lost, nothing twice, no unit of work halved, every BackoutCount exact.
 
-The process that is killed tells what it does, one system call a line; what a killed process said, it said. Half of the kills
-hit between two calls, the others in the middle of a write to the database or its log.
+The killed process prints each call, one system call a line, so the kill loses no printed line. Half of the kills hit between
+two calls, the others in the middle of a write to the database or its log.
 """
 
 import re
@@ -26,22 +26,22 @@ LIVES = 100
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with memory_folder() as made:  # what is tested is that the process is gone: the page cache stays, wherever it lies
+    with memory_folder() as made:  # a kill loses the process and not the page cache, so the folder can lie in memory
         yield made
 
 
 class _History:
-    """What must be true after what was said, told line by line; `wrong` collects what is not."""
+    """Checks the history line by line, and collects contradictions in `wrong`."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
-        #: What may be on the input queue, in order of arrival, with the BackoutCounts it may have.
+        #: The messages that can be on the input queue, in order of arrival, each with its possible BackoutCounts.
         self.counts: dict[str, set[int]] = {}
-        #: Of these, the ones that need not be there: their put was never answered.
+        #: The messages among them that need not be there, because their put never returned.
         self.doubtful: set[str] = set()
-        #: Commits that were never answered: the message got, and the one put in the same unit of work.
+        #: Commits that never returned: the message of the get, and the message of the put in the same unit of work.
         self.undecided: dict[str, str] = {}
-        #: Got and committed; put and committed; put and certainly backed out.
+        #: Messages with a committed get; with a committed put; with a put that was certainly backed out.
         self.gone: set[str] = set()
         self.done: set[str] = set()
         self.never: set[str] = set()
@@ -81,7 +81,7 @@ class _History:
                 self.wrong.append(f"what is {line!r}?")
 
     def seen(self, name: str, backout_count: int) -> None:
-        """This message was delivered, for the so-and-so-manieth time."""
+        """Check a delivery of this message with this BackoutCount."""
         if name not in self.counts:
             self.wrong.append(f"{name} was delivered after it was {'committed' if name in self.gone else 'never put'}")
             self.counts[name] = {backout_count}
@@ -107,7 +107,7 @@ class _History:
         self._end(gone={})
 
     def _next_may_be_counted(self) -> None:
-        """The get may have returned just before the kill, and the process was not able to say so."""
+        """Allow for a get that returned just before the kill, when the process had no time to print it."""
         for name in self.counts:
             if name not in self._held:
                 self.counts[name] |= {count + 1 for count in self.counts[name]}
@@ -128,7 +128,7 @@ class _History:
 
 
 def violations(said: Iterable[str], left: list[tuple[str, int]], moved: list[str]) -> list[str]:
-    """What is wrong, given what the lives said and what is on the two queues at the end; nothing where all is well."""
+    """Return the contradictions between the history and the two queues at the end; nothing if all is well."""
     history = _History()
     for line in said:
         history.tell(line)
@@ -163,7 +163,7 @@ def _drained(queue_manager: EmbeddedQueueManager) -> tuple[list[tuple[str, int]]
 
 
 def _lives(folder: Path, seed: int, lives: int, defect: str = "none") -> tuple[list[str], list[str]]:
-    """What was said, and what is wrong with it."""
+    """Return the history, and its contradictions."""
     ended = build_disk(folder).run("tests.embedded.storage.killing", str(seed), str(lives), defect, folder=folder / "data")
     assert (0, "") == (ended.returncode, ended.stderr)
     said = ended.stdout.splitlines()
@@ -182,7 +182,7 @@ def test_nothing_is_lost_and_nothing_done_twice_however_often_the_owner_is_kille
 
 
 def _applications(folder: Path, lives: int) -> tuple[list[str], list[str]]:
-    """The same with an owner that lives on, and applications that are killed."""
+    """The same with killed applications and an owner that lives on."""
     with EmbeddedQueueManager("QM1") as owner:
         define_queues(owner.administration)
         with serve(owner, folder / "qm") as server:

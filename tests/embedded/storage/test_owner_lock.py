@@ -15,14 +15,14 @@ from mqflow.embedded.storage.folder import FolderInUseError, UnsafeFolderError, 
 from mqflow.embedded.storage.owner_lock import OwnerLock, take_ownership
 
 
-class _Told:
-    """Whoever wants to know about forks."""
+class _Forks:
+    """Counts its calls, one for each fork."""
 
     def __init__(self) -> None:
-        self.forks = 0
+        self.count = 0
 
     def forked(self) -> None:
-        self.forks += 1
+        self.count += 1
 
 
 _HOLDER = """
@@ -50,18 +50,18 @@ def _held_by_another_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
         holder.communicate()
 
 
-def _take(folder: Path, told: _Told | None = None) -> OwnerLock:
-    return take_ownership(prepare_folder(folder, create=True), (told or _Told()).forked)
+def _take(folder: Path, forks: _Forks | None = None) -> OwnerLock:
+    return take_ownership(prepare_folder(folder, create=True), (forks or _Forks()).forked)
 
 
 def test_a_second_owner_is_told_which_process_holds_the_folder(tmp_path: Path) -> None:
     with (
         _held_by_another_process(tmp_path) as holder,
-        pytest.raises(FolderInUseError, match=f"in use by process {holder.pid}") as told,
+        pytest.raises(FolderInUseError, match=f"in use by process {holder.pid}") as refused,
     ):
         _take(tmp_path)
 
-    assert told.value.pid == holder.pid
+    assert refused.value.pid == holder.pid
 
 
 def test_a_killed_owner_holds_nothing(tmp_path: Path) -> None:
@@ -111,22 +111,22 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 on: that is what is tested
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and later; this test forks on purpose
 def test_a_forked_child_keeps_nobody_waiting_once_the_owner_is_gone(tmp_path: Path) -> None:
-    told = _Told()
-    lock = _take(tmp_path, told)
+    forks = _Forks()
+    lock = _take(tmp_path, forks)
     ready, say_ready = os.pipe()
     wait, let_go = os.pipe()
 
     child = os.fork()
     if child == 0:
         os.close(let_go)
-        os.write(say_ready, b"1" if told.forks == 1 and not lock.held else b"0")
+        os.write(say_ready, b"1" if forks.count == 1 and not lock.held else b"0")
         os.read(wait, 1)  # lives until the parent closes its end
         os._exit(0)
     os.close(wait)
     answer = os.read(ready, 1)
-    os.close(lock._descriptor)  # as the end of the process would: closed, not unlocked
+    os.close(lock._descriptor)  # like the end of the process: close, no unlock
     lock._descriptor = -1
     again = _take(tmp_path)
 
@@ -140,26 +140,26 @@ def test_a_forked_child_keeps_nobody_waiting_once_the_owner_is_gone(tmp_path: Pa
 
 
 def test_locks_that_keep_nobody_out_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fcntl.flock", lambda *_: None)  # as on a file system that says yes to everybody
+    monkeypatch.setattr("fcntl.flock", lambda *_: None)  # like a file system that grants every lock
 
     with pytest.raises(UnsafeFolderError, match="locks do not work"):
         _take(tmp_path)
 
 
 def test_who_looks_at_the_owner_keeps_nobody_from_becoming_it(tmp_path: Path) -> None:
-    """Finding out who holds a lock takes it for a moment: `mqflow qmgr start` looks while what it started is about to own."""
+    """A look at the owner takes the lock for a moment: `mqflow qmgr start` looks while its child is about to own."""
     folder = prepare_folder(tmp_path / "data", create=True)
-    take_ownership(folder, _Told().forked).release()
+    take_ownership(folder, _Forks().forked).release()
     looking = os.open(folder.lock, os.O_RDWR)
     fcntl.flock(looking, fcntl.LOCK_EX)
 
-    lock = take_ownership(folder, _Told().forked, pause=lambda: os.close(looking))
+    lock = take_ownership(folder, _Forks().forked, pause=lambda: os.close(looking))
 
     assert lock.held
 
 
 def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever owns a folder may replace what is in it, whatever its mode says of others."""
+    """The user that owns a folder can replace its files, whatever the mode says of other users."""
     if os.geteuid() == 0:
         os.chown(tmp_path, 4_711, -1)
     monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)

@@ -1,7 +1,7 @@
-"""The power goes, and what was not synced may be gone, there, or torn: nothing acknowledged is lost, nothing is halved.
+"""After a power cut unsynced writes may be gone, there, or torn. No acknowledged step is lost, and no step is halved.
 
-A real store runs on a recorded disk; the recording is cut at random and made into the files a power cut could leave, which a
-new store opens. Assumes what SQLite assumes: a sector of 512 bytes is written whole, and a disk that says synced means it.
+A real store runs on a recorded disk; the test cuts the recording at random, and a new store opens the files that a power
+cut could leave. Assumes, like SQLite, that a sector of 512 bytes is written whole, and that a disk syncs when it says so.
 """
 
 import random
@@ -40,7 +40,7 @@ def _recording(disk: Disk, folder: Path, seed: int, defect: str = "none") -> lis
 
 
 def _violations(events: Sequence[Event], folder: Path, seed: int) -> Iterator[str]:
-    """What is wrong after each of many power cuts, as a sentence; nothing where all is well."""
+    """Return a sentence for each power cut with a wrong result."""
     chance = random.Random(seed)  # noqa: S311 - the same cuts for the same seed
     life = steps(seed, STEPS)
     models = [after(life[:number]) for number in range(STEPS + 1)]

@@ -1,4 +1,4 @@
-"""What a store promises its state machine, whatever happens to the process. Faults of the disk are in their own files."""
+"""The promises of a store, whatever happens to the process. Faults of the disk are in their own files."""
 
 import os
 import sqlite3
@@ -52,7 +52,7 @@ from tests.embedded.storage.storing import (
 
 
 def _wait_for_the_writer(store: SqliteStore) -> None:
-    """Return when all that was written before is written, without writing or syncing anything."""
+    """Return when every earlier call is written. Writes and syncs nothing itself."""
     mark = store.mark_in_flight(0, 0, harden=False)
     store.release_in_flight([mark])
     while mark not in store._marks._free:
@@ -99,7 +99,7 @@ def test_a_folder_that_could_not_be_opened_whole_is_let_go_of(tmp_path: Path) ->
     (tmp_path / "data" / "in_flight").rmdir()
 
     assert len(reopened(tmp_path / "data").queues) == 2
-    del refused  # which remembers the store that was not
+    del refused  # the error refers to the failed store
 
 
 def test_definitions_come_back_as_they_were_last_made(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_what_was_set_aside_goes_with_its_queue(tmp_path: Path, change: QueueCle
     "change", [QueueCleared(OTHER_QUEUE, (4001,)), QueueDeleted(OTHER_QUEUE, (4001,))], ids=["CLEAR", "DELETE"]
 )
 def test_emptying_a_queue_looks_at_no_message_of_another(tmp_path: Path, change: QueueCleared | QueueDeleted) -> None:
-    """A subscriber that leaves would otherwise hold up every commit while a million messages are looked at."""
+    """Else the end of a subscription would delay every commit while SQLite reads a million messages."""
     hundreds = 0
 
     def count() -> int:
@@ -251,7 +251,7 @@ def test_emptying_a_queue_looks_at_no_message_of_another(tmp_path: Path, change:
 
     with defined(tmp_path) as store:
         write(store, [*added(*range(1, 4001)), *added(4001, queue=OTHER_QUEUE)])
-        store._database.set_progress_handler(count, 100)  # steps of SQLite's machine: some for each row it looks at
+        store._database.set_progress_handler(count, 100)  # steps of SQLite's machine: some for each row that it reads
         write(store, [change])
         store._database.set_progress_handler(None, 0)
 
@@ -387,7 +387,7 @@ def test_a_released_message_is_not_counted(tmp_path: Path) -> None:
 
 
 def test_a_backout_that_is_both_written_and_marked_counts_once(tmp_path: Path) -> None:
-    """The owner ended between writing the backout and forgetting the mark."""
+    """The owner ended between the write of the backout and the release of the mark."""
     with defined(tmp_path) as store:
         write(store, added(1))
         store.mark_in_flight(1, 0, harden=False)
@@ -550,7 +550,7 @@ def test_a_refused_start_lets_go_of_the_folder(tmp_path: Path) -> None:
         pass
     _edit(tmp_path, "UPDATE state SET value = x'80' WHERE key = 'queue_manager'")
 
-    for _ in range(2):  # the second would be told the folder is in use
+    for _ in range(2):  # the second open would find the folder in use
         with pytest.raises(DamagedFolderError):
             reopened(tmp_path)
 
@@ -572,7 +572,7 @@ def test_a_newer_folder_is_refused_with_both_versions(tmp_path: Path) -> None:
 def test_a_folder_of_version_1_is_opened_and_takes_objects_from_then_on(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         write(store, added(1))
-    for statement in ("DROP TABLE object", "PRAGMA user_version = 1"):  # all that the versions differ in
+    for statement in ("DROP TABLE object", "PRAGMA user_version = 1"):  # the only difference of the versions
         _edit(tmp_path, statement)
 
     with opened(tmp_path) as (store, upgraded):
@@ -676,14 +676,14 @@ with defined(Path(sys.argv[1])) as store:
 
 
 def test_the_ordinary_end_of_a_forked_child_leaves_the_owners_log_alone(tmp_path: Path) -> None:
-    """SQLite would copy the log into the database and delete it, believing that nobody else is there."""
+    """SQLite would copy the log into the database and delete the log, as if no other process used it."""
     root = Path(__file__).parents[3]
     subprocess.run([sys.executable, "-c", _FORKING, str(tmp_path)], cwd=root, check=False, env={"PYTHONPATH": str(root)})
 
     assert [1, 2] == serials(reopened(tmp_path))
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 on: that is what is tested
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and later; this test forks on purpose
 def test_a_forked_child_can_neither_write_nor_hurt_the_owner(tmp_path: Path) -> None:
     with defined(tmp_path) as store:
         write(store, added(1))

@@ -1,4 +1,4 @@
-"""Who stands by, who waits in line for that, and who only looks whether somebody does."""
+"""Standby processes, the line of processes behind the first standby, and looks at both."""
 
 import fcntl
 import os
@@ -25,8 +25,8 @@ with open(sys.argv[1], "a") as lock:
 """
 
 
-class Told:
-    """Whether something has changed, and how often."""
+class Changes:
+    """Counts its calls, one for each change."""
 
     def __init__(self) -> None:
         self._times = threading.Semaphore(0)
@@ -60,19 +60,19 @@ def held_by_another_process(path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_who_waits_has_the_lock_once_its_owner_is_killed(folder: DataFolder) -> None:
-    told = Told()
-    with held_by_another_process(folder.lock) as owner, until_free(folder, THREADS, told) as free:
-        assert (False, True) == (free.held, told.nothing)
+    changes = Changes()
+    with held_by_another_process(folder.lock) as owner, until_free(folder, THREADS, changes) as free:
+        assert (False, True) == (free.held, changes.nothing)
 
         owner.send_signal(signal.SIGKILL)
 
-        told.wait()
+        changes.wait()
         assert free.held
     assert owner_pid(folder) is None
 
 
 def test_the_line_moves_on_one_by_one(folder: DataFolder) -> None:
-    turns = [Told(), Told(), Told()]
+    turns = [Changes(), Changes(), Changes()]
     first = first_in_line(folder, THREADS, turns[0])
     turns[0].wait()
     waiting = {first_in_line(folder, THREADS, turn): turn for turn in turns[1:]}
@@ -94,25 +94,25 @@ def test_the_line_moves_on_one_by_one(folder: DataFolder) -> None:
 
 
 def test_whoever_looks_keeps_nobody_from_standing_by(folder: DataFolder) -> None:
-    """To look is to lock for a moment."""
-    told = Told()
+    """A look takes the lock for a moment."""
+    changes = Changes()
     path = folder.path / "standby.lock"
     with path.open("a") as looking:
         fcntl.flock(looking, fcntl.LOCK_EX)
-        turn = first_in_line(folder, THREADS, told)
-        assert told.nothing
+        turn = first_in_line(folder, THREADS, changes)
+        assert changes.nothing
 
-    told.wait()
+    changes.wait()
     assert turn.held
     turn.release()
 
 
 def test_who_has_given_up_lets_go_of_what_comes_later(folder: DataFolder) -> None:
-    told, next_told = Told(), Told()
+    changes, next_told = Changes(), Changes()
     with held_by_another_process(folder.lock):
-        given_up = until_free(folder, THREADS, told)
+        given_up = until_free(folder, THREADS, changes)
         given_up.release()
-    told.wait()
+    changes.wait()
 
     assert not given_up.held
     with until_free(folder, THREADS, next_told) as free:
@@ -120,18 +120,18 @@ def test_who_has_given_up_lets_go_of_what_comes_later(folder: DataFolder) -> Non
         assert free.held
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 on: that is what is tested
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and later; this test forks on purpose
 @pytest.mark.parametrize("held", [True, False], ids=["that holds it", "that waits for it"])
 def test_a_forked_child_of_a_process(folder: DataFolder, *, held: bool) -> None:
-    """It shares the file, and so the lock: nobody may wait for it when its parent is gone."""
-    told = Told()
+    """The child shares the file and so the lock, but nobody must wait for the child when its parent is gone."""
+    changes = Changes()
     wait, let_go = os.pipe()
     with folder.lock.open("a") as other:
         if not held:
             fcntl.flock(other, fcntl.LOCK_EX)
-        waiting = until_free(folder, THREADS, told)
+        waiting = until_free(folder, THREADS, changes)
         if held:
-            told.wait()
+            changes.wait()
         child = os.fork()
         if child == 0:
             os.close(let_go)
@@ -140,19 +140,19 @@ def test_a_forked_child_of_a_process(folder: DataFolder, *, held: bool) -> None:
         os.close(wait)
         fcntl.flock(other, fcntl.LOCK_UN)
         if not held:
-            told.wait()
+            changes.wait()
 
     _end_without_a_word(waiting)
 
-    with until_free(folder, THREADS, told) as free:
-        told.wait()
+    with until_free(folder, THREADS, changes) as free:
+        changes.wait()
         assert free.held
     os.close(let_go)
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def _end_without_a_word(waiting: LockWait) -> None:
-    """As the end of the process would: closed, not unlocked."""
+    """Close the file without an unlock, like the end of the process."""
     os.close(waiting._descriptor)
     waiting._descriptor = -1
     waiting._held = False
@@ -164,9 +164,9 @@ def test_a_lock_that_cannot_be_waited_for_is_said(folder: DataFolder, monkeypatc
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", flock)
-    told = Told()
-    waiting = until_free(folder, THREADS, told)
-    told.wait()
+    changes = Changes()
+    waiting = until_free(folder, THREADS, changes)
+    changes.wait()
 
-    with pytest.raises(UnsafeFolderError, match=r"a lock cannot be waited for: No locks available\. Use a local disk"):
+    with pytest.raises(UnsafeFolderError, match=r"it cannot wait for a lock: No locks available\. Use a local disk"):
         assert waiting.held

@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol.addresses import Address
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
 from mqflow.mqi.attributes.queue import QueueAttributes

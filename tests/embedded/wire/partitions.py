@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from mqflow.cli.text.terminal import show_table
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress
 from mqflow.embedded.wire.protocol.frames import SILENCE_S
 from mqflow.embedded.wire.server.certificates import CertificateFiles, client_context, make_certificates, server_context

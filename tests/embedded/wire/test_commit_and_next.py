@@ -12,7 +12,8 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.storage.sqlite_store import SqliteStore
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
 from mqflow.embedded.wire.protocol.wakeup import SocketSignal

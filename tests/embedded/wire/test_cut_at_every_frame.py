@@ -20,9 +20,10 @@ import pytest
 from mqflow import App, Context
 from mqflow.app.config.settings import ReconnectSettings, Settings
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection
 from mqflow.embedded.wire.client.dial import Dial, dial
 from mqflow.embedded.wire.client.line import Line
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol.addresses import Address
 from mqflow.embedded.wire.protocol.requests import Request
 from mqflow.embedded.wire.protocol.streams import Stream
@@ -33,7 +34,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import CallInterruptedError, ConnectionBrokenError, MQIError
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.runtime.connection import session
+from mqflow.runtime.connection import threaded_session
 from mqflow.verbs import GetOptions
 from tests.embedded.failover.checking import violations
 from tests.embedded.storage.disk import memory_folder
@@ -262,7 +263,7 @@ async def _moves_everything(path: Path, owner: EmbeddedQueueManager, dial: Dial)
 @pytest.mark.parametrize("how", Cut, ids=[each.value for each in Cut])
 def test_an_application_finishes_whatever_frame_is_cut(how: Cut, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[Event] = []
-    monkeypatch.setattr(session, "_THREADED_WAIT_MS", 10)  # a stop is heard when a wait is over
+    monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 10)  # a stop is heard when a wait is over
     for at in range(FIRST, MANY // 2):
         with _served(at, how) as (owner, server, cutter):
             happened += anyio.run(_moves_everything, server.path, owner, cutter.dial, backend=backend)

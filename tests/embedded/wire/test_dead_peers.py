@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol.addresses import TcpAddress, UnixAddress
 from mqflow.embedded.wire.protocol.frames import SILENCE_S, Frames
 from mqflow.embedded.wire.server.listener import serve_tcp

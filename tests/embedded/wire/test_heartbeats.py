@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.protocol.frames import FrameError, Frames, SilenceError, TrickleError, made
 from mqflow.embedded.wire.protocol.heart import _AT_ONCE, Heart, _shares

@@ -10,7 +10,8 @@ import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
 from mqflow.embedded.wire.client import read_ahead
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.client.read_ahead import AHEAD_S
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.listener import serve

@@ -19,11 +19,12 @@ from types import SimpleNamespace
 import pytest
 
 from mqflow.embedded.queue_manager import EmbeddedQueueManager
-from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle, ServedQueueManager
+from mqflow.embedded.wire.client.connection import ServedConnection, ServedHandle
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.administration_calls import Clear
 from mqflow.embedded.wire.protocol.ending import End, Manner
 from mqflow.embedded.wire.protocol.frames import FRAME_BYTES_MAX, FrameError, Frames
+from mqflow.embedded.wire.protocol.requests_admin import Clear
 from mqflow.embedded.wire.server.client_connection import Answering
 from mqflow.embedded.wire.server.listener import _BEYOND_MAX, Room, Server, ServingError, serve
 from mqflow.mqi.attributes.queue import QueueAttributes
@@ -97,7 +98,7 @@ def test_a_socket_that_closes_backs_the_unit_of_work_out(owner: EmbeddedQueueMan
 _CLIENT = """
 import sys
 from pathlib import Path
-from mqflow.embedded.wire.client.connection import ServedQueueManager
+from mqflow.embedded.wire.client.queue_manager import ServedQueueManager
 from mqflow.mqi.options import GetOption, OpenOption
 from mqflow.verbs import GetOptions
 connection = ServedQueueManager(Path(sys.argv[1])).connect()

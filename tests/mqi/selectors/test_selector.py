@@ -80,7 +80,8 @@ def test_a_selector_selects(text: str, expected: bool | None, source: str) -> No
 BROKEN = [
     ("", 1, "a property, a value or '('"),
     ("colour =", 9, "a property, a value or '('"),
-    ("colour = 'red", 10, "is no part of a selector"),
+    ("colour = 'red", 10, "the quote is never closed"),
+    ("colour = 'it''s red''", 10, "the quote is never closed"),
     ("colour = 'red' colour", 16, "AND, OR or the end"),
     ("colour NOT 5", 12, "BETWEEN, IN or LIKE"),
     ("colour IN (5)", 12, "a string in single quotes"),

@@ -125,7 +125,7 @@ class _Landing:
         keep_landing(
             lambda: WorkerConnection(self._url, self._name).connection,
             self._make,
-            tell=lambda _: None,
+            notify=lambda _: None,
             stopping=lambda: False,
             pause=_pause,
             random=SYSTEM_RANDOM,

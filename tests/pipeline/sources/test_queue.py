@@ -379,7 +379,7 @@ def test_a_queue_is_browsed_in_its_order_and_drained_once_by_a_real_spark(
         ({"url": "embedded+unix:/s?qmgr=QM1"}, "needs the option 'queue'"),
         ({"url": "embedded+unix:/s?qmgr=QM1", "queue": QUEUE}, "needs the option 'manifest'"),
         ({"url": "embedded+unix:/s?qmgr=QM1", "queue": QUEUE, "columns": "dlq"}, "payload has no column dlq"),
-        ({"url": "ibmmq://user:hunter2@mq/QM1", "queue": QUEUE}, "Who connects is not part of a URL"),
+        ({"url": "ibmmq://user:hunter2@mq/QM1", "queue": QUEUE}, "A URL must not have the user or the password"),
     ],
 )
 def test_options_that_do_not_fit_are_refused_without_a_connection(options: dict[str, str], sentence: str) -> None:

@@ -21,6 +21,7 @@ from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.testing.virtual_time import run
 from mqflow.verbs import GetOptions
+from mqflow.world import World
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -85,7 +86,7 @@ def lived_through() -> QueueManagerKit:
 
 
 def redrive(kit: QueueManagerKit, queue: str) -> None:
-    recorder = ConnectionRecorder(DISPOSITION_QUEUE, consumer="redrive", clock=kit.clock, random=SeededRandom(5))
+    recorder = ConnectionRecorder(DISPOSITION_QUEUE, consumer="redrive", world=World(kit.clock, SeededRandom(5)))
     [moved] = Redriver(
         connection=kit.queue_manager.connect(),
         queue=queue,

@@ -23,7 +23,7 @@ from mqflow.mqi.reason_codes import Reason
 from mqflow.standin import install
 from mqflow.testing.faults import Moment
 from mqflow.testing.kit import carry_out
-from mqflow.verbs import GetOptions, QueueManager
+from mqflow.verbs import GetOptions, QueueManager, object_descriptor
 from tests.client_packages import import_here
 
 __all__ = ("SOON", "WAYS", "Behind", "Hearing", "application")
@@ -165,7 +165,7 @@ class _Breaking:
 
         def verb(*arguments: Any, **options: Any) -> Any:
             if name == "open":
-                self._behind.opened.append(arguments[0])
+                self._behind.opened.append(object_descriptor(arguments[0]).name)
             if name == "subscribe":
                 self._behind.opened.append(arguments[0].object_string)
             return self._behind.around(self._connection, name, lambda: found(*arguments, **options))

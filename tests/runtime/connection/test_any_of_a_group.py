@@ -16,7 +16,7 @@ from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Requeue
-from mqflow.runtime.connection import session
+from mqflow.runtime.connection import threaded_session
 from mqflow.testing.faults import Faults
 from mqflow.testing.kit import carry_out
 from mqflow.verbs import Connection
@@ -45,7 +45,7 @@ class Group:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_THREADED_WAIT_MS", 20)
+    monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 20)
 
 
 @pytest.fixture

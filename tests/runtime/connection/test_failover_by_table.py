@@ -20,11 +20,11 @@ from mqflow.policy.channels.candidates import Attempt
 from mqflow.policy.channels.sources import Origin, TableAt
 from mqflow.policy.poison.disposition import Settlement
 from mqflow.runtime.connection.session import Session
-from mqflow.runtime.connection.supervisor import Supervisor
+from mqflow.runtime.connection.supervisor import Reconnection, Supervisor
 from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import Connection, GetOptions, QueueManager
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+from mqflow.world import SYSTEM_RANDOM, SYSTEM_WORLD
 
 pytestmark = pytest.mark.anyio
 
@@ -73,11 +73,8 @@ class World:
         return Supervisor(
             TableQueueManager("*GRP", tables, self.dial, random=SYSTEM_RANDOM, host="host1"),
             broadcast=Broadcast((self.hear,)),
-            clock=SYSTEM_CLOCK,
-            random=SYSTEM_RANDOM,
-            runner=THREADS,
-            delays=((0.001, 0.0),),
-            limit_s=limit_s,
+            world=SYSTEM_WORLD,
+            reconnection=Reconnection(delays=((0.001, 0.0),), limit_s=limit_s),
         )
 
 

@@ -18,7 +18,7 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import OpenOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.dead_letters.actions import Redirect
-from mqflow.runtime.connection.output_handles import Targets
+from mqflow.runtime.connection.output_handles import OutputHandles
 from mqflow.verbs import Connection, ObjectHandle
 
 
@@ -115,7 +115,7 @@ def test_a_backout_requeue_queue_elsewhere_with_the_name_of_this_one_takes_poiso
 def test_a_target_elsewhere_with_the_name_of_this_queue_is_another() -> None:
     connection = QueueManager("").connect()
     source: ObjectHandle = connection.open("IN", OpenOption.INPUT_SHARED | OpenOption.SAVE_ALL_CONTEXT)
-    targets = Targets(connection, source)
+    targets = OutputHandles(connection, source)
 
     assert "FAR" == targets._open(Redirect("FAR")).name
     with pytest.raises(MQIError, match=Reason.INVALID_DESTINATION.name):

@@ -1,7 +1,6 @@
 """What one connection keeps open is taken over by the next, as the ledger decides; on an embedded queue manager, for real."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -11,9 +10,9 @@ from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import ObjectType, OpenOption, SubscribeOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.runtime.connection.open_objects import Openings, name_of
+from mqflow.runtime.connection.open_objects import OpenObjects, name_of
 from mqflow.testing.faults import Fault, Faults
-from mqflow.verbs import Connection, ObjectHandle
+from mqflow.verbs import Connection, ObjectDescriptor, ObjectHandle
 
 INPUT = OpenOption.INPUT_SHARED | OpenOption.FAIL_IF_QUIESCING
 MODEL = "SYSTEM.DEFAULT.MODEL.QUEUE"
@@ -27,9 +26,9 @@ class World:
         self.faults = Faults()
         self._wrapped = self.faults.wrap(queue_manager)
 
-    def connect(self, owner: str = "worker") -> tuple[Connection, Openings]:
+    def connect(self, owner: str = "worker") -> tuple[Connection, OpenObjects]:
         connection = self._wrapped.connect()
-        return connection, Openings(connection, owner)
+        return connection, OpenObjects(connection, owner)
 
     def mqsc(self, *lines: str) -> None:
         for line in lines:
@@ -79,22 +78,20 @@ def test_everything_is_open_again_in_the_order_of_first_opening_and_with_its_opt
 
 def test_everything_is_opened_again_in_the_very_words_of_the_first_open(world: World) -> None:
     first, second = _Opening(world.connect()[0]), _Opening(world.connect()[0])
-    before = Openings(first, "worker")  # type: ignore[arg-type]  # it passes every verb on
-    words: list[tuple[str, OpenOption, dict[str, Any]]] = [
-        ("A", INPUT | OpenOption.SAVE_ALL_CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY, {"alternate_user": "bert"}),
-        ("A", OpenOption.BROWSE, {"selection": "price > 70", "queue_manager": "QM1"}),
-        ("", OpenOption.OUTPUT, {"object_type": ObjectType.TOPIC, "object_string": "Prices/IBM"}),
-    ]
-    for name, options, more in words:
-        before.hold(name, options, **more)
+    before = OpenObjects(first, "worker")  # type: ignore[arg-type]  # it passes every verb on
+    as_another = INPUT | OpenOption.SAVE_ALL_CONTEXT | OpenOption.ALTERNATE_USER_AUTHORITY
+    before.hold("A", as_another, alternate_user="bert")
+    before.hold("A", OpenOption.BROWSE, selection="price > 70", queue_manager="QM1")
+    before.hold("", OpenOption.OUTPUT, object_type=ObjectType.TOPIC, object_string="Prices/IBM")
 
-    Openings(second, "worker").take_over(before)  # type: ignore[arg-type]  # as above
+    OpenObjects(second, "worker").take_over(before)  # type: ignore[arg-type]  # as above
 
     for connection in (first, second):
-        assert words == [
-            (name, options, {word: said[word] for word in more})
-            for (name, options, said), (_, _, more) in zip(connection.opened, words, strict=True)
-        ]
+        assert [
+            (ObjectDescriptor("A", alternate_user="bert"), as_another),
+            (ObjectDescriptor("A", selection="price > 70", queue_manager="QM1"), OpenOption.BROWSE),
+            (ObjectDescriptor(object_type=ObjectType.TOPIC, object_string="Prices/IBM"), OpenOption.OUTPUT),
+        ] == connection.opened
 
 
 class _Opening:
@@ -102,11 +99,11 @@ class _Opening:
 
     def __init__(self, inner: Connection) -> None:
         self._inner = inner
-        self.opened: list[tuple[str, OpenOption, dict[str, Any]]] = []
+        self.opened: list[tuple[ObjectDescriptor | str, OpenOption]] = []
 
-    def open(self, name: str, options: OpenOption, **more: Any) -> ObjectHandle:
-        self.opened.append((name, options, more))
-        return self._inner.open(name, options, **more)
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ObjectHandle:
+        self.opened.append((target, options))
+        return self._inner.open(target, options)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)

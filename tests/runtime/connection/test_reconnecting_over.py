@@ -22,7 +22,7 @@ from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison import redelivery_delay
 from mqflow.policy.poison.redelivery_delay import Pace
-from mqflow.runtime.connection import session
+from mqflow.runtime.connection import threaded_session
 from mqflow.testing.faults import Moment
 from tests.runtime.connection.breaking import WAYS, Behind, Hearing, application
 
@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.parametrize("backend", BACKENDS), pytest.mark.parametr
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no test wait for a pause that is for people and queue managers."""
-    monkeypatch.setattr(session, "_THREADED_WAIT_MS", 20)
+    monkeypatch.setattr(threaded_session, "_THREADED_WAIT_MS", 20)
     monkeypatch.setattr(redelivery_delay, "REFUSED", Pace(first_s=0.001, max_s=0.01))
     logging.getLogger("mqflow").setLevel(logging.CRITICAL)
 

@@ -17,7 +17,9 @@ from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption, OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
 from mqflow.policy.poison.disposition import Settlement
-from mqflow.runtime.connection.session import InlineSession, Session, ThreadedSession, open_session
+from mqflow.runtime.connection.inline_session import InlineSession
+from mqflow.runtime.connection.session import Session, open_session
+from mqflow.runtime.connection.threaded_session import ThreadedSession
 from mqflow.verbs import Connection, GetOptions, Got, ObjectHandle
 from mqflow.world import THREADS
 
@@ -225,7 +227,7 @@ class Slow:
 async def test_closing_does_not_wait_for_a_settlement_that_nobody_answers(
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mqflow.runtime.connection.session.SETTLE_DEADLINE_S", 0.01)
+    monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     stuck = Stuck(behind.connect())
     session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
 
@@ -245,7 +247,7 @@ async def test_a_commit_that_nobody_answers_is_in_doubt_although_the_next_get_go
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a listener asks for after each unit: a network that is cut would hold it up for as long as TCP has patience."""
-    monkeypatch.setattr("mqflow.runtime.connection.session.SETTLE_DEADLINE_S", 0.01)
+    monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     stuck = Stuck(behind.connect())
     session = await ThreadedSession.connected(lambda: cast("Connection", stuck), THREADS)
     handle = await session.call(session.connection.open, "Q", OpenOption.INPUT_SHARED)
@@ -263,7 +265,7 @@ async def test_a_get_that_takes_long_after_a_commit_leaves_no_doubt_about_the_co
     behind: EmbeddedQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message of 100 MiB over a slow line, say."""
-    monkeypatch.setattr("mqflow.runtime.connection.session.SETTLE_DEADLINE_S", 0.01)
+    monkeypatch.setattr("mqflow.runtime.connection.session_limits.SETTLE_DEADLINE_S", 0.01)
     put(behind, b"1")
     slow = Slow(behind.connect())
     session = await ThreadedSession.connected(lambda: cast("Connection", slow), THREADS)

@@ -23,7 +23,7 @@ from mqflow.runtime.hooks import Broadcast
 from mqflow.testing.dead_letters import drive, put_dead_letter, run_rules
 from mqflow.testing.faults import CONNECT, Fault, Faults, Moment
 from mqflow.testing.kit import QueueManagerKit
-from mqflow.verbs import Connection, GetOptions, Got
+from mqflow.verbs import Connection, GetOptions, Got, ObjectDescriptor, object_descriptor
 
 DLQ = "DEAD.LETTERS"
 QUEUES = (DLQ, "ORDERS.IN", "OTHER", "REALLY.DEAD", "REPLIES")
@@ -231,9 +231,10 @@ class _Asked:
         self._inner = inner
         self.opened: list[tuple[str, OpenOption, str]] = []
 
-    def open(self, name: str, options: OpenOption, **more: str) -> object:
-        self.opened.append((name, options, more.get("alternate_user", "")))
-        return self._inner.open(name, options, **more)  # type: ignore[arg-type]  # the options of `Connection.open`
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> object:
+        described = object_descriptor(target)
+        self.opened.append((described.name, options, described.alternate_user))
+        return self._inner.open(target, options)
 
     def __getattr__(self, name: str) -> Callable[..., object]:
         found: Callable[..., object] = getattr(self._inner, name)
@@ -511,7 +512,7 @@ def test_a_history_that_is_full_says_so_once_and_still_comes_to_an_end(mq: Queue
 
     drive(handler, connection, mq.clock)
 
-    assert 1 == sum(isinstance(event, Warned) and "2 that are remembered" in event.text for event in mq.events)
+    assert 1 == sum(isinstance(event, Warned) and "2 that the handler remembers" in event.text for event in mq.events)
     assert 5 == mq.clock.monotonic()
 
 

@@ -21,6 +21,7 @@ from mqflow.testing.faults import CONNECT, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import GetOptions, Got
+from mqflow.world import World
 
 DLQ = "DEAD.LETTERS"
 ORDER = MessageDescriptor(format="MQSTR", ccsid=1208, persistence=Persistence.PERSISTENT)
@@ -54,7 +55,8 @@ def put(kit: QueueManagerKit, queue: str = "ORDERS.IN", body: bytes = b"an order
 def run(kit: QueueManagerKit, text: str, control: str = "WAIT(NO)") -> None:
     table = parse(f"RETRYINT(1) {control}\n{text}")
     assert isinstance(table, RulesTable), table
-    recorder = ConnectionRecorder(DISPOSITION_QUEUE, consumer="test/DLQ handler", clock=kit.clock, random=SeededRandom(3))
+    world = World(kit.clock, SeededRandom(3))
+    recorder = ConnectionRecorder(DISPOSITION_QUEUE, consumer="test/DLQ handler", world=world)
     rules = Rules(table.control, matchers(table.rules))
     broadcast = Broadcast((lambda event: kit.events.append(event),))  # noqa: PLW0108 - `append` has another parameter's name
     handler = DeadLetterHandler(rules, DLQ, clock=kit.clock, broadcast=broadcast, records=recorder)

@@ -17,6 +17,7 @@ from mqflow.testing.faults import CONNECT, Fault, Moment
 from mqflow.testing.kit import QueueManagerKit
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions, Got
+from mqflow.world import World
 
 DLQ = "DEAD.LETTERS"
 WHOLE = MessageDescriptor(
@@ -44,7 +45,7 @@ def redrive(kit: QueueManagerKit, connection: Connection, to: Target | None = No
 
 def redriver(kit: QueueManagerKit, connection: Connection, to: Target | None = None) -> Redriver:
     recorder = ConnectionRecorder(
-        DISPOSITION_QUEUE, consumer="redrive", clock=kit.clock, random=SeededRandom(7), tell=kit.events.append
+        DISPOSITION_QUEUE, consumer="redrive", world=World(kit.clock, SeededRandom(7)), notify=kit.events.append
     )
     return Redriver(
         connection=connection,

@@ -20,13 +20,13 @@ from mqflow.mqi.attributes.queue import QueueAttributes
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.options import GetOption, OpenOption, Persistence, PutOption
 from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.open_objects import INPUT
 from mqflow.runtime.delay import deliver as delayed_move
 from mqflow.runtime.delay.deliver import DelayedMove, Moved
 from mqflow.runtime.delay.stage import EMBEDDED_STAGING_QUEUE, Stager
-from mqflow.runtime.listener.requeuer import INPUT
 from mqflow.testing.virtual_clock import SeededRandom
 from mqflow.verbs import Connection, GetOptions
-from mqflow.world import SYSTEM_CLOCK
+from mqflow.world import SYSTEM_CLOCK, World
 from tests.embedded.storage.scenario import DEFECTS as STORE_DEFECTS
 from tests.embedded.storage.storing import say
 
@@ -79,7 +79,7 @@ def live(
     tell: Callable[[str, str], None] = say,
 ) -> None:
     """Send a few, each due at once, in units of work that may be backed out; move whatever is due after each."""
-    stager = Stager(EMBEDDED_STAGING_QUEUE, SYSTEM_CLOCK, SeededRandom(life))
+    stager = Stager(EMBEDDED_STAGING_QUEUE, World(SYSTEM_CLOCK, SeededRandom(life)))
     descriptor = MessageDescriptor(persistence=Persistence.PERSISTENT)
     for number in range(sends):
         name = f"{life}.{number}"
@@ -120,7 +120,7 @@ def _puts_outside() -> None:
 def _commits_first() -> None:
     whole = DelayedMove.deliver
 
-    def deliver(self: DelayedMove, message_id: bytes, *, alone: bool = True) -> Moved | None:
+    def deliver(self: DelayedMove, message_id: bytes, *, own_unit: bool = True) -> Moved | None:
         inner = self.connection
 
         class First:
@@ -131,7 +131,9 @@ def _commits_first() -> None:
 
         other: Any = First()
         return whole(
-            DelayedMove(other, self.handle, self.staging_queue, self.clock, self.application_name), message_id, alone=alone
+            DelayedMove(other, self.handle, self.staging_queue, self.clock, self.application_name),
+            message_id,
+            own_unit=own_unit,
         )
 
     DelayedMove.deliver = deliver  # type: ignore[method-assign]  # the defect

@@ -17,7 +17,7 @@ from mqflow.runtime.listener.long_retries import get_again
 from mqflow.runtime.listener.requeuer import Requeuer, Task
 from mqflow.testing.faults import Fault, Faults
 from mqflow.verbs import GetOptions
-from mqflow.world import SYSTEM_CLOCK, SYSTEM_RANDOM, THREADS
+from mqflow.world import SYSTEM_CLOCK, SYSTEM_WORLD
 
 pytestmark = pytest.mark.anyio
 
@@ -28,9 +28,7 @@ async def test_a_message_is_not_moved_by_what_was_inquired_before_an_outage() ->
     with EmbeddedQueueManager("QM1") as queue_manager:
         for name in ("IN", "OLD", "NEW"):
             queue_manager.administration.define(QueueAttributes(name=name))
-        supervisor = Supervisor(
-            faults.wrap(queue_manager), broadcast=Broadcast(()), clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM, runner=THREADS
-        )
+        supervisor = Supervisor(faults.wrap(queue_manager), broadcast=Broadcast(()), world=SYSTEM_WORLD)
         first = await supervisor.connect()
         put = await first.call(first.connection.put1, "IN", MessageDescriptor(), b"an order", PutOption.NO_SYNCPOINT)
         requeuer = Requeuer("IN", supervisor, behaviour=Behaviour.JMS_LISTENER, application_name="test", clock=SYSTEM_CLOCK)
@@ -75,9 +73,7 @@ async def test_of_messages_with_the_same_identifiers_the_one_that_failed_is_move
         connection.get(handle, GetOptions(options=GetOption.SYNCPOINT))
         connection.backout()
         connection.put1("IN", replace(alike, priority=9), b"new", PutOption.NO_SYNCPOINT)
-        supervisor = Supervisor(
-            faults.wrap(queue_manager), broadcast=Broadcast(()), clock=SYSTEM_CLOCK, random=SYSTEM_RANDOM, runner=THREADS
-        )
+        supervisor = Supervisor(faults.wrap(queue_manager), broadcast=Broadcast(()), world=SYSTEM_WORLD)
         session = await supervisor.connect()
         requeuer = Requeuer("IN", supervisor, behaviour=Behaviour.JMS_LISTENER, application_name="test", clock=SYSTEM_CLOCK)
         task = Task(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.wire.client.line import Line
-from mqflow.embedded.wire.protocol import administration_calls, requests
+from mqflow.embedded.wire.protocol import requests, requests_admin
 from mqflow.embedded.wire.protocol.admin_authorities import ServedAuthorities
 from mqflow.embedded.wire.protocol.admin_objects import ServedObjects
 from mqflow.embedded.wire.protocol.admin_topics import ServedTopics
@@ -35,17 +35,17 @@ class ServedAdministration:
     @property
     def queue_manager(self) -> QueueManagerAttributes:
         """The queue manager's attributes."""
-        answer: QueueManagerAttributes = self._line.call(administration_calls.ReadQueueManager(), "DISPLAY")
+        answer: QueueManagerAttributes = self._line.call(requests_admin.ReadQueueManager(), "DISPLAY")
         return answer
 
     def queues(self) -> tuple[QueueAttributes, ...]:
         """All queues, of every kind, by name."""
-        answer: tuple[QueueAttributes, ...] = self._line.call(administration_calls.ReadQueues(), "DISPLAY")
+        answer: tuple[QueueAttributes, ...] = self._line.call(requests_admin.ReadQueues(), "DISPLAY")
         return answer
 
     def queue(self, name: str) -> QueueAttributes | None:
         """The queue of that name, or None."""
-        answer: QueueAttributes | None = self._line.call(administration_calls.ReadQueue(name), "DISPLAY", name)
+        answer: QueueAttributes | None = self._line.call(requests_admin.ReadQueue(name), "DISPLAY", name)
         return answer
 
     @property
@@ -55,27 +55,27 @@ class ServedAdministration:
 
     def define(self, attributes: QueueAttributes, *, replace: bool = False) -> None:
         """Define a queue."""
-        self._line.call(administration_calls.Define(attributes, replace), "DEFINE", attributes.name, unknown=True)
+        self._line.call(requests_admin.Define(attributes, replace), "DEFINE", attributes.name, unknown=True)
 
     def alter(self, name: str, changes: Mapping[str, object], *, force: bool = False) -> None:
         """Change fields of a queue."""
-        self._line.call(administration_calls.Alter(name, changes, force), "ALTER", name, unknown=True)
+        self._line.call(requests_admin.Alter(name, changes, force), "ALTER", name, unknown=True)
 
     def delete(self, name: str, *, purge: bool = False, keep_authorities: bool = False) -> None:
         """Delete a queue."""
-        self._line.call(administration_calls.Delete(name, purge, keep_authorities), "DELETE", name, unknown=True)
+        self._line.call(requests_admin.Delete(name, purge, keep_authorities), "DELETE", name, unknown=True)
 
     def clear(self, name: str) -> None:
         """Take every message off a local queue."""
-        self._line.call(administration_calls.Clear(name), "CLEAR", name, unknown=True)
+        self._line.call(requests_admin.Clear(name), "CLEAR", name, unknown=True)
 
     def alter_queue_manager(self, changes: Mapping[str, object]) -> None:
         """Change fields of the queue manager."""
-        self._line.call(administration_calls.AlterQueueManager(changes), "ALTER QMGR", unknown=True)
+        self._line.call(requests_admin.AlterQueueManager(changes), "ALTER QMGR", unknown=True)
 
     def queue_status(self, name: str) -> QueueStatus:
         """How a local queue stands."""
-        answer: QueueStatus = self._line.call(administration_calls.ReadQueueStatus(name), "DISPLAY QSTATUS", name)
+        answer: QueueStatus = self._line.call(requests_admin.ReadQueueStatus(name), "DISPLAY QSTATUS", name)
         return answer
 
     def order(self, request: requests.HostOrder) -> None:

@@ -4,31 +4,20 @@ For worker processes beside the owner. A lost socket is 2009; where the call may
 the records of `calls`; knows no rule of MQ.
 """
 
-import socket
-import ssl
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
-from mqflow.embedded.state.staging_order import STAGING_QUEUE
-from mqflow.embedded.wire.client.administration import ServedAdministration
-from mqflow.embedded.wire.client.dial import Dial, dial
 from mqflow.embedded.wire.client.line import Line
 from mqflow.embedded.wire.client.read_ahead import AHEAD_BYTES_MAX, ReadAhead, may_read_ahead
 from mqflow.embedded.wire.protocol import requests
-from mqflow.embedded.wire.protocol.addresses import Address, TcpAddress, UnixAddress
-from mqflow.embedded.wire.protocol.frames import SILENCE_S, made
-from mqflow.embedded.wire.protocol.heart import Heart
-from mqflow.embedded.wire.protocol.pulse import OWN_BEATS_MAX, Pulse, PulseError
+from mqflow.embedded.wire.protocol.frames import made
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import (
     CloseOption,
-    ObjectType,
     OpenOption,
     Persistence,
     PutOption,
@@ -37,23 +26,23 @@ from mqflow.mqi.options import (
 )
 from mqflow.mqi.reason_codes import Reason
 from mqflow.mqi.subscription import SubscriptionDescriptor
-from mqflow.verbs import UNIT_BYTES_MAX, Exchange, GetOptions, Got, Inquired, ManyPut, Put, Subscribed
-from mqflow.world import SYSTEM_CLOCK, THREADS, Clock, Runner
-
-__all__ = ("ServedAdministration", "ServedConnection", "ServedHandle", "ServedQueueManager")
-
-
-#: Reasons for which another address may do better: it is a standby, or on its way out.
-_ELSEWHERE: Final = frozenset(
-    {
-        Reason.Q_MGR_NOT_AVAILABLE,
-        Reason.HOST_NOT_AVAILABLE,
-        Reason.STANDBY_Q_MGR,
-        Reason.Q_MGR_QUIESCING,
-        Reason.Q_MGR_STOPPING,
-        Reason.CONNECTION_BROKEN,
-    }
+from mqflow.verbs import (
+    UNIT_BYTES_MAX,
+    Exchange,
+    GetOptions,
+    Got,
+    Inquired,
+    ManyPut,
+    ObjectDescriptor,
+    ObjectHandle,
+    Put,
+    Subscribed,
+    SubscriptionHandle,
+    object_descriptor,
 )
+from mqflow.world import SYSTEM_CLOCK, Clock
+
+__all__ = ("ServedConnection", "ServedHandle")
 
 
 class ServedHandle(Struct, frozen=True):
@@ -91,133 +80,6 @@ class _Prepared(Struct, frozen=True):
         return handle is self.handle and options is request.options and commit is request.commit and most == request.most
 
 
-class ServedQueueManager:
-    """The queue manager that is served at this socket. Nothing is reached until `connect`."""
-
-    staging_queue: Final = STAGING_QUEUE
-
-    def __init__(
-        self,
-        address: Path | Address | Sequence[Address],
-        *,
-        name: str = "",
-        user: str = "",
-        password: str = "",
-        tls: ssl.SSLContext | None = None,
-        runner: Runner = THREADS,
-        silence_s: float = SILENCE_S,
-        dial: Dial = dial,
-        clock: Clock = SYSTEM_CLOCK,
-    ) -> None:
-        self._clock = clock
-        self._dial = dial
-        self._addresses: Final = _addresses(address)
-        self._password = password
-        self._tls = tls
-        self._name = name
-        # Who connects where a connection names nobody; empty for the user of the owner, as whom this process runs too.
-        self._user = user
-        self._lines: set[Line] = set()
-        self._heart = Heart(runner, silence_s=silence_s)
-        self._runner = runner
-        self._guard = runner.lock()
-        self._pulses: dict[Address, Pulse] = {}
-
-    @property
-    def name(self) -> str:
-        """The name as asked for; empty for whichever is served there."""
-        return self._name
-
-    @property
-    def administration(self) -> "ServedAdministration":
-        """Its definitions and status, over a connection of their own. Close it when done."""
-        return ServedAdministration(self._line("mqflow administration", self._user, administers=True))
-
-    def connect(self, *, application_name: str = "", user: str = "") -> "ServedConnection":
-        """Return a new connection (MQCONNX).
-
-        Raises 2059 where nobody serves at the socket, 2058 where the queue manager there has another name, and what the owner
-        says.
-        """
-        program = PurePath(sys.argv[0]).name if sys.argv else ""
-        return ServedConnection(self._line(application_name or program, user or self._user), self._clock)
-
-    def close(self) -> None:
-        """End the connections that were not disconnected, as when the application dies."""
-        for line in tuple(self._lines):
-            line.close()
-
-    def _line(self, application_name: str, user: str, *, administers: bool = False) -> Line:
-        *others, last = self._addresses
-        said: MQIError | None = None
-        for address in others:
-            try:
-                return self._line_to(address, application_name, user, administers=administers)
-            except MQIError as error:
-                if error.reason not in _ELSEWHERE:
-                    raise
-                said = said or (error if error.reason != Reason.Q_MGR_NOT_AVAILABLE else None)
-        try:
-            return self._line_to(last, application_name, user, administers=administers)
-        except MQIError as error:
-            if said is not None and error.reason == Reason.Q_MGR_NOT_AVAILABLE:
-                raise said from error  # a queue manager's own word says more than that nobody is there
-            raise
-
-    def _line_to(self, address: Address, application_name: str, user: str, *, administers: bool) -> Line:
-        try:
-            stream = self._dial(address, self._tls, self._heart.silence_s)
-        except OSError as error:
-            reason, said = _refusal(error)
-            detail = f"{said} at {address} ({error.strerror or error})"
-            if isinstance(error, ssl.SSLCertVerificationError):
-                detail += ". ca=FILE in the URL says whom to trust, and a certificate is good for the hosts it was made for"
-            raise error_for(reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
-        line = Line(stream, self._name, self._heart, self._over)
-        self._lines.add(line)
-        pulse = self._pulse_for(line, address)
-        hello = requests.Hello(
-            requests.PROTOCOL_VERSION, self._name, application_name, user, self._password, pulse, administers=administers
-        )
-        try:
-            line.queue_manager_name = line.call(hello, "MQCONNX")
-            if pulse:
-                line.rely_on_pulse()
-        except MQIError as error:
-            line.close()
-            if error.reason == Reason.CONNECTION_BROKEN and self._tls is None and isinstance(address, TcpAddress):
-                detail = f"{address} took the connection and ended it. Where it is served with TLS, the URL is embedded+tls:"
-                raise error_for(error.reason, "MQCONNX", queue_manager=self._name, detail=detail) from error
-            raise
-        except BaseException:
-            line.close()
-            raise
-        return line
-
-    def _pulse_for(self, line: Line, address: Address) -> int:
-        """Return the number of the pulse that beats for the line; 0 where it beats for itself.
-
-        On this machine only: between two, what breaks the wire of one connection may spare that of another.
-        """
-        with self._guard:
-            pulse = self._pulses.get(address)
-            if pulse is None or not pulse.add(line):
-                if not isinstance(address, UnixAddress) or len(self._lines) <= OWN_BEATS_MAX:
-                    return 0
-                try:
-                    pulse = Pulse(self._dial(address, None, self._heart.silence_s), self._heart, self._runner)
-                except (OSError, PulseError):  # it can do without
-                    return 0
-                self._pulses[address] = pulse
-                pulse.add(line)
-            return pulse.number
-
-    def _over(self, line: Line) -> None:
-        self._lines.discard(line)
-        for pulse in tuple(self._pulses.values()):
-            pulse.remove(line)
-
-
 class ServedConnection:
     """Hconn: offers `verbs.Connection`. If the process ends without `disconnect`, its unit of work is backed out."""
 
@@ -235,31 +97,36 @@ class ServedConnection:
         """The name of the queue manager reached."""
         return self._line.queue_manager_name
 
-    def open(
-        self,
-        name: str,
-        options: OpenOption,
-        *,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        dynamic_name: str = "AMQ.*",
-        alternate_user: str = "",
-        object_string: str = "",
-        selection: str = "",
-    ) -> ServedHandle:
+    def open(self, target: ObjectDescriptor | str, options: OpenOption) -> ServedHandle:
         """Return a handle on the object (MQOPEN)."""
+        described = object_descriptor(target)
         request = requests.Open(
-            name, int(options), int(object_type), queue_manager, dynamic_name, alternate_user, object_string, selection
+            described.name,
+            int(options),
+            int(described.object_type),
+            described.queue_manager,
+            described.dynamic_name,
+            described.alternate_user,
+            described.object_string,
+            described.selection,
         )
-        return self._opened(self._call(request, "MQOPEN", name))
+        return self._opened(self._call(request, "MQOPEN", described.name))
 
-    def close(self, handle: Any, options: CloseOption = CloseOption.NONE) -> None:
+    def close(self, handle: ObjectHandle | SubscriptionHandle, options: CloseOption = CloseOption.NONE) -> None:
         """Close it (MQCLOSE)."""
         number = self._number(handle)
         self._ahead.pop(number, None)
         self._call(requests.Close(number, int(options)), "MQCLOSE", _name_of(handle))
 
-    def put(self, handle: Any, descriptor: MessageDescriptor, body: bytes, options: PutOption, *, context: Any = None) -> Put:
+    def put(
+        self,
+        handle: ObjectHandle,
+        descriptor: MessageDescriptor,
+        body: bytes,
+        options: PutOption,
+        *,
+        context: ObjectHandle | None = None,
+    ) -> Put:
         """Put a message (MQPUT). Outside a unit of work, a persistent one is durable when this returns."""
         self._check_body(body, "MQPUT", _name_of(handle))
         request = requests.Put(self._number(handle), descriptor, body, int(options), self._context(context))
@@ -267,7 +134,12 @@ class ServedConnection:
         return answer
 
     def put_many(
-        self, handle: Any, messages: Sequence[tuple[MessageDescriptor, bytes]], options: PutOption, *, context: Any = None
+        self,
+        handle: ObjectHandle,
+        messages: Sequence[tuple[MessageDescriptor, bytes]],
+        options: PutOption,
+        *,
+        context: ObjectHandle | None = None,
     ) -> ManyPut:
         """Put the messages in order, in as few ways there and back as frames allow."""
         puts: list[Put] = []
@@ -289,27 +161,31 @@ class ServedConnection:
 
     def put1(
         self,
-        name: str,
+        target: ObjectDescriptor | str,
         descriptor: MessageDescriptor,
         body: bytes,
         options: PutOption,
         *,
-        context: Any = None,
-        object_type: ObjectType = ObjectType.Q,
-        queue_manager: str = "",
-        alternate_user: str = "",
-        object_string: str = "",
+        context: ObjectHandle | None = None,
     ) -> Put:
         """Open, put one message, close (MQPUT1)."""
-        self._check_body(body, "MQPUT1", name)
-        passed_on = self._context(context)
+        described = object_descriptor(target)
+        self._check_body(body, "MQPUT1", described.name)
         request = requests.Put1(
-            name, descriptor, body, int(options), passed_on, queue_manager, alternate_user, int(object_type), object_string
+            described.name,
+            descriptor,
+            body,
+            int(options),
+            self._context(context),
+            described.queue_manager,
+            described.alternate_user,
+            int(described.object_type),
+            described.object_string,
         )
-        answer: Put = self._call(request, "MQPUT1", name, unknown=_durable(descriptor, options))
+        answer: Put = self._call(request, "MQPUT1", described.name, unknown=_durable(descriptor, options))
         return answer
 
-    def get(self, handle: Any, options: GetOptions) -> Got | None:
+    def get(self, handle: ObjectHandle, options: GetOptions) -> Got | None:
         """Return the next message that matches (MQGET), or None where there is none within the wait (2033)."""
         number = self._number(handle)
         if may_read_ahead(options):
@@ -318,7 +194,7 @@ class ServedConnection:
         answer: Got | None = self._call(requests.Get(number, options), "MQGET", _name_of(handle))
         return answer
 
-    def get_many(self, handle: Any, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
+    def get_many(self, handle: ObjectHandle, options: GetOptions, most: int, *, bytes_max: int = UNIT_BYTES_MAX) -> list[Got]:
         """Return up to `most` messages, one way there and back; waits for the first one only."""
         number = self._number(handle)
         self._go_back(handle, number)
@@ -357,7 +233,7 @@ class ServedConnection:
         self._calls += 1
         return self._line.call(request, verb, object_name, unknown=unknown)
 
-    def exchange(self, handle: Any, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
+    def exchange(self, handle: ObjectHandle, options: GetOptions, *, commit: bool | None, most: int) -> Exchange:
         """Settle and get the next, one way there and back. A settlement without an answer may have taken effect."""
         last = self._last_exchange
         if last is None or not last.asks(handle, options, commit, most):
@@ -399,16 +275,16 @@ class ServedConnection:
         """Let the get that waits, and all later ones, return with what is there."""
         self._line.interrupt()
 
-    def inquire(self, handle: Any, selectors: Sequence[int]) -> Inquired:
+    def inquire(self, handle: ObjectHandle, selectors: Sequence[int]) -> Inquired:
         """Return the attributes asked for (MQINQ)."""
         answer: Inquired = self._call(requests.Inquire(self._number(handle), tuple(selectors)), "MQINQ", _name_of(handle))
         return answer
 
-    def set(self, handle: Any, values: Mapping[int, int | str]) -> None:
+    def set(self, handle: ObjectHandle, values: Mapping[int, int | str]) -> None:
         """Change attributes (MQSET)."""
         self._call(requests.Set(self._number(handle), dict(values)), "MQSET", _name_of(handle))
 
-    def subscribe(self, descriptor: SubscriptionDescriptor, queue: Any = None) -> Subscribed:
+    def subscribe(self, descriptor: SubscriptionDescriptor, queue: ObjectHandle | None = None) -> Subscribed:
         """Make, resume or alter a subscription (MQSUB)."""
         request = requests.Subscribe(descriptor, self._context(queue))
         durable = bool(descriptor.options & SubscribeOption.DURABLE)
@@ -420,7 +296,9 @@ class ServedConnection:
             reason=answer.reason,
         )
 
-    def request_publications(self, handle: Any, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE) -> int:
+    def request_publications(
+        self, handle: SubscriptionHandle, options: SubscriptionRequestOption = SubscriptionRequestOption.NONE
+    ) -> int:
         """Have what is retained sent again (MQSUBRQ); return how many."""
         request = requests.RequestPublications(self._number(handle), int(options))
         answer: int = self._call(request, "MQSUBRQ", _name_of(handle), unknown=True)
@@ -461,31 +339,6 @@ class ServedConnection:
 
     def _context(self, handle: object) -> int | None:
         return None if handle is None else self._number(handle)
-
-
-def _addresses(address: Path | Address | Sequence[Address]) -> Sequence[Address]:
-    match address:
-        case Path():
-            return (UnixAddress(address),)
-        case UnixAddress() | TcpAddress():
-            return (address,)
-        case _:
-            return address
-
-
-def _refusal(error: OSError) -> tuple[Reason, str]:
-    """Return the reason of a connection that could not be made, and what it means."""
-    match error:
-        case ssl.SSLCertVerificationError():
-            return Reason.SSL_INITIALIZATION_ERROR, "The certificate is not one that is trusted,"
-        case ssl.SSLEOFError():  # no question of settings: it is tried again
-            return Reason.Q_MGR_NOT_AVAILABLE, "The connection was ended before TLS was agreed on, as one that stops does,"
-        case ssl.SSLError():
-            return Reason.SSL_INITIALIZATION_ERROR, "TLS could not be agreed on"
-        case socket.gaierror():
-            return Reason.HOST_NOT_AVAILABLE, "No machine of that name is known,"
-        case _:
-            return Reason.Q_MGR_NOT_AVAILABLE, "Nobody serves a queue manager"
 
 
 def _durable(descriptor: MessageDescriptor, options: PutOption) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol, assert_never
 
 from mqflow.embedded.administration.interface import AuthorityAdministration
-from mqflow.embedded.wire.protocol import administration_calls, requests
+from mqflow.embedded.wire.protocol import requests, requests_admin
 from mqflow.mqi.authorities import Authority, Kind
 from mqflow.mqi.authority_records import AuthorityRecord
 
@@ -27,51 +27,49 @@ class ServedAuthorities:
 
     def records(self) -> tuple[AuthorityRecord, ...]:
         """All authority records."""
-        answer: tuple[AuthorityRecord, ...] = self._call(administration_calls.ReadAuthorities(), "DISPLAY AUTHREC")
+        answer: tuple[AuthorityRecord, ...] = self._call(requests_admin.ReadAuthorities(), "DISPLAY AUTHREC")
         return answer
 
     def held(self, kind: Kind, name: str, entity: str, *, group: bool) -> frozenset[Authority]:
         """What a user or a group may do with an object."""
-        answer: frozenset[Authority] = self._call(
-            administration_calls.ReadHeld(kind, name, entity, group), "DISPLAY ENTAUTH", name
-        )
+        answer: frozenset[Authority] = self._call(requests_admin.ReadHeld(kind, name, entity, group), "DISPLAY ENTAUTH", name)
         return answer
 
     def set(
         self, kind: Kind, profile: str, entity: str, *, group: bool, add: Iterable[Authority], remove: Iterable[Authority]
     ) -> None:
         """Add authorities to a record, and then take others from it."""
-        request = administration_calls.SetAuthority(kind, profile, entity, group, frozenset(add), frozenset(remove))
+        request = requests_admin.SetAuthority(kind, profile, entity, group, frozenset(add), frozenset(remove))
         self._call(request, "SET AUTHREC", profile, unknown=True)
 
     def delete(self, kind: Kind, profile: str, entity: str, *, group: bool) -> None:
         """Delete a record."""
-        self._call(administration_calls.DeleteAuthority(kind, profile, entity, group), "DELETE AUTHREC", profile, unknown=True)
+        self._call(requests_admin.DeleteAuthority(kind, profile, entity, group), "DELETE AUTHREC", profile, unknown=True)
 
     def refresh(self) -> None:
         """Ask the system again who is in which group."""
-        self._call(administration_calls.RefreshAuthorities(), "REFRESH SECURITY")
+        self._call(requests_admin.RefreshAuthorities(), "REFRESH SECURITY")
 
 
-def ask_authorities(authorities: AuthorityAdministration, request: administration_calls.AuthorityQuestion) -> object:
+def ask_authorities(authorities: AuthorityAdministration, request: requests_admin.AuthorityQuestion) -> object:
     """Return the answer to what another process asks."""
     match request:
-        case administration_calls.ReadAuthorities():
+        case requests_admin.ReadAuthorities():
             return authorities.records()
-        case administration_calls.ReadHeld(kind, name, entity, group):
+        case requests_admin.ReadHeld(kind, name, entity, group):
             return authorities.held(kind, name, entity, group=group)
         case _:
             assert_never(request)
 
 
-def order_authorities(authorities: AuthorityAdministration, request: administration_calls.AuthorityOrder) -> None:
+def order_authorities(authorities: AuthorityAdministration, request: requests_admin.AuthorityOrder) -> None:
     """Do what another process orders."""
     match request:
-        case administration_calls.SetAuthority(kind, profile, entity, group, add, remove):
+        case requests_admin.SetAuthority(kind, profile, entity, group, add, remove):
             authorities.set(kind, profile, entity, group=group, add=add, remove=remove)
-        case administration_calls.DeleteAuthority(kind, profile, entity, group):
+        case requests_admin.DeleteAuthority(kind, profile, entity, group):
             authorities.delete(kind, profile, entity, group=group)
-        case administration_calls.RefreshAuthorities():
+        case requests_admin.RefreshAuthorities():
             authorities.refresh()
         case _:
             assert_never(request)

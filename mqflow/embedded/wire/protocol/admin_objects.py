@@ -1,12 +1,14 @@
-"""The administration of objects over a socket: the records sent, and both ends. Knows no rule."""
+"""The administration of objects over a socket: the requests, and both ends. This module knows no rule."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError
 
 from mqflow.embedded.administration.object_administration import ConnectionStatus, ObjectAdministration
-from mqflow.embedded.catalogue.kinds import DefinedObject, Noun
+from mqflow.embedded.catalogue.kinds import DefinedObject, Noun, defined_object, object_from
+from mqflow.mqi.errors import error_for
+from mqflow.mqi.reason_codes import Reason
 
 __all__ = (
     "AlterObject",
@@ -35,7 +37,8 @@ class ReadConnections(Struct, frozen=True, tag=True):
 class DefineObject(Struct, frozen=True, tag=True):
     """`ObjectAdministration.define`."""
 
-    attributes: DefinedObject
+    #: `DefinedObject.fields`.
+    attributes: Mapping[str, Any]  # Any: the table of the kind gives each field's type
     replace: bool
 
 
@@ -44,7 +47,7 @@ class AlterObject(Struct, frozen=True, tag=True):
 
     noun: Noun
     name: str
-    changes: Mapping[str, Any]
+    changes: Mapping[str, Any]  # Any: the table of the kind gives each field's type
     client: bool
 
 
@@ -61,12 +64,13 @@ ObjectOrder = DefineObject | AlterObject | DeleteObject
 
 
 class _Call(Protocol):
-    """Sends a request and returns what was answered, or raises the error that was."""
+    """Sends a request, and returns the answer or raises the error that came back."""
 
+    # Any: the answer has the type that `requests` decodes for the request.
     def __call__(
         self, request: ObjectQuestion | ObjectOrder, verb: str, object_name: str = "", *, unknown: bool = False
     ) -> Any:
-        """`unknown`: where the answer is lost, the request may have taken effect for good."""
+        """`unknown`: if the answer is lost, the request may have taken effect for good."""
         ...
 
 
@@ -77,13 +81,12 @@ class ServedObjects:
         self._call = call
 
     def all(self, noun: Noun) -> tuple[DefinedObject, ...]:
-        """All objects of a kind, by name."""
-        answer: tuple[DefinedObject, ...] = self._call(ReadObjects(noun), f"DISPLAY {noun}")
-        return answer
+        """Return all objects of a kind, by name."""
+        return tuple(defined_object(noun, fields) for fields in self._call(ReadObjects(noun), f"DISPLAY {noun}"))
 
     def define(self, attributes: DefinedObject, *, replace: bool = False) -> None:
         """Define an object."""
-        self._call(DefineObject(attributes, replace), "DEFINE", attributes.name, unknown=True)
+        self._call(DefineObject(attributes.fields, replace), "DEFINE", attributes.name, unknown=True)
 
     def alter(self, noun: Noun, name: str, changes: Mapping[str, object], *, client: bool = False) -> None:
         """Change fields of an object."""
@@ -94,16 +97,16 @@ class ServedObjects:
         self._call(DeleteObject(noun, name, client), f"DELETE {noun}", name, unknown=True)
 
     def connections(self) -> tuple[ConnectionStatus, ...]:
-        """Who is connected."""
+        """Return the connections, in order of identifier."""
         answer: tuple[ConnectionStatus, ...] = self._call(ReadConnections(), "DISPLAY CONN")
         return answer
 
 
 def ask_objects(objects: ObjectAdministration, request: ObjectQuestion) -> object:
-    """Return the answer to what another process asks."""
+    """Return the answer to a question of another process."""
     match request:
         case ReadObjects(noun):
-            return objects.all(noun)
+            return tuple(found.fields for found in objects.all(noun))
         case ReadConnections():
             return objects.connections()
         case _:
@@ -111,9 +114,13 @@ def ask_objects(objects: ObjectAdministration, request: ObjectQuestion) -> objec
 
 
 def order_objects(objects: ObjectAdministration, request: ObjectOrder) -> None:
-    """Do what another process orders."""
+    """Carry out an order of another process. Raises `MQIError` 2319 for fields that are no object."""
     match request:
-        case DefineObject(attributes, replace):
+        case DefineObject(fields, replace):
+            try:
+                attributes = object_from(fields)
+            except ValidationError as error:
+                raise error_for(Reason.ITEM_VALUE_ERROR, "DEFINE", str(fields.get("name", "")), detail=str(error)) from None
             objects.define(attributes, replace=replace)
         case AlterObject(noun, name, changes, client):
             objects.alter(noun, name, changes, client=client)

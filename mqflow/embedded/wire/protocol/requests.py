@@ -12,9 +12,9 @@ from msgspec import Meta, Struct
 from mqflow.embedded.administration.interface import QueueStatus
 from mqflow.embedded.administration.object_administration import ConnectionStatus
 from mqflow.embedded.administration.topic_administration import SubscriptionStatus, TopicStatus
-from mqflow.embedded.catalogue.kinds import DefinedObject
 from mqflow.embedded.wire.protocol.admin_objects import ObjectOrder, ObjectQuestion, ReadConnections, ReadObjects
-from mqflow.embedded.wire.protocol.administration_calls import (
+from mqflow.embedded.wire.protocol.ending import End
+from mqflow.embedded.wire.protocol.requests_admin import (
     AdministrationOrder,
     AdministrationQuestion,
     AuthorityOrder,
@@ -25,9 +25,6 @@ from mqflow.embedded.wire.protocol.administration_calls import (
     ReadQueueManager,
     ReadQueues,
     ReadQueueStatus,
-)
-from mqflow.embedded.wire.protocol.ending import End
-from mqflow.embedded.wire.protocol.topic_calls import (
     ReadSubscriptions,
     ReadTopics,
     ReadTopicStatuses,
@@ -379,7 +376,7 @@ _REPLIES: Final[Mapping[type[Request], msgspec.msgpack.Decoder[Any]]] = {
     ReadTopics: _reply(tuple[TopicAttributes, ...]),
     ReadTopicStatuses: _reply(tuple[TopicStatus, ...]),
     ReadSubscriptions: _reply(tuple[SubscriptionStatus, ...]),
-    ReadObjects: _reply(tuple[DefinedObject, ...]),
+    ReadObjects: _reply(tuple[dict[str, Any], ...]),
     ReadConnections: _reply(tuple[ConnectionStatus, ...]),
 }
 _OBEYED: Final = _reply(None)

@@ -31,7 +31,7 @@ from mqflow.many_verbs import without_wait
 from mqflow.mqi.errors import MQIError, error_for
 from mqflow.mqi.options import GetOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions, Got
+from mqflow.verbs import UNIT_BYTES_MAX, WAIT_UNLIMITED, GetOptions, Got, ObjectHandle
 from mqflow.world import Clock, Runner
 
 __all__ = ("Answering",)
@@ -295,7 +295,7 @@ class Answering:
         return self._get(connection, handle, request.options, partial(connection.get, handle))
 
     def _get(
-        self, connection: ServableConnection, handle: object, options: GetOptions, get: Callable[[GetOptions], Taken]
+        self, connection: ServableConnection, handle: ObjectHandle, options: GetOptions, get: Callable[[GetOptions], Taken]
     ) -> Taken:
         """Get, and wait here if need be: the application may die meanwhile, which only its socket says."""
         waits = options.options & GetOption.WAIT and (options.wait_ms > 0 or options.wait_ms == WAIT_UNLIMITED)
@@ -379,7 +379,7 @@ class Answering:
         return self._get_settled(verbs.connection, left.settled, handle, options)
 
     def _get_settled(
-        self, connection: ServableConnection, request: requests.Exchange, handle: object, options: GetOptions
+        self, connection: ServableConnection, request: requests.Exchange, handle: ObjectHandle, options: GetOptions
     ) -> requests.Exchanged:
         """Get. Whoever has to wait for a message is told first that the settlement went well."""
         try:
@@ -398,7 +398,7 @@ class Answering:
         return self._last_exchange[1]
 
     def _get_many(
-        self, connection: ServableConnection, handle: object, request: requests.GetMany | requests.Exchange
+        self, connection: ServableConnection, handle: ObjectHandle, request: requests.GetMany | requests.Exchange
     ) -> list[Got]:
         bytes_max = request.bytes_max if isinstance(request, requests.GetMany) else UNIT_BYTES_MAX
 

@@ -17,7 +17,7 @@ from mqflow.embedded.wire.protocol.streams import Stream
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.embedded.wire.server.idle_poller import Switchboard
 from mqflow.mqi.errors import MQIError
-from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got
+from mqflow.verbs import UNIT_BYTES_MAX, GetOptions, Got, ObjectHandle
 from mqflow.world import Runner
 
 __all__ = ("CommitAndNext", "Left")
@@ -47,7 +47,7 @@ class CommitAndNext:
         connection: ServableConnection,
         frames: Frames,
         decoded: requests.Decoded,
-        handle_of: Callable[[int], object],
+        handle_of: Callable[[int], ObjectHandle],
         options_of: Callable[[requests.Exchange], GetOptions],
         runner: Runner,
     ) -> None:

@@ -4,13 +4,13 @@ Protocols only.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from mqflow.embedded.administration.interface import Administration
 from mqflow.embedded.wire.protocol import requests
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.reason_codes import Reason
-from mqflow.verbs import BatchConnection, GetOptions, Got, InlineConnection
+from mqflow.verbs import BatchConnection, GetOptions, Got, InlineConnection, ObjectHandle
 
 __all__ = ("Host", "Servable", "ServableConnection", "no_host")
 
@@ -18,17 +18,17 @@ __all__ = ("Host", "Servable", "ServableConnection", "no_host")
 class ServableConnection(InlineConnection, BatchConnection, Protocol):
     """A connection whose application may die."""
 
-    def browse_back(self, handle: Any, count: int) -> None:
+    def browse_back(self, handle: ObjectHandle, count: int) -> None:
         """Put the cursor back by so many of the messages that the last `get_many` browsed, to their place if they are gone."""
         ...
 
     def exchange_at_once(
-        self, handle: Any, options: GetOptions, *, commit: bool, most: int, bytes_max: int
+        self, handle: ObjectHandle, options: GetOptions, *, commit: bool, most: int, bytes_max: int
     ) -> list[Got] | None:
         """Commit where `commit`, and get if what comes first is plain; None where the commit is not over at once."""
         ...
 
-    def get_at_once(self, handle: Any, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
+    def get_at_once(self, handle: ObjectHandle, options: GetOptions, *, most: int, bytes_max: int) -> list[Got]:
         """Return plain messages that are there; none where the first is special, or a get would be refused."""
         ...
 

@@ -5,17 +5,29 @@ All but gets, which may wait (`answering`). Knows the seam and the records of `c
 
 from typing import Final, assert_never, cast
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from mqflow.embedded.wire.protocol import requests
 from mqflow.embedded.wire.server.contract import ServableConnection
 from mqflow.mqi.errors import MQIError
 from mqflow.mqi.options import CloseOption, ObjectType, OpenOption, PutOption, SubscriptionRequestOption
 from mqflow.mqi.reason_codes import CompletionCode
-from mqflow.verbs import ObjectHandle, SubscriptionHandle
+from mqflow.verbs import ObjectDescriptor, ObjectHandle, SubscriptionHandle
 
 __all__ = ("Performing",)
 
-#: Stands for a number that is no handle's where None would mean something.
-_NO_HANDLE: Final = object()
+
+class _NoHandle(Struct, frozen=True):
+    """Stands for a number that is no handle's: the queue manager refuses it, because it belongs to no connection."""
+
+    name: str = ""
+    options: OpenOption = OpenOption(0)
+    resolved_queue: str = ""
+    resolved_queue_manager: str = ""
+
+
+_NO_HANDLE: Final = _NoHandle()
 
 
 class Performing:
@@ -23,7 +35,8 @@ class Performing:
 
     def __init__(self, connection: ServableConnection) -> None:
         self.connection: Final = connection
-        self._handles: dict[int, ObjectHandle | SubscriptionHandle] = {}
+        self._objects: dict[int, ObjectHandle] = {}
+        self._subscriptions: dict[int, SubscriptionHandle] = {}
         self._handles_made = 0
 
     def perform(self, request: requests.VerbQuestion | requests.VerbOrder) -> object:
@@ -33,50 +46,54 @@ class Performing:
         self._order(request)
         return None
 
-    def handle(self, number: int | None) -> ObjectHandle | SubscriptionHandle | None:
-        """Return the handle of that number; None where there is none, and the queue manager says what that is."""
-        return None if number is None else self._handles.get(number)
+    def handle(self, number: int) -> ObjectHandle:
+        """Return the handle of that number; if there is none, one that the queue manager refuses with 2019."""
+        return self._objects.get(number, _NO_HANDLE)
+
+    def _subscription(self, number: int) -> SubscriptionHandle:
+        return self._subscriptions.get(number, _NO_HANDLE)
+
+    def _given(self, number: int | None) -> ObjectHandle | None:
+        return None if number is None else self.handle(number)
 
     def _ask(self, request: requests.VerbQuestion) -> object:  # noqa: PLR0911 - one a verb
         match request:
             case requests.Open():
                 return self._open(request)
             case requests.Put():
-                handle, context = self.handle(request.handle), self.handle(request.context)
+                handle, context = self.handle(request.handle), self._given(request.context)
                 return self.connection.put(
                     handle, request.descriptor, request.body, PutOption(request.options), context=context
                 )
             case requests.PutMany():
                 return self._put_many(request)
             case requests.Put1():
+                target, context = _target(request), self._given(request.context)
                 return self.connection.put1(
-                    request.name,
-                    request.descriptor,
-                    request.body,
-                    PutOption(request.options),
-                    context=self.handle(request.context),
-                    object_type=cast("ObjectType", request.object_type),
-                    queue_manager=request.queue_manager,
-                    alternate_user=request.alternate_user,
-                    object_string=request.object_string,
+                    target, request.descriptor, request.body, PutOption(request.options), context=context
                 )
             case requests.Subscribe():
                 return self._subscribe(request)
             case requests.RequestPublications(number, options):
-                return self.connection.request_publications(self.handle(number), SubscriptionRequestOption(options))
+                return self.connection.request_publications(self._subscription(number), SubscriptionRequestOption(options))
             case requests.Inquire():
                 return self.connection.inquire(self.handle(request.handle), request.selectors)
             case _:
                 assert_never(request)
 
     def _close(self, request: requests.Close) -> None:
+        handle = self._subscriptions.get(request.handle) or self.handle(request.handle)
         try:
-            self.connection.close(self.handle(request.handle), CloseOption(request.options))
+            self.connection.close(handle, CloseOption(request.options))
         except MQIError as error:
             if error.completion is CompletionCode.WARNING:  # it is closed all the same
-                self._handles.pop(request.handle, None)
+                self._forget(request.handle)
             raise
-        self._handles.pop(request.handle, None)
+        self._forget(request.handle)
+
+    def _forget(self, number: int) -> None:
+        self._objects.pop(number, None)
+        self._subscriptions.pop(number, None)
 
     def _order(self, request: requests.VerbOrder) -> None:
         match request:
@@ -96,41 +113,46 @@ class Performing:
                 assert_never(request)
 
     def _open(self, request: requests.Open) -> requests.Opened:
-        handle = self.connection.open(
-            request.name,
-            OpenOption(request.options),
-            object_type=cast("ObjectType", request.object_type),  # whatever the number is: the queue manager refuses it
-            queue_manager=request.queue_manager,
-            dynamic_name=request.dynamic_name,
-            alternate_user=request.alternate_user,
-            object_string=request.object_string,
-            selection=request.selection,
-        )
-        return self._opened(handle)
+        return self._opened(self.connection.open(_target(request), OpenOption(request.options)))
 
     def _subscribe(self, request: requests.Subscribe) -> requests.Subscribed:
-        given = None if request.queue is None else self._handles.get(request.queue, _NO_HANDLE)
+        given = self._given(request.queue)
         subscribed = self.connection.subscribe(request.descriptor, given)
         if request.queue is not None and subscribed.queue is given:
             queue = _sent(request.queue, subscribed.queue)
         else:
             queue = self._opened(subscribed.queue)
-        number = self._numbered(subscribed.handle)
+        number = self._next_number()
+        self._subscriptions[number] = subscribed.handle
         return requests.Subscribed(number, subscribed.handle.name, queue, subscribed.descriptor, subscribed.reason)
 
     def _opened(self, handle: ObjectHandle) -> requests.Opened:
-        return _sent(self._numbered(handle), handle)
+        number = self._next_number()
+        self._objects[number] = handle
+        return _sent(number, handle)
 
-    def _numbered(self, handle: ObjectHandle | SubscriptionHandle) -> int:
+    def _next_number(self) -> int:
         self._handles_made += 1
-        self._handles[self._handles_made] = handle
         return self._handles_made
 
     def _put_many(self, request: requests.PutMany) -> requests.PutManyAnswer:
-        handle, context = self.handle(request.handle), self.handle(request.context)
+        handle, context = self.handle(request.handle), self._given(request.context)
         messages = [(descriptor, body) for descriptor, bodies in request.runs for body in bodies]
         put = self.connection.put_many(handle, messages, PutOption(request.options), context=context)
         return requests.PutManyAnswer(tuple(put.puts), None if put.error is None else requests.failure_of(put.error))
+
+
+def _target(request: requests.Open | requests.Put1) -> ObjectDescriptor:
+    target = ObjectDescriptor(
+        request.name,
+        cast("ObjectType", request.object_type),  # any number: the queue manager refuses an unknown one
+        queue_manager=request.queue_manager,
+        alternate_user=request.alternate_user,
+        object_string=request.object_string,
+    )
+    if isinstance(request, requests.Open):
+        return replace(target, dynamic_name=request.dynamic_name, selection=request.selection)
+    return target
 
 
 def _sent(number: int, handle: ObjectHandle) -> requests.Opened:

@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from mqflow.policy.dead_letters.rules.lexer import Entry, Token, TokenKind, entries, source_lines
+from mqflow.mqi.lexer import Token, TokenKind, source_lines
+from mqflow.policy.dead_letters.rules.lexer import Entry, entries
 from mqflow.policy.dead_letters.rules.records import (
     RETRY_INTERVAL_S,
     Action,

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from mqflow.mqi.lexer import Token, TokenKind
 from mqflow.mqi.names import is_object_name
-from mqflow.policy.dead_letters.rules.lexer import Token, TokenKind
 from mqflow.policy.dead_letters.rules.records import (
     DESTINATION_QUEUE,
     DESTINATION_QUEUE_MANAGER,

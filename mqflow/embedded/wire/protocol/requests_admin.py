@@ -1,4 +1,7 @@
-"""The administration of queues, and of who may do what, as records that can be sent. Part of the requests in `calls`."""
+"""The requests of administration: definitions, topics, subscriptions and authorities, as records that can be sent.
+
+`requests` has the requests of verbs, and the replies. Knows no socket and no rule of MQ.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from mqflow.mqi.attributes.queue import QueueAttributes
+from mqflow.mqi.attributes.topic import TopicAttributes
 from mqflow.mqi.authorities import Authority, Kind
 
 __all__ = (
@@ -13,20 +17,32 @@ __all__ = (
     "AdministrationQuestion",
     "Alter",
     "AlterQueueManager",
+    "AlterSubscription",
+    "AlterTopic",
     "AuthorityOrder",
     "AuthorityQuestion",
     "Clear",
+    "ClearRetained",
     "Define",
+    "DefineSubscription",
+    "DefineTopic",
     "Delete",
     "DeleteAuthority",
+    "DeleteSubscription",
+    "DeleteTopic",
     "ReadAuthorities",
     "ReadHeld",
     "ReadQueue",
     "ReadQueueManager",
     "ReadQueueStatus",
     "ReadQueues",
+    "ReadSubscriptions",
+    "ReadTopicStatuses",
+    "ReadTopics",
     "RefreshAuthorities",
     "SetAuthority",
+    "TopicOrder",
+    "TopicQuestion",
 )
 
 
@@ -122,7 +138,70 @@ class RefreshAuthorities(Struct, frozen=True, tag=True):
     """`AuthorityAdministration.refresh`."""
 
 
+class ReadTopics(Struct, frozen=True, tag=True):
+    """`TopicAdministration.topics`."""
+
+
+class ReadTopicStatuses(Struct, frozen=True, tag=True):
+    """`TopicAdministration.topic_statuses`."""
+
+
+class ReadSubscriptions(Struct, frozen=True, tag=True):
+    """`TopicAdministration.subscriptions`."""
+
+
+class DefineTopic(Struct, frozen=True, tag=True):
+    """`TopicAdministration.define_topic`."""
+
+    attributes: TopicAttributes
+    replace: bool
+
+
+class AlterTopic(Struct, frozen=True, tag=True):
+    """`TopicAdministration.alter_topic`."""
+
+    name: str
+    changes: dict[str, Any]
+
+
+class DeleteTopic(Struct, frozen=True, tag=True):
+    """`TopicAdministration.delete_topic`."""
+
+    name: str
+
+
+class ClearRetained(Struct, frozen=True, tag=True):
+    """`TopicAdministration.clear_retained`."""
+
+    topic_string: str
+
+
+class DefineSubscription(Struct, frozen=True, tag=True):
+    """`TopicAdministration.define_subscription`."""
+
+    name: str
+    values: dict[str, Any]
+    replace: bool
+
+
+class AlterSubscription(Struct, frozen=True, tag=True):
+    """`TopicAdministration.alter_subscription`."""
+
+    name: str
+    values: dict[str, Any]
+
+
+class DeleteSubscription(Struct, frozen=True, tag=True):
+    """`TopicAdministration.delete_subscription`."""
+
+    name: str
+
+
 AdministrationQuestion = ReadQueueManager | ReadQueues | ReadQueue | ReadQueueStatus
 AdministrationOrder = Define | Alter | Delete | Clear | AlterQueueManager
 AuthorityQuestion = ReadAuthorities | ReadHeld
 AuthorityOrder = SetAuthority | DeleteAuthority | RefreshAuthorities
+TopicQuestion = ReadTopics | ReadTopicStatuses | ReadSubscriptions
+TopicOrder = (
+    DefineTopic | AlterTopic | DeleteTopic | ClearRetained | DefineSubscription | AlterSubscription | DeleteSubscription
+)

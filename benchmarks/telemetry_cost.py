@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 
 from benchmarks.budgets import Bar
-from benchmarks.consuming import framework
-from benchmarks.sampling import Pairs, Sample, interleaved
+from benchmarks.consumption import framework
+from benchmarks.samples import Pairs, Sample, interleaved
 from benchmarks.transports import in_memory
 from mqflow.events import Hook
 from mqflow.otel import OpenTelemetry

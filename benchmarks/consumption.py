@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from benchmarks.orders import Order, decode
-from benchmarks.sampling import Meter, Sample
+from benchmarks.samples import Meter, Sample
 from benchmarks.transports import QUEUE, Transport
 from mqflow import App
 from mqflow.events import Hook

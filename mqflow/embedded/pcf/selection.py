@@ -1,4 +1,4 @@
-"""Which attributes a response has, and which objects a filter lets through.
+"""The selection of a response: the attributes that it has, and the objects that pass the filter.
 
 Pure. Source: IBM, MQCFIF and MQCFSF (operators; the attribute of a filter is always returned), MQIACF_ALL.
 """
@@ -17,6 +17,7 @@ from mqflow.mqi.reason_codes import Reason
 
 __all__ = ("holds", "responses", "wanted")
 
+# Any: the operators of `operator` take any two values of one type.
 _COMPARE: Final[Mapping[int, Callable[[Any, Any], bool]]] = {
     FilterOperator.LESS: lt,
     FilterOperator.EQUAL: eq,
@@ -31,15 +32,15 @@ _IN_LISTS: Final[Mapping[int, tuple[bool, bool]]] = {
     FilterOperator.CONTAINS_GEN: (True, True),
     FilterOperator.EXCLUDES_GEN: (False, True),
 }
-"""Whether an item must be there, and whether it is generic."""
+"""Whether the list must contain the item, and whether the item is a generic name."""
 _SELECTOR_MAX: Final = 9_000
-"""MQIA, MQCA, MQIACF, MQCACF, MQIACH, MQCACH, MQIAMO, MQCAMO, MQBACF, MQGACF: all lie below."""
+"""MQIA, MQCA, MQIACF, MQCACF, MQIACH, MQCACH, MQIAMO, MQCAMO, MQBACF, MQGACF: every number is lower."""
 
 
 def wanted(request: Request, attributes: int, always: Collection[int]) -> frozenset[int] | None:
-    """Return the selectors to answer, those of `always` and of the filter among them; None for all there are.
+    """Return the selectors to answer, those of `always` and of the filter among them; None for all selectors.
 
-    A selector that MQ may have and this queue manager has not is not answered; refuses with 2067 what is no selector at all.
+    The response leaves out a selector that this queue manager does not have. Refuses a number that is no selector with 2067.
     """
     asked = request.numbers(attributes)
     if asked is None or ParameterId.ALL in asked:
@@ -53,11 +54,11 @@ def wanted(request: Request, attributes: int, always: Collection[int]) -> frozen
 
 
 def responses(
-    rows: Iterable[tuple[Mapping[str, Any], Iterable[AttributeSpec]]],
+    rows: Iterable[tuple[Mapping[str, Any], Iterable[AttributeSpec]]],  # Any: each field has the type of its attribute
     selectors: frozenset[int] | None,
     condition: Filter | None,
 ) -> Iterator[tuple[Parameter, ...]]:
-    """Yield the parameters of each object that the filter lets through: the attributes it has of those that are wanted."""
+    """Yield the parameters of each object that passes the filter: its attributes that are among `selectors`."""
     for row, specs in rows:
         found = {spec.selector: spec for spec in specs if spec.selector and row[spec.field] is not None}
         if condition is not None and not _passes(condition, row, found):
@@ -70,7 +71,7 @@ def responses(
 
 
 def holds(condition: Filter, value: object) -> bool:
-    """Return whether the value is what the filter says; refuses an operator that is for something else."""
+    """Return whether the value meets the filter. Refuses an operator that does not compare such values."""
     operand = condition.value
     if isinstance(operand, str):
         operand = operand.rstrip(" \0")
@@ -87,7 +88,7 @@ def holds(condition: Filter, value: object) -> bool:
 
 def _passes(condition: Filter, row: Mapping[str, Any], found: Mapping[int, AttributeSpec]) -> bool:
     spec = found.get(condition.parameter)
-    # An object that does not have the attribute is not what the filter looks for.
+    # An object without the attribute does not pass the filter.
     return spec is not None and holds(condition, row[spec.field])
 
 

@@ -1,7 +1,8 @@
-"""What is recorded of a DLQ handler's actions: one record for each, of no handler, since no program of the message decided.
+"""Records the actions of a DLQ handler: one record for each action, without a handler name, because no handler decided.
 
-A message that was put somewhere is recorded there, as `redriven` by its rule: what becomes of it next tells what the rule is
-good for. One that is discarded, or stays, is recorded on the dead-letter queue. Knows no rules table.
+The record of a message that was put somewhere names that queue, as `redriven` by its rule: the next outcome of the message
+shows whether the rule helps. The record of a message that is discarded, or stays, names the dead-letter queue. Knows no rules
+table.
 """
 
 from typing import Final, assert_never
@@ -18,19 +19,19 @@ __all__ = ("DeadLetterRecords",)
 
 
 class _Left(Struct, frozen=True):
-    """A message that stays, of which that is still to be recorded."""
+    """A message that stays, and whose record is not put yet."""
 
     letter: DeadLetter
     at_us: int
-    said: str
-    #: Where it should have gone; empty where nowhere.
+    text: str
+    #: The queue that the message was for; empty for none.
     target: str
-    #: Why it did not; None where it was left on purpose.
+    #: Why it is not there; None if the rule leaves the message.
     reason: int | None
 
 
 class DeadLetterRecords:
-    """Of one handler."""
+    """Puts the records of one handler."""
 
     def __init__(self, records: ConnectionRecorder, queue: str) -> None:
         self._records: Final = records
@@ -38,7 +39,7 @@ class DeadLetterRecords:
         self._left: list[_Left] = []
 
     def acted(self, connection: Connection, letter: DeadLetter, chosen: Chosen) -> None:
-        """Put, in the unit of work of the action, what became of the message."""
+        """Put the result of an action, in the unit of work of the action."""
         match chosen.intent:
             case Redirect() as to:
                 descriptor, data = redirected(letter, to)
@@ -67,19 +68,19 @@ class DeadLetterRecords:
                 assert_never(chosen.intent)
 
     def stays(self, letter: DeadLetter, chosen: Chosen, failure: MQIError | None = None) -> None:
-        """Remember, for `put_left`, that the message stays: it is ignored, or its action has failed."""
+        """Remember for `put_left` that the message stays: it is ignored, or its action has failed."""
         target = chosen.intent.queue if isinstance(chosen.intent, Redirect) else ""
-        said = _rule(chosen) if failure is None else f"{_rule(chosen)}: {failure}"
+        text = _rule(chosen) if failure is None else f"{_rule(chosen)}: {failure}"
         reason = None if failure is None else int(failure.reason)
-        self._left.append(_Left(letter, self._records.now_us(), said[:EXC_MESSAGE_CHARS_MAX], target, reason))
+        self._left.append(_Left(letter, self._records.now_us(), text[:EXC_MESSAGE_CHARS_MAX], target, reason))
 
     @property
     def owes(self) -> bool:
-        """Whether there is something to put."""
+        """Whether a record is not put yet."""
         return bool(self._left)
 
     def put_left(self, connection: Connection) -> None:
-        """Put what is remembered, outside of any unit of work: that of an action that failed was backed out."""
+        """Put the remembered records outside of any unit of work: the unit of a failed action was backed out."""
         left, self._left = self._left, []
         for each in left:
             self._records.put(
@@ -91,7 +92,7 @@ class DeadLetterRecords:
                 in_unit_of_work=False,
                 target_queue=each.target or None,
                 mqrc=each.reason,
-                exc_message=each.said,
+                exc_message=each.text,
             )
 
 

@@ -1,7 +1,7 @@
-"""What the workers of one listener share: its declaration, its settings, its requeuer, and what it remembers about messages.
+"""The state that the workers of one listener share: declaration, settings, requeuer, and a memory of recent messages.
 
-What is remembered is bounded and dies with the process; nothing correct depends on it, only fairness (who is to blame for a
-backout) and calm (a listener that rests, rests as a whole).
+The memory is bounded and ends with the process. Correctness does not depend on it: it keeps backout counts fair (which message
+is to blame for a backout), and lets a listener pause as a whole.
 """
 
 from collections import OrderedDict
@@ -19,7 +19,7 @@ from mqflow.runtime.listener.delivery import Delivery, ListenerSpec
 from mqflow.runtime.listener.long_retries import Retries
 from mqflow.runtime.listener.requeuer import Requeuer
 from mqflow.runtime.listener.subscriber import Subscriber
-from mqflow.world import Clock, Random
+from mqflow.world import World
 
 __all__ = ("ListenerState",)
 
@@ -29,7 +29,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class ListenerState:
-    """Of one listener, for as long as it runs."""
+    """Holds the state of one listener while it runs."""
 
     def __init__(
         self,
@@ -37,8 +37,7 @@ class ListenerState:
         supervisor: Supervisor,
         *,
         broadcast: Broadcast,
-        clock: Clock,
-        random: Random,
+        world: World,
         application_name: str,
         retries: Retries | None = None,
         disposition_queue: str = "",
@@ -46,20 +45,20 @@ class ListenerState:
         self.spec: Final = spec
         self.supervisor: Final = supervisor
         self.broadcast: Final = broadcast
-        self.clock: Final = clock
-        self.random: Final = random
+        self.clock: Final = world.clock
+        self.random: Final = world.random
         self.application_name: Final = application_name
-        #: Where messages wait whose handlers asked for a long pause; None lets the workers wait.
+        #: Stages messages whose handlers asked for a long pause; None lets the workers wait.
         self.retries: Final = retries
-        #: Where a record of each decision goes; empty for none.
+        #: The queue for a record of each decision; empty for no records.
         self.disposition_queue: Final = disposition_queue
         self.settings: Final = SettingsCache(spec.queue, spec.threshold, spec.backout_queue)
         self.requeuer: Final = Requeuer(
-            spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=clock
+            spec.queue, supervisor, behaviour=spec.behaviour, application_name=application_name, clock=world.clock
         )
         self.subscriber: Final = Subscriber(spec.subscription, supervisor) if spec.subscription else None
         self.stopping: Final = anyio.Event()
-        #: What each worker handles just now, and since when (monotonic seconds), by the worker's number.
+        #: The message that each worker handles now, and the monotonic seconds of its start, by the worker's number.
         self.handling: Final[dict[int, tuple[Delivery, float]]] = {}
         self._forgiven: OrderedDict[bytes, int] = OrderedDict()
         self._failures: OrderedDict[bytes, Outcome] = OrderedDict()
@@ -67,7 +66,7 @@ class ListenerState:
         self._rest_until = 0.0
 
     async def queue(self) -> str:
-        """Return the name of the queue to get from. Raises the `MQIError` of a subscription that cannot be had now."""
+        """Return the name of the queue to get from. Raises the `MQIError` of a subscription that cannot be made now."""
         if self.subscriber is None:
             return self.spec.queue
         name = await self.subscriber.queue()
@@ -79,15 +78,15 @@ class ListenerState:
         return name
 
     def forgive(self, message_id: bytes) -> None:
-        """Note that a backout of this message was not its own fault: a neighbour failed, or the handling was cut off."""
+        """Note a backout that this message did not cause: another message of its unit failed, or the handling was cancelled."""
         _remember(self._forgiven, message_id, self._forgiven.get(message_id, 0) + 1)
 
     def blamed(self, message_id: bytes, backout_count: int) -> int:
-        """Return how many of the backouts the message itself is to blame for, as far as this process knows."""
+        """Return the number of backouts that the message itself caused, as far as this process knows."""
         return max(backout_count - self._forgiven.get(message_id, 0), 0) if self._forgiven else backout_count
 
     def note_failure(self, message_id: bytes, outcome: Outcome) -> None:
-        """Remember how the message failed, for whoever finds it poison later."""
+        """Remember how the message failed, for the worker that finds it poison later."""
         _remember(self._failures, message_id, outcome)
 
     def last_failure(self, message_id: bytes) -> Outcome | None:
@@ -95,7 +94,7 @@ class ListenerState:
         return self._failures.get(message_id)
 
     def forget(self, message_id: bytes) -> None:
-        """Drop what is remembered about a message that is gone."""
+        """Forget a message that is gone."""
         self._forgiven.pop(message_id, None)
         self._failures.pop(message_id, None)
 
@@ -105,26 +104,26 @@ class ListenerState:
             await self.stopping.wait()
 
     async def rest(self) -> None:
-        """Wait while the listener rests."""
+        """Wait while the listener pauses after a refusal."""
         left_s = self._rest_until - anyio.current_time()
         if left_s > 0:
             await self.pause(left_s)
 
     @property
     def refused(self) -> bool:
-        """Whether something was refused, and nothing has gone well since."""
+        """Whether a get, an open or a move was refused, and none has succeeded since."""
         return self._refusals > 0
 
     @property
     def resting(self) -> bool:
-        """Whether something refuses the messages, so that getting more would only back them out again."""
+        """Whether the listener pauses: more gets would only end in more backouts."""
         return self._rest_until > 0 and self._rest_until > anyio.current_time()
 
     def refuse(self, why: str, reason: int, message_id: bytes = b"", *, stop_delivery: bool = False) -> None:
-        """Let the whole listener rest, longer each time in a row, and say so.
+        """Pause the whole listener, longer after each refusal in a row, and report the pause.
 
-        With `stop_delivery` the rest is as long as it gets from the first time on: until somebody has mended what refuses,
-        a look a minute is all there is.
+        With `stop_delivery` the first pause already has the longest time: until an administrator removes the cause, the
+        listener tries once a minute.
         """
         self._refusals += 1
         delay_s = redelivery_delay.pause_s(redelivery_delay.REFUSED, self._refusals, self.random.random())
@@ -137,7 +136,7 @@ class ListenerState:
         )
 
     def accept(self) -> None:
-        """Note that things go on again."""
+        """Note a success, which ends the pauses."""
         if self._refusals:
             self._refusals = 0
             self._rest_until = 0.0

@@ -1,16 +1,16 @@
-"""How a session ends: what is open is backed out, and what cannot be is never committed by the disconnect."""
+"""A session that ends backs out its open unit of work; if the backout is refused, no disconnect commits it."""
 
 from typing import Any
 
 import pytest
 
 from mqflow.embedded.connection import EmbeddedConnection
+from mqflow.many_verbs import disconnect_without_commit
 from mqflow.mqi.descriptor import MessageDescriptor
 from mqflow.mqi.errors import error_for
 from mqflow.mqi.options import OpenOption, PutOption
 from mqflow.mqi.reason_codes import Reason
-from mqflow.runtime.connection.session import InlineSession
-from mqflow.runtime.leaving import leave
+from mqflow.runtime.connection.inline_session import InlineSession
 from mqflow.testing.kit import QueueManagerKit
 
 pytestmark = pytest.mark.mq_backend("asyncio", "trio")
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.mq_backend("asyncio", "trio")
         Reason.Q_MGR_QUIESCING,
     ],
 )
-async def test_nothing_that_is_open_is_committed_by_leaving(
+async def test_nothing_that_is_open_is_committed_by_the_end_of_a_session(
     mq: QueueManagerKit, reason: Reason, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mq.define("Q")
@@ -44,7 +44,7 @@ async def test_nothing_that_is_open_is_committed_by_leaving(
 
 
 @pytest.mark.parametrize(("reason", "disconnected"), [(Reason.CONNECTION_BROKEN, True), (Reason.UNEXPECTED_ERROR, False)])
-def test_a_connection_that_may_be_alive_is_not_disconnected_where_it_cannot_be_abandoned(
+def test_a_connection_that_may_be_alive_is_not_disconnected_if_it_cannot_be_abandoned(
     reason: Reason,
     disconnected: bool,  # noqa: FBT001 - a column
 ) -> None:
@@ -59,7 +59,7 @@ def test_a_connection_that_may_be_alive_is_not_disconnected_where_it_cannot_be_a
             called.append("MQDISC")
 
     connection: Any = Bound()
-    leave(connection)
+    disconnect_without_commit(connection)
 
     assert ["MQDISC"] * disconnected == called
 

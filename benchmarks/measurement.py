@@ -8,14 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from benchmarks import dead_letters, starting
+from benchmarks import dead_letters, process_start
 from benchmarks.budgets import ADDED_CPU_US, CONSUMING, STARTING, Consuming
-from benchmarks.consuming import framework
+from benchmarks.consumption import framework
+from benchmarks.hotspots import Hotspot, hotspots
 from benchmarks.machine import Machine, describe, wait_for_idle
-from benchmarks.observing import OBSERVING, Observing, observe, sdk_us
-from benchmarks.profiling import Hotspot, hotspots
-from benchmarks.sampling import Pairs, Sample, interleaved
-from benchmarks.starting import Phase
+from benchmarks.process_start import Phase
+from benchmarks.samples import Pairs, Sample, interleaved
+from benchmarks.telemetry_cost import OBSERVING, Observing, observe, sdk_us
 from benchmarks.transports import in_memory
 
 __all__ = ("Compared", "Effort", "Handled", "Measured", "Observed", "Started", "measure", "missed")
@@ -142,21 +142,21 @@ def _handle(where: str, messages: int, effort: Effort) -> Handled:
 
 def _start(effort: Effort) -> Started:
     busy, processes = wait_for_idle(effort.patience_s), effort.processes
-    phases = starting.phases(processes)
+    phases = process_start.phases(processes)
     figures = [
         phases[-1].after_ms,
-        starting.rss_mb(max(1, processes // 2), messages=max(1, round(1_000 * effort.share))),
-        starting.import_ms("from mqflow import App", processes),
+        process_start.rss_mb(max(1, processes // 2), messages=max(1, round(1_000 * effort.share))),
+        process_start.import_ms("from mqflow import App", processes),
     ]
     assert len(figures) == len(STARTING)
     faststream = None
     if find_spec("faststream") and find_spec("nats"):
-        faststream = starting.import_ms("import faststream.nats", processes)
+        faststream = process_start.import_ms("import faststream.nats", processes)
     return Started(
         figures,
         phases,
-        starting.import_ms("pass", processes),
-        starting.import_ms("import mqflow", processes),
+        process_start.import_ms("pass", processes),
+        process_start.import_ms("import mqflow", processes),
         faststream,
         busy,
     )

@@ -1,6 +1,6 @@
-"""What a store finds when it is opened: everything read once, checked, and put right after a crash.
+"""Reads a database once when a store opens it, checks every row, and repairs the state after a crash.
 
-Runs in one transaction on the connection it is given; knows no thread and no file but the database.
+Runs in one transaction on a given connection. Knows no thread and no file except the database.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from mqflow.mqi.attributes.queue import QueueAttributes, QueueManagerAttributes
 
 __all__ = ("load_snapshot", "read_catalogue", "read_epoch")
 
-# Bodies are loaded up to here, the oldest first and none that is long; the others stay on the disk until they are asked for.
+# Bodies up to these sizes are loaded, the oldest first. The others stay on the disk until a get needs them.
 _LOADED_BYTES_MAX: Final = 64 * 1024 * 1024
 _BODY_BYTES_MAX: Final = 64 * 1024
 _ROWS_AT_ONCE: Final = 1000
@@ -33,7 +33,7 @@ _MESSAGES: Final = (
 
 
 class _Found(Struct):
-    """What was read, as it is being put together."""
+    """The rows that were read so far."""
 
     queues: dict[int, QueueAttributes]
     counts: dict[int, int]
@@ -43,10 +43,10 @@ class _Found(Struct):
 
 
 def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: float) -> Snapshot:
-    """Return what the database holds, after counting every delivery in `held` as backed out, durably.
+    """Return the contents of the database, after durably counting every delivery in `held` as backed out.
 
-    `held` says which serials were in units of work when the last owner ended, and the BackoutCount they were delivered with.
-    Damaged messages are set aside. Raises `DamagedRowError` or `sqlite3.DatabaseError` where the damage goes further.
+    `held` has the serials that were in units of work when the last owner ended, each with the BackoutCount of its delivery.
+    Damaged messages are quarantined. Raises `DamagedRowError` or `sqlite3.DatabaseError` if the damage goes further.
     """
     _check_structure(database)
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
@@ -79,7 +79,7 @@ def load_snapshot(database: sqlite3.Connection, held: Mapping[int, int], now: fl
 
 
 def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
-    """Return what the translation of changes starts from: what the database says now."""
+    """Return the catalogue that the translation of changes starts from, as the database has it now."""
     state = rows.state_of(database.execute("SELECT key, value, crc FROM state"))
     return rows.Catalogue(
         queue_ids={attributes.name: number for number, attributes in _queues(database)},
@@ -89,12 +89,12 @@ def read_catalogue(database: sqlite3.Connection) -> rows.Catalogue:
 
 
 def read_epoch(database: sqlite3.Connection) -> int:
-    """Return how many owners the database has had, the present one included: each `load_snapshot` raises it."""
+    """Return the number of owners that the database has had, with the present owner. Each `load_snapshot` raises it."""
     return _number(rows.state_of(database.execute("SELECT key, value, crc FROM state")), "epoch", 0)
 
 
 def _check_structure(database: sqlite3.Connection) -> None:
-    """Raise where the file's own structure is damaged: rows could be missing without a trace."""
+    """Raise `DamagedRowError` if the file's own structure is damaged, because rows could be missing without a trace."""
     [(verdict,)] = database.execute("PRAGMA quick_check(1)").fetchall()
     if verdict != b"ok":
         raise rows.DamagedRowError(verdict.decode(errors="replace"))

@@ -1,0 +1,126 @@
+"""A session on a queue manager in this process: it calls the verbs directly.
+
+Only a wait and a durable commit suspend the caller. Decides nothing about messages.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from mqflow.many_verbs import disconnect_without_commit, take_unit, without_wait
+from mqflow.mqi.errors import MQIError
+from mqflow.mqi.options import OpenOption
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
+from mqflow.runtime.connection.open_objects import OpenObjects
+from mqflow.runtime.connection.session_limits import arrivals_within, settlement_reply
+from mqflow.verbs import Connection, Exchange, GetOptions, Got, InlineConnection, ObjectHandle
+
+__all__ = ("InlineSession",)
+
+T = TypeVar("T")
+
+_TURNS_BEFORE_YIELD: Final = 64
+
+
+class InlineSession:
+    """Runs each verb in its caller: the verbs only change memory."""
+
+    def __init__(self, connection: InlineConnection, open_objects: Callable[[Connection], OpenObjects] = OpenObjects) -> None:
+        self.connection: Final = connection
+        self.open_objects: Final = open_objects(connection)
+        self.generation = 0
+        self.abandoned = False
+        self._loop_caller = LoopCaller()
+        self._waiting: OneShot | None = None
+        self._answer: OneShot | None = None
+        self._interrupted = False
+        self._turns = 0
+        self._options = self._at_once = GetOptions()
+
+    async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Call the verb."""
+        return verb(*args, **options)
+
+    async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+        """Return a handle open for output; it stays open."""
+        return self.open_objects.output(queue_name, options)
+
+    async def exchange(
+        self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
+    ) -> Exchange:
+        """As `Session.exchange`. After `_TURNS_BEFORE_YIELD` turns other tasks get theirs, however full the queue is."""
+        if settlement is not None:
+            try:
+                await self.settle(settlement)
+            except MQIError as error:
+                return Exchange(settle_error=error)
+        self._turns += 1
+        if settlement is not None and (linger_ms or self._turns >= _TURNS_BEFORE_YIELD):
+            return Exchange()  # before the get: a caller cancelled in the get would not learn that its unit was settled
+        if self._turns >= _TURNS_BEFORE_YIELD:
+            self._turns = 0
+            await checkpoint()
+        try:
+            return Exchange(unit=await self._take(handle, options, most, linger_ms, wait=settlement is None))
+        except MQIError as error:
+            return Exchange(get_error=error)
+
+    async def _take(self, handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int, *, wait: bool) -> Sequence[Got]:
+        if options is not self._options:  # a listener uses the same record for every get, so it is converted once
+            self._options, self._at_once = options, without_wait(options)
+        at_once = self._at_once
+        first = self.connection.get(handle, at_once)
+        if first is None and wait:
+            first = await self._wait(handle, at_once, options.wait_ms)
+        if first is None:
+            return ()
+        if most == 1:
+            return (first,)
+        unit = take_unit(self.connection, handle, first, at_once, most)
+        async for more in arrivals_within(unit, most, linger_ms, lambda left_ms: self._wait(handle, at_once, left_ms)):
+            unit += take_unit(self.connection, handle, more, at_once, most - len(unit))
+        return unit
+
+    async def _wait(self, handle: ObjectHandle, at_once: GetOptions, wait_ms: int) -> Got | None:
+        """Return the next message within the wait, or None when it is over or interrupted."""
+        with anyio.move_on_after(wait_ms / 1_000 if wait_ms >= 0 else None):
+            while not self._interrupted:
+                self._waiting = OneShot(self._loop_caller)
+                withdraw = self.connection.on_arrival(handle, at_once, self._waiting.pass_on)
+                try:
+                    if withdraw is not None:
+                        await self._waiting.wait()
+                    # Get before the withdrawal: a withdrawn wait without its message wakes another waiter for it.
+                    got = self.connection.get(handle, at_once)
+                finally:
+                    self._waiting = None
+                    if withdraw is not None:
+                        withdraw()
+                if got is not None:
+                    return got
+        return None
+
+    async def settle(self, settlement: Settlement) -> None:
+        """End the unit of work; a durable commit waits for the writer, shielded and bounded."""
+        if settlement is Settlement.BACKOUT:
+            self.connection.backout()
+            return
+        answer = self._answer or OneShot(self._loop_caller)
+        self._answer = None
+        if self.connection.begin_commit(answer.pass_on):
+            self._answer = answer  # still unused: the next commit can use it
+            return
+        await settlement_reply(answer, settlement, self.connection.queue_manager_name)
+
+    def interrupt(self) -> None:
+        """End the wait of an `exchange`."""
+        self._interrupted = True
+        if self._waiting is not None:
+            self._waiting.pass_on()
+
+    async def close(self) -> None:
+        """Back out, then disconnect."""
+        disconnect_without_commit(self.connection)

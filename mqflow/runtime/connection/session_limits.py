@@ -1,0 +1,61 @@
+"""The two waits of a session that have a limit: the reply to a settlement, and the messages that a unit lingers for.
+
+Knows no connection and no thread.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+import anyio
+
+from mqflow.mqi.errors import MQIError, error_for
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.policy.reconnect.reconnection import Class, classify
+from mqflow.runtime.connection.loop_call import OneShot
+from mqflow.verbs import Got
+
+__all__ = ("SETTLE_DEADLINE_S", "arrivals_within", "raise_if", "settlement_reply")
+
+SETTLE_DEADLINE_S: Final = 30.0
+"""Seconds that a settlement can take before its outcome is called unknown."""
+
+
+async def settlement_reply(answer: OneShot, settlement: Settlement, queue_manager: str) -> object:
+    """Return the result of a settlement, shielded. Raises its error, or 2549 (outcome unknown) without an answer in time."""
+    with anyio.move_on_after(SETTLE_DEADLINE_S, shield=True):
+        reply = await answer.wait()
+        result, error = reply if isinstance(reply, tuple) else (None, reply)
+        raise_if(error)
+        return result
+    verb = "MQCMIT" if settlement is Settlement.COMMIT else "MQBACK"
+    detail = f"No answer came within {SETTLE_DEADLINE_S:g} s"
+    raise error_for(Reason.CALL_INTERRUPTED, verb, "", queue_manager, detail)
+
+
+async def arrivals_within(
+    unit: list[Got], most: int, linger_ms: int, wait: Callable[[int], Awaitable[Got | None]]
+) -> AsyncIterator[Got]:
+    """Yield messages that arrive while the unit has room and its linger, which starts with its first message, is not over.
+
+    A refused get ends the iteration: the unit keeps its messages, and the next get is refused again. A lost connection is
+    raised.
+    """
+    until = anyio.current_time() + linger_ms / 1_000
+    while len(unit) < most and not unit[-1].descriptor.backout_count:
+        left_ms = round((until - anyio.current_time()) * 1_000)
+        try:
+            more = await wait(left_ms) if left_ms > 0 else None
+        except MQIError as error:
+            if classify(int(error.reason)) is Class.RECONNECT:
+                raise
+            return
+        if more is None:
+            return
+        yield more
+
+
+def raise_if(error: BaseException | None) -> None:
+    """Raise the error, if there is one."""
+    if error is not None:
+        raise error

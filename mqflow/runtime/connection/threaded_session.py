@@ -1,0 +1,250 @@
+"""A session with a thread of its own, for a connection whose verbs block: a served queue manager, pymqi, ibmmq.
+
+One request to the thread settles the last unit of work and gets the next. Decides nothing about messages.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final, TypeVar, cast
+
+import anyio
+from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
+
+from mqflow.many_verbs import disconnect_without_commit, take_unit, without_wait
+from mqflow.mqi.errors import CallInterruptedError, MQIError, error_for
+from mqflow.mqi.options import GetOption, OpenOption
+from mqflow.mqi.reason_codes import Reason
+from mqflow.policy.poison.disposition import Settlement
+from mqflow.runtime.connection.loop_call import LoopCaller, OneShot
+from mqflow.runtime.connection.open_objects import OpenObjects
+from mqflow.runtime.connection.session_limits import arrivals_within, raise_if, settlement_reply
+from mqflow.verbs import (
+    Connection,
+    Exchange,
+    FusedConnection,
+    GetOptions,
+    Got,
+    InterruptibleConnection,
+    ObjectHandle,
+)
+from mqflow.world import Mailbox, Runner
+
+__all__ = ("ThreadedSession",)
+
+T = TypeVar("T")
+
+# A stop can go unnoticed for so long if the connection cannot interrupt a wait.
+_THREADED_WAIT_MS: Final = 1_000
+_INTERRUPTED_WAIT_MS: Final = 120_000
+
+
+class ThreadedSession:
+    """Runs each verb on a thread of its own. That thread connects, because handles can belong to a thread (2018)."""
+
+    connection: Connection
+    open_objects: OpenObjects
+    _fused: FusedConnection | None
+    _interruptible: InterruptibleConnection | None
+
+    def __init__(self, runner: Runner) -> None:
+        self._loop_caller = LoopCaller()
+        self._requests: Mailbox[tuple[Callable[[], object], OneShot] | None] = runner.mailbox()
+        self._interrupted = False
+        self._closed = False
+        #: Whether the thread has ended, so that nothing answers a request.
+        self._ended = False
+        #: Whether a settlement got no answer in time: the thread is still in that call.
+        self._stuck = False
+        #: Whether the current exchange has settled; its get comes next.
+        self._settled = False
+        self.generation = 0
+        self.abandoned = False
+        runner.start(self._serve, "mqflow session")
+
+    @classmethod
+    async def connected(
+        cls, connect: Callable[[], Connection], runner: Runner, open_objects: Callable[[Connection], OpenObjects] = OpenObjects
+    ) -> "ThreadedSession":
+        """Return a session whose thread has connected.
+
+        A cancelled caller does not wait for MQCONNX, which can take minutes: the thread closes the connection afterwards.
+        """
+        session = cls(runner)
+        made: list[Connection] = []
+        answer = OneShot(session._loop_caller)
+        session._requests.put((lambda: made.append(connect()), answer))
+        try:
+            _, error = await answer.wait()
+            raise_if(error)
+        except BaseException:
+            session._requests.put((lambda: _disconnect_all(made), OneShot(session._loop_caller)))
+            session._requests.put(None)
+            raise
+        [session.connection] = made
+        session.open_objects = open_objects(session.connection)
+        session._fused = session.connection if isinstance(session.connection, FusedConnection) else None
+        session._interruptible = session.connection if isinstance(session.connection, InterruptibleConnection) else None
+        return session
+
+    def _serve(self) -> None:
+        while (request := self._requests.get()) is not None:
+            work, answer = request
+            try:
+                answer.pass_on((work(), None))
+            except BaseException as error:  # noqa: BLE001 - passed to the caller, whose task raises it
+                answer.pass_on((None, error))
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise error_for(Reason.HCONN_ERROR, "A call", detail="The session is closed")
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        """Run the work on the session's thread, to its end: a verb cannot be cancelled, so its caller cannot be either."""
+        self._check_open()
+        answer = OneShot(self._loop_caller)
+        self._requests.put((work, answer))
+        reply: tuple[Any, BaseException | None] = (None, None)
+        with anyio.CancelScope(shield=True):
+            try:
+                reply = await answer.wait()
+            except BaseException:
+                self.abandoned = True
+                raise
+        result, error = reply
+        raise_if(error)
+        return result  # type: ignore[no-any-return]  # the result of `work`, through the untyped `OneShot`
+
+    async def call(self, verb: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Call the verb on the session's thread."""
+        return await self._run(lambda: verb(*args, **options))
+
+    async def output(self, queue_name: str, options: OpenOption = OpenOption.OUTPUT) -> ObjectHandle:
+        """Return a handle open for output; it stays open."""
+        return await self._run(lambda: self.open_objects.output(queue_name, options))
+
+    async def exchange(
+        self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, *, most: int, linger_ms: int = 0
+    ) -> Exchange:
+        """As `Session.exchange`, in one request; a long wait that cannot be interrupted is cut into short waits."""
+        left_ms = options.wait_ms if options.options & GetOption.WAIT and settlement is None else 0
+        wait_ms_max = _INTERRUPTED_WAIT_MS if self._interruptible is not None else _THREADED_WAIT_MS
+        while True:
+            wait_ms = wait_ms_max if left_ms < 0 else min(left_ms, wait_ms_max)
+            wanted = _with_wait(options, wait_ms) if wait_ms else without_wait(options)
+            work = partial(self._exchange, settlement, handle, wanted, most)
+            if settlement is None or self._fused is not None:  # a remote connection detects by itself that no answer comes
+                reply = await self._run(work)
+            else:
+                reply = await self._settle_and_get(work, settlement)
+            if reply.unit and linger_ms:
+                try:
+                    return Exchange(unit=await self._linger(list(reply.unit), handle, options, most, linger_ms))
+                except MQIError as error:
+                    return Exchange(get_error=error)
+            if reply.unit or reply.settle_error or reply.get_error or self._interrupted:
+                return reply
+            settlement = None
+            left_ms -= wait_ms if left_ms > 0 else 0
+            if left_ms == 0:
+                return reply
+            await checkpoint()
+
+    def _exchange(self, settlement: Settlement | None, handle: ObjectHandle, options: GetOptions, most: int) -> Exchange:
+        if self._fused is not None and not self._interrupted:
+            commit = None if settlement is None else settlement is Settlement.COMMIT
+            return self._fused.exchange(handle, options, commit=commit, most=most)
+        try:
+            if settlement is not None:
+                self._settle(settlement)
+        except MQIError as error:
+            return Exchange(settle_error=error)
+        self._settled = True
+        try:
+            first = None if self._interrupted else self.connection.get(handle, options)
+            if first is None:
+                return Exchange()
+            return Exchange(unit=take_unit(self.connection, handle, first, without_wait(options), most))
+        except MQIError as error:
+            return Exchange(get_error=error)
+
+    async def _linger(self, unit: list[Got], handle: ObjectHandle, options: GetOptions, most: int, linger_ms: int) -> list[Got]:
+        def wait(left_ms: int) -> Awaitable[Got | None]:
+            return self._run(partial(self.connection.get, handle, _with_wait(options, left_ms)))
+
+        async for more in arrivals_within(unit, most, linger_ms, wait):
+            rest = most - len(unit)
+            unit += await self._run(partial(take_unit, self.connection, handle, more, without_wait(options), rest))
+        return unit
+
+    def _settle(self, settlement: Settlement) -> None:
+        if settlement is Settlement.COMMIT:
+            self.connection.commit()
+        else:
+            self.connection.backout()
+
+    async def settle(self, settlement: Settlement) -> None:
+        """End the unit of work, shielded and bounded."""
+        self._check_open()
+        answer = OneShot(self._loop_caller)
+        self._requests.put((lambda: self._settle(settlement), answer))
+        try:
+            await settlement_reply(answer, settlement, self.connection.queue_manager_name)
+        finally:
+            self._stuck = not answer.has_come
+
+    async def _settle_and_get(self, work: Callable[[], Exchange], settlement: Settlement) -> Exchange:
+        """Run the work on the session's thread, shielded. The settlement has a time limit, the get that follows has not."""
+        self._check_open()
+        self._settled = False
+        answer = OneShot(self._loop_caller)
+        self._requests.put((work, answer))
+        try:
+            try:
+                return cast("Exchange", await settlement_reply(answer, settlement, self.connection.queue_manager_name))
+            except CallInterruptedError as error:
+                if not self._settled:
+                    return Exchange(settle_error=error)
+            return await _arrival(answer)
+        except BaseException:
+            self.abandoned = True
+            raise
+        finally:
+            self._stuck = not answer.has_come
+
+    def interrupt(self) -> None:
+        """End the wait of an `exchange`: now if the connection can be interrupted, else within a second."""
+        self._interrupted = True
+        if self._interruptible is not None:
+            self._interruptible.interrupt()
+
+    async def close(self) -> None:
+        """Back out, disconnect and end the thread. A thread stuck in a settlement does so later, without a wait here."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._stuck:
+            self._requests.put((lambda: disconnect_without_commit(self.connection), OneShot(self._loop_caller)))
+        else:
+            await self._run(lambda: disconnect_without_commit(self.connection))
+        self._ended = True
+        self._requests.put(None)
+
+
+@lru_cache(maxsize=64)
+def _with_wait(options: GetOptions, wait_ms: int) -> GetOptions:
+    return replace(options, options=options.options | GetOption.WAIT, wait_ms=wait_ms)
+
+
+def _disconnect_all(connections: Sequence[Connection]) -> None:
+    for each in connections:
+        disconnect_without_commit(each)
+
+
+async def _arrival(answer: OneShot) -> Exchange:
+    """Return the exchange when it has come, shielded."""
+    exchange, error = Exchange(), None
+    with anyio.CancelScope(shield=True):
+        exchange, error = await answer.wait()
+    raise_if(error)
+    return exchange

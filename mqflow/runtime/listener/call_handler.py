@@ -1,0 +1,54 @@
+"""Calls a handler, and turns everything that the user's code can raise into an outcome.
+
+This is the one place that catches all exceptions. Knows no message and no session.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from mqflow.policy.poison.disposition import Completed, Failed, Outcome
+from mqflow.policy.poison.outcomes import outcome_of
+
+__all__ = ("COMPLETED", "call_handler", "call_handler_within")
+
+T = TypeVar("T")
+
+COMPLETED: Final = Completed()
+
+
+async def call_handler(
+    handler: Callable[[T], Awaitable[Outcome | None]], argument: T, never_retry: tuple[type[BaseException], ...]
+) -> Outcome:
+    """Return the outcome that the handler returned, `COMPLETED` for None, or the outcome that its exception means.
+
+    A cancellation of the worker is raised. On asyncio, a cancellation that was not meant for the worker is a failure.
+    """
+    try:
+        return await handler(argument) or COMPLETED
+    except Exception as error:  # noqa: BLE001 - every exception of the user's code is an outcome
+        return outcome_of(error, never_retry)
+    except anyio.get_cancelled_exc_class() as error:
+        await checkpoint_if_cancelled()  # raises if the worker is cancelled
+        import asyncio  # noqa: PLC0415 - `import mqflow` loads no event loop; an application on asyncio has loaded asyncio
+
+        task = asyncio.current_task() if isinstance(error, asyncio.CancelledError) else None
+        if task is None or task.cancelling():
+            raise
+        # If this went through, it would end the task of the worker silently, and its listener would get nothing any more.
+        text = f"something that the handler waited for was cancelled, and not the handler. {error}".rstrip()
+        return Failed("asyncio.CancelledError", text, final=isinstance(error, never_retry))
+
+
+async def call_handler_within(
+    limit_s: float,
+    handler: Callable[[T], Awaitable[Outcome | None]],
+    argument: T,
+    never_retry: tuple[type[BaseException], ...],
+) -> Outcome:
+    """Return what `call_handler` returns, or `Failed` if the handler takes longer than its time limit."""
+    with anyio.move_on_after(limit_s):
+        return await call_handler(handler, argument, never_retry)
+    return Failed("TimeLimitExceeded", f"the handler took longer than its time limit of {limit_s:g} s")

@@ -1,0 +1,89 @@
+"""Finds code that is stuck: the stack of a handler, and a watchdog for an event loop that a handler blocks.
+
+The watchdog has a thread of its own: a blocked event loop blocks everything inside it that could report the block. Knows
+threads, coroutines and a clock; knows no handler and no session.
+"""
+
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import CoroutineType, FrameType
+from typing import Final
+
+import anyio
+
+from mqflow.world import Clock, Runner
+
+__all__ = ("BLOCKED_AFTER_S", "Watchdog", "stack_of")
+
+BLOCKED_AFTER_S: Final = 5.0
+_BEAT_S: Final = 1.0
+_logger: Final = logging.getLogger("mqflow")
+
+
+class Watchdog:
+    """Watches the event loop that it was created on."""
+
+    def __init__(self, clock: Clock, *, blocked_after_s: float = BLOCKED_AFTER_S) -> None:
+        self._clock: Final = clock
+        self._blocked_after_s: Final = blocked_after_s
+        self._thread: Final = threading.get_ident()
+        self._beat_at = clock.monotonic()
+        self._reported = False
+        self._ended = threading.Event()
+
+    @asynccontextmanager
+    async def watch(self, runner: Runner) -> AsyncIterator[None]:
+        """Watch the event loop inside this context."""
+        runner.start(self._log_blocks, "mqflow watchdog")
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._beat)
+                yield
+                group.cancel_scope.cancel()
+        finally:
+            self._ended.set()
+
+    def turned(self) -> None:
+        """Note that the event loop turns."""
+        self._beat_at = self._clock.monotonic()
+        self._reported = False
+
+    def check(self) -> str | None:
+        """Return the stack of the loop's thread if the loop has not turned for too long; return each block once."""
+        blocked_s = self._clock.monotonic() - self._beat_at
+        if blocked_s < self._blocked_after_s or self._reported:
+            return None
+        self._reported = True
+        return f"The event loop has not turned for {blocked_s:.0f} s; a handler blocks it here:\n{stack_of(self._thread)}"
+
+    async def _beat(self) -> None:
+        while True:
+            self.turned()
+            await anyio.sleep(_BEAT_S)
+
+    def _log_blocks(self) -> None:
+        while not self._ended.wait(_BEAT_S):
+            blocked = self.check()
+            if blocked is not None:
+                _logger.error("%s", blocked)
+
+
+def stack_of(running: object) -> str:
+    """Return the stack of a suspended coroutine, or of the thread with that identity; "" if it does not run."""
+    if isinstance(running, int):
+        frame = sys._current_frames().get(running)  # noqa: SLF001 - the documented way to see another thread's stack
+        return "".join(traceback.format_stack(frame)) if frame is not None else ""
+    return "".join(traceback.format_list(traceback.StackSummary.extract((f, f.f_lineno) for f in _frames(running))))
+
+
+def _frames(awaited: object) -> list[FrameType]:
+    """Return the frames from a coroutine down to the object that it waits for in the end."""
+    frames: list[FrameType] = []
+    while isinstance(awaited, CoroutineType) and awaited.cr_frame is not None:
+        frames.append(awaited.cr_frame)
+        awaited = awaited.cr_await
+    return frames
